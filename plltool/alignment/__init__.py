@@ -1,0 +1,1 @@
+"""Character states, alignments and site patterns."""

@@ -1,0 +1,1 @@
+"""The likelihood engines: one protocol, a numpy and an OpenCL implementation."""

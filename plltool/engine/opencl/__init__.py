@@ -1,0 +1,1 @@
+"""The OpenCL engine; the only place that imports pyopencl."""

@@ -1,0 +1,17 @@
+"""One exception class per cause; the command line prints any of them as one line and exits with 1."""
+
+
+class PlltoolError(Exception):
+    """Something plltool can explain; the message is one complete line."""
+
+
+class InputError(PlltoolError):
+    """Your data: names the file, the taxon or line, the position, what was found and what was expected."""
+
+
+class DeviceError(PlltoolError):
+    """Your machine: a device that is missing, fails to build a kernel or runs out of memory."""
+
+
+class EngineError(PlltoolError):
+    """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""

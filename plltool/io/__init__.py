@@ -1,0 +1,1 @@
+"""Reading and writing: alignments, Newick, result records, and the dendropy bridge."""

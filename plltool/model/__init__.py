@@ -1,0 +1,1 @@
+"""Substitution models: spec strings, eigensystems and mixture components."""

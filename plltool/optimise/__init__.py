@@ -1,0 +1,1 @@
+"""Optimisation of branch lengths and model parameters on a fixed topology."""

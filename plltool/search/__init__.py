@@ -1,0 +1,1 @@
+"""Start trees and the tree search."""

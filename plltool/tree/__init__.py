@@ -1,0 +1,1 @@
+"""Unrooted binary trees as integer arrays, and the moves on them."""
