@@ -1,0 +1,1 @@
+"""OpenCL C sources, shipped as package data and read with importlib.resources."""

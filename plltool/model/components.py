@@ -1,0 +1,44 @@
+"""What an engine knows of a model: a list of mixture components, as arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Components:
+    """C mixture components over S states; +G4 is four components that share an eigensystem.
+
+    The rate matrix of component c is ``Q = right @ diag(eigenvalues) @ left`` with ``left = inv(right)``, scaled to
+    one expected substitution per unit of branch length, and ``P(t) = right @ diag(exp(eigenvalues * rate * t)) @ left``
+    (Felsenstein 2004, chapter 13).
+
+    Attributes
+    ----------
+    eigenvalues : float64 (C, S)
+    right : float64 (C, S, S), right eigenvectors in columns
+    left : float64 (C, S, S), the inverse of ``right``
+    frequencies : float64 (C, S), stationary; each row sums to 1
+    rates : float64 (C,), relative rate; the weighted mean is 1 for a rate mixture
+    weights : float64 (C,), sums to 1
+    """
+
+    eigenvalues: FloatArray
+    right: FloatArray
+    left: FloatArray
+    frequencies: FloatArray
+    rates: FloatArray
+    weights: FloatArray
+
+    @property
+    def n_components(self) -> int:
+        return len(self.rates)
+
+    @property
+    def n_states(self) -> int:
+        return self.frequencies.shape[1]

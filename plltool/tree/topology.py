@@ -1,0 +1,137 @@
+"""An unrooted binary tree as integer arrays.
+
+Nodes 0 .. n_taxa-1 are the tips, in the order of ``names``; nodes n_taxa .. 2 n_taxa-3 are inner nodes of
+degree 3. Nothing here recurses, so trees of any depth work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.errors import InputError
+
+IntArray = npt.NDArray[np.int32]
+FloatArray = npt.NDArray[np.float64]
+
+NO_NODE = -1
+
+
+class Tree:
+    """Topology and branch lengths.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Taxon names, one per tip.
+    neighbours : int32 array (2 n_taxa - 2, 3)
+        The neighbours of each node; a tip uses column 0 only, its other columns are -1.
+    edges : int32 array (2 n_taxa - 2, 3)
+        The index of the branch to each of those neighbours; -1 likewise.
+    ends : int32 array (2 n_taxa - 3, 2)
+        The two nodes of each branch.
+    lengths : float64 array (2 n_taxa - 3,)
+        Branch lengths in expected substitutions per site.
+    """
+
+    def __init__(
+        self, names: Sequence[str], neighbours: IntArray, edges: IntArray, ends: IntArray, lengths: FloatArray
+    ):
+        self.names = tuple(names)
+        self.neighbours = neighbours
+        self.edges = edges
+        self.ends = ends
+        self.lengths = lengths
+
+    @classmethod
+    def from_edges(
+        cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None
+    ) -> Tree:
+        """Build a tree from its branches.
+
+        Parameters
+        ----------
+        names : n_taxa >= 3 taxon names; tip i is node i.
+        ends : (2 n_taxa - 3, 2) node pairs; branch e joins ``ends[e]``.
+        lengths : (2 n_taxa - 3,) or None for the default length.
+
+        Raises
+        ------
+        InputError
+            If the branches do not form an unrooted binary tree over all nodes.
+        """
+        n_taxa = len(names)
+        ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
+        n_edges, n_nodes = 2 * n_taxa - 3, 2 * n_taxa - 2
+        if n_taxa < 3 or len(ends_array) != n_edges:
+            raise InputError(f"a binary tree of {n_taxa} taxa has {n_edges} branches, found {len(ends_array)}")
+        if lengths is None:
+            length_array = np.full(n_edges, DEFAULT_BRANCH_LENGTH)
+        else:
+            length_array = np.array(lengths, dtype=np.float64)
+        neighbours = np.full((n_nodes, 3), NO_NODE, dtype=np.int32)
+        edges = np.full((n_nodes, 3), NO_NODE, dtype=np.int32)
+        degree = np.zeros(n_nodes, dtype=np.int64)
+        for edge, (a, b) in enumerate(ends_array.tolist()):
+            for node, other in ((a, b), (b, a)):
+                if degree[node] == (1 if node < n_taxa else 3):
+                    raise InputError(f"not a binary tree: node {node} has too many branches")
+                neighbours[node, degree[node]] = other
+                edges[node, degree[node]] = edge
+                degree[node] += 1
+        tree = cls(names, neighbours, edges, ends_array, length_array)
+        if sum(1 for _ in tree.directed_from(0)) != n_edges:
+            raise InputError("not a tree: its branches do not connect all taxa")
+        return tree
+
+    @property
+    def n_taxa(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_nodes(self) -> int:
+        return 2 * self.n_taxa - 2
+
+    @property
+    def n_edges(self) -> int:
+        return 2 * self.n_taxa - 3
+
+    def is_tip(self, node: int) -> bool:
+        return node < self.n_taxa
+
+    def copy(self) -> Tree:
+        """A deep copy that shares only the names."""
+        return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
+
+    def position(self, node: int, neighbour: int) -> int:
+        """The column of `neighbour` among the neighbours of `node`."""
+        row = self.neighbours[node]
+        for k in range(3):
+            if row[k] == neighbour:
+                return k
+        raise ValueError(f"nodes {node} and {neighbour} are not neighbours")
+
+    def edge_between(self, a: int, b: int) -> int:
+        """The index of the branch that joins two neighbours."""
+        return int(self.edges[a, self.position(a, b)])
+
+    def directed_from(self, root: int) -> Iterable[tuple[int, int, int]]:
+        """Yield (node, parent, branch) for every node but `root`, each parent before its children."""
+        neighbours, edges = self.neighbours.tolist(), self.edges.tolist()
+        stack = [
+            (child, root, edge) for child, edge in zip(neighbours[root], edges[root], strict=True) if child != NO_NODE
+        ]
+        while stack:
+            node, parent, edge = stack.pop()
+            yield node, parent, edge
+            if node >= self.n_taxa:
+                for child, child_edge in zip(neighbours[node], edges[node], strict=True):
+                    if child != parent:
+                        stack.append((child, node, child_edge))
+
+    def total_length(self) -> float:
+        """The sum of all branch lengths."""
+        return float(self.lengths.sum())
