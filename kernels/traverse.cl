@@ -1,0 +1,379 @@
+/* traverse: takes each tile through a whole list of instructions.
+ *
+ * Work: one work-group owns the consecutive tiles groups[g].first .. +count (all of one part) and runs every
+ * instruction on them in order; nothing is shared between work-groups. See layout.h for the arrays.
+ *
+ * Instruction (8 ints, plltool/engine/program.py): opcode, result, a, pa, b, pb, c, pc.
+ *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
+ *   PROPAGATE   CLA[result] = Pa a
+ *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
+ *   EVALUATE    values[result]     = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci
+ *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; the fusion of
+ *               sumGAMMA and coreDerivative: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
+ *               L = sum_i m_i a_i b_i + sum_k s_k expm1(l_k t), which does not cancel near t = 0
+ *   INSERT      values[result]     = lnL of joining Pa a, Pb b and c at one node (c is already propagated)
+ *   TRIPLET     values[result..+9] = lnL, its gradient (a, b, c) and its Hessian (aa, bb, cc, ab, ac, bc) in the
+ *               three branch lengths around the node that joins a, b and c
+ * where m_ci = component weight * frequency. Values are sums over the group's patterns: partial[group][value].
+ *
+ * Buffers:
+ *   matrices REAL [pset][branch][component][i][j]        P(t)
+ *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t); read by TRIPLET only
+ *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t)
+ *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ]
+ * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
+ */
+
+#define PROPAGATE 0
+#define NEWVIEW 1
+#define EVALUATE 2
+#define DERIVATIVE 3
+#define INSERT 4
+#define TRIPLET 5
+
+#define MODEL_REALS (N_COMPONENTS * (N_STATES + 2 * N_STATES * N_STATES))
+
+typedef struct {
+    Operand a, b, c;
+    const __global REAL *pa, *pb, *pc;          /* P matrices */
+    const __global REAL *qa, *qb, *qc;          /* their slopes */
+    const __global REAL *decay;                 /* of branch pb */
+    const __global REAL *model;
+    const __global double *weights;             /* first block of the tile */
+    __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
+    __global double *site;                      /* per-pattern lnL, first block of the tile, or 0 */
+    int first_pattern;                          /* of the tile */
+    int n_blocks;
+} Job;
+
+/* The log of each lane's likelihood, scaling undone. */
+inline DOUBLEV log_likelihood(const Job *job, int block, REALV likelihood, INTV scale)
+{
+    if (ANY(!(likelihood > (REALV)(0)))) {
+#if LANE_PER_ITEM
+        atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE);
+#else
+        for (int l = 0; l < VW; l++)
+            if (!(((const REAL *)&likelihood)[l] > 0))
+                atomic_min(job->bad_pattern, job->first_pattern + block * VW + l);
+#endif
+    }
+    return log(TO_DOUBLEV(likelihood)) + TO_DOUBLEV(scale) * M_LN2;
+}
+
+inline DOUBLEV load_weights(const Job *job, int block)
+{
+    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
+}
+
+inline void newview(const Job *job, __global REAL *cla, __global int *scale)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        __global REAL *out = cla + (size_t)block * BLOCK_REALS * VW;
+        REALV maximum = (REALV)(0);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            REALV x[N_STATES], ya[N_STATES], yb[N_STATES];
+            load_operand(&job->a, tip_a, block, c, x);
+            multiply(job->pa + c * N_STATES * N_STATES, x, ya);
+            load_operand(&job->b, tip_b, block, c, x);
+            multiply(job->pb + c * N_STATES * N_STATES, x, yb);
+            for (int i = 0; i < N_STATES; i++) {
+                const REALV z = ya[i] * yb[i];
+                *((__global REALV *)out + (c * N_STATES + i) * STRIDE + LANE) = z;
+                maximum = z > maximum ? z : maximum;
+            }
+        }
+        __global INTV *out_scale = (__global INTV *)scale + (size_t)block * STRIDE + LANE;
+        *out_scale = load_scale(&job->a, block) + load_scale(&job->b, block);
+        rescale(out, out_scale, maximum);
+    }
+}
+
+inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip[N_STATES];
+        prepare_tip(&job->a, block, tip);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            REALV x[N_STATES], y[N_STATES];
+            load_operand(&job->a, tip, block, c, x);
+            multiply(job->pa + c * N_STATES * N_STATES, x, y);
+            for (int i = 0; i < N_STATES; i++)
+                *((__global REALV *)cla + ((size_t)block * BLOCK_REALS + c * N_STATES + i) * STRIDE + LANE) = y[i];
+        }
+        *((__global INTV *)scale + (size_t)block * STRIDE + LANE) = load_scale(&job->a, block);
+    }
+}
+
+inline void evaluate(const Job *job, DOUBLEV *values)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        REALV likelihood = (REALV)(0);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+            REALV xa[N_STATES], xb[N_STATES], y[N_STATES];
+            load_operand(&job->a, tip_a, block, c, xa);
+            load_operand(&job->b, tip_b, block, c, xb);
+            multiply(job->pb + c * N_STATES * N_STATES, xb, y);
+            for (int i = 0; i < N_STATES; i++)
+                likelihood = (m[i] * xa[i]) * y[i] + likelihood;
+        }
+        const DOUBLEV lnl = log_likelihood(job, block, likelihood, load_scale(&job->a, block) + load_scale(&job->b, block));
+        if (job->site)
+            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE) = lnl;
+        values[0] += load_weights(job, block) * lnl;
+    }
+}
+
+inline void derivative(const Job *job, DOUBLEV *values)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        REALV likelihood = (REALV)(0), first = (REALV)(0), second = (REALV)(0);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+            const __global REAL *ua = m + N_STATES, *ub = ua + N_STATES * N_STATES;
+            const __global REAL *d = job->decay + c * 3 * N_STATES;
+            REALV xa[N_STATES], xb[N_STATES];
+            load_operand(&job->a, tip_a, block, c, xa);
+            load_operand(&job->b, tip_b, block, c, xb);
+            for (int i = 0; i < N_STATES; i++)
+                likelihood = (m[i] * xa[i]) * xb[i] + likelihood;
+            for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
+                REALV sa = ua[k * N_STATES] * xa[0], sb = ub[k * N_STATES] * xb[0];
+                for (int i = 1; i < N_STATES; i++) {
+                    sa = ua[k * N_STATES + i] * xa[i] + sa;
+                    sb = ub[k * N_STATES + i] * xb[i] + sb;
+                }
+                const REALV s = sa * sb;
+                likelihood = d[k] * s + likelihood;
+                first = d[N_STATES + k] * s + first;
+                second = d[2 * N_STATES + k] * s + second;
+            }
+        }
+        const DOUBLEV weight = load_weights(job, block);
+        const DOUBLEV inverse = 1.0 / TO_DOUBLEV(likelihood);
+        const DOUBLEV d1 = TO_DOUBLEV(first) * inverse;
+        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block);
+        values[0] += weight * log_likelihood(job, block, likelihood, scale);
+        values[1] += weight * d1;
+        values[2] += weight * (TO_DOUBLEV(second) * inverse - d1 * d1);
+    }
+}
+
+inline void insert(const Job *job, DOUBLEV *values)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        REALV likelihood = (REALV)(0);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+            REALV x[N_STATES], ya[N_STATES], yb[N_STATES];
+            load_operand(&job->a, tip_a, block, c, x);
+            multiply(job->pa + c * N_STATES * N_STATES, x, ya);
+            load_operand(&job->b, tip_b, block, c, x);
+            multiply(job->pb + c * N_STATES * N_STATES, x, yb);
+            load_operand(&job->c, tip_a, block, c, x);
+            for (int i = 0; i < N_STATES; i++)
+                likelihood = (m[i] * x[i]) * (ya[i] * yb[i]) + likelihood;
+        }
+        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block) + load_scale(&job->c, block);
+        values[0] += load_weights(job, block) * log_likelihood(job, block, likelihood, scale);
+    }
+}
+
+inline void triplet(const Job *job, DOUBLEV *values)
+{
+    const int S2 = N_STATES * N_STATES;
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        prepare_tip(&job->c, block, tip_c);
+        REALV sum[10];
+        for (int v = 0; v < 10; v++)
+            sum[v] = (REALV)(0);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            const __global REAL *m = job->model + c * (N_STATES + 2 * S2);
+            REALV xa[N_STATES], xb[N_STATES], xc[N_STATES];
+            load_operand(&job->a, tip_a, block, c, xa);
+            load_operand(&job->b, tip_b, block, c, xb);
+            load_operand(&job->c, tip_c, block, c, xc);
+            for (int i = 0; i < N_STATES; i++) {
+                REALV a[3], b[3], s[3];     /* P x, P' x, P'' x, entry i */
+                for (int order = 0; order < 3; order++) {
+                    const size_t row = (size_t)c * S2 + i * N_STATES;
+                    const size_t slope = (size_t)(order - 1) * N_COMPONENTS * S2 + row;
+                    const __global REAL *pa = order ? job->qa + slope : job->pa + row;
+                    const __global REAL *pb = order ? job->qb + slope : job->pb + row;
+                    const __global REAL *pc = order ? job->qc + slope : job->pc + row;
+                    a[order] = pa[0] * xa[0];
+                    b[order] = pb[0] * xb[0];
+                    s[order] = pc[0] * xc[0];
+                    for (int j = 1; j < N_STATES; j++) {
+                        a[order] = pa[j] * xa[j] + a[order];
+                        b[order] = pb[j] * xb[j] + b[order];
+                        s[order] = pc[j] * xc[j] + s[order];
+                    }
+                }
+                for (int order = 0; order < 3; order++)
+                    s[order] = m[i] * s[order];
+                const REALV bs = b[0] * s[0], b1s = b[1] * s[0], bs1 = b[0] * s[1];
+                sum[0] = a[0] * bs + sum[0];
+                sum[1] = a[1] * bs + sum[1];
+                sum[2] = a[0] * b1s + sum[2];
+                sum[3] = a[0] * bs1 + sum[3];
+                sum[4] = a[2] * bs + sum[4];
+                sum[5] = a[0] * (b[2] * s[0]) + sum[5];
+                sum[6] = a[0] * (b[0] * s[2]) + sum[6];
+                sum[7] = a[1] * b1s + sum[7];
+                sum[8] = a[1] * bs1 + sum[8];
+                sum[9] = a[0] * (b[1] * s[1]) + sum[9];
+            }
+        }
+        const DOUBLEV weight = load_weights(job, block);
+        const DOUBLEV inverse = 1.0 / TO_DOUBLEV(sum[0]);
+        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block) + load_scale(&job->c, block);
+        values[0] += weight * log_likelihood(job, block, sum[0], scale);
+        DOUBLEV g[3];
+        for (int v = 0; v < 3; v++) {
+            g[v] = TO_DOUBLEV(sum[1 + v]) * inverse;
+            values[1 + v] += weight * g[v];
+            values[4 + v] += weight * (TO_DOUBLEV(sum[4 + v]) * inverse - g[v] * g[v]);
+        }
+        values[7] += weight * (TO_DOUBLEV(sum[7]) * inverse - g[0] * g[1]);
+        values[8] += weight * (TO_DOUBLEV(sum[8]) * inverse - g[0] * g[2]);
+        values[9] += weight * (TO_DOUBLEV(sum[9]) * inverse - g[1] * g[2]);
+    }
+}
+
+/* Add the lanes of each value in a fixed order to this group's partial sums. */
+inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
+{
+    for (int v = 0; v < n; v++) {
+#if LANE_PER_ITEM
+        shared[LANE] = values[v];
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int half_width = VW / 2; half_width > 0; half_width /= 2) {
+            if (LANE < half_width)
+                shared[LANE] += shared[LANE + half_width];
+            barrier(CLK_LOCAL_MEM_FENCE);
+        }
+        if (LANE == 0)
+            partial[v] = first_tile ? shared[0] : partial[v] + shared[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+#else
+        double sum = 0;
+        for (int l = 0; l < VW; l++)
+            sum += ((const double *)&values[v])[l];
+        partial[v] = first_tile ? sum : partial[v] + sum;
+#endif
+    }
+}
+
+__kernel void traverse(
+    __global REAL *clas,
+    __global int *scales,
+    const __global CODE *tips,
+    const __global double *weights,
+    const __global REAL *model,
+    const __global REAL *matrices,
+    const __global REAL *slopes,
+    const __global REAL *decays,
+    const __global int *program,            /* [n_instructions][8] */
+    const __global int *groups,             /* [group][first tile, number of tiles, pset, first tile of the chunk] */
+    const __global int *tile_blocks,        /* [tile] blocks in use */
+    __global double *partial,               /* [group][n_values] */
+    __global int *bad_pattern,
+    __global double *site,                  /* [pattern], written by EVALUATE where want_site */
+    const int want_site,
+    const int first_group,                  /* of this launch */
+    const int n_instructions,
+    const int n_values,
+    const int n_taxa,
+    const int n_branches,
+    const ulong tile_stride,                /* of clas, in blocks */
+    const ulong slot_stride)                /* likewise */
+{
+    const int group = first_group + (int)get_group_id(0);
+    const __global int *span = groups + 4 * group;
+    const int pset = span[2];
+    const size_t block_reals = (size_t)BLOCK_REALS * VW;
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * MATRIX_REALS;
+    const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
+    const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
+    __local double shared[LANE_PER_ITEM ? VW : 1];
+    Job job;
+    job.model = model + (size_t)pset * MODEL_REALS;
+    job.bad_pattern = bad_pattern;
+
+    for (int t = 0; t < span[1]; t++) {
+        const int tile = span[0] + t;
+        const size_t storage = (size_t)(tile - span[3]) * tile_stride;     /* in blocks */
+        const __global CODE *tile_tips = tips + (size_t)tile * n_taxa * TILE_BLOCKS * VW;
+        job.n_blocks = tile_blocks[tile];
+        job.first_pattern = tile * TILE_BLOCKS * VW;
+        job.weights = weights + (size_t)tile * TILE_BLOCKS * VW;
+        job.site = want_site ? site + (size_t)tile * TILE_BLOCKS * VW : 0;
+
+        for (int n = 0; n < n_instructions; n++) {
+            const __global int *word = program + (size_t)n * 8;
+            const int op = word[0], result = word[1];
+            Operand *operands[3] = {&job.a, &job.b, &job.c};
+            for (int o = 0; o < 3; o++) {
+                const int index = word[2 + 2 * o];
+                Operand *operand = operands[o];
+                operand->is_tip = index < 0;
+                if (index < 0) {
+                    operand->code = tile_tips + (size_t)(~index) * TILE_BLOCKS * VW;
+                } else {
+                    const size_t at = storage + (size_t)index * slot_stride;
+                    operand->cla = clas + at * block_reals;
+                    operand->scale = scales + at * VW;
+                }
+            }
+            job.pa = p_base + (size_t)word[3] * MATRIX_REALS;
+            job.pb = p_base + (size_t)word[5] * MATRIX_REALS;
+            if (op == NEWVIEW || op == PROPAGATE) {
+                const size_t at = storage + (size_t)result * slot_stride;
+                if (op == NEWVIEW)
+                    newview(&job, clas + at * block_reals, scales + at * VW);
+                else
+                    propagate(&job, clas + at * block_reals, scales + at * VW);
+                continue;
+            }
+            __global double *out = partial + (size_t)group * n_values + result;
+            DOUBLEV values[10];
+            for (int v = 0; v < 10; v++)
+                values[v] = (DOUBLEV)(0);
+            if (op == EVALUATE) {
+                evaluate(&job, values);
+                store_values(out, values, 1, t == 0, shared);
+            } else if (op == DERIVATIVE) {
+                job.decay = d_base + (size_t)word[5] * DECAY_REALS;
+                derivative(&job, values);
+                store_values(out, values, 3, t == 0, shared);
+            } else if (op == INSERT) {
+                insert(&job, values);
+                store_values(out, values, 1, t == 0, shared);
+            } else if (op == TRIPLET) {
+                job.pc = p_base + (size_t)word[7] * MATRIX_REALS;
+                job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
+                job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
+                job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
+                triplet(&job, values);
+                store_values(out, values, 10, t == 0, shared);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+"""The one place that defines the shapes, the padding and the kernels' macros.
+
+Patterns of each part are padded to whole blocks of VW lanes (Izquierdo-Carrasco et al. 2013, section IV) and
+blocks to whole tiles; a tile never holds two parts. Padding lanes have weight 0 and undetermined tips.
+A *group* is the run of tiles that one work-group takes through a program; sums leave the device per group and are
+added in group order, so the layout alone decides the order of every sum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+
+# A CLA entry whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
+# far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
+SCALE_BITS = {"double": 256, "single": 32}
+REAL_TYPE = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+C_TYPE = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+SCALE_BYTES = 4
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Shapes of everything an engine stores.
+
+    Attributes
+    ----------
+    n_states, n_components, n_taxa : shape of the data and the model
+    part_patterns : number of patterns of each part
+    vw : lanes of a block
+    tile_blocks : blocks of a tile
+    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
+    tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
+    precision : "double" or "single", the type of CLAs and P matrices; sums are always double
+    max_groups : upper bound on the number of groups, at least one per part
+    """
+
+    n_states: int
+    n_components: int
+    n_taxa: int
+    part_patterns: tuple[int, ...]
+    vw: int
+    tile_blocks: int = 1
+    lane_per_item: bool = False
+    tile_major: bool = True
+    precision: str = "double"
+    max_groups: int = 64
+
+    @property
+    def real(self) -> np.dtype:
+        return REAL_TYPE[self.precision]
+
+    @property
+    def code(self) -> np.dtype:
+        """Tip codes are sets of states, one bit each."""
+        return np.dtype(np.uint8 if self.n_states <= 8 else np.uint32)
+
+    @property
+    def scale_bits(self) -> int:
+        return SCALE_BITS[self.precision]
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.part_patterns)
+
+    @property
+    def n_patterns(self) -> int:
+        return sum(self.part_patterns)
+
+    @cached_property
+    def part_blocks(self) -> tuple[int, ...]:
+        return tuple(-(-n // self.vw) for n in self.part_patterns)
+
+    @cached_property
+    def part_tiles(self) -> tuple[int, ...]:
+        return tuple(-(-n // self.tile_blocks) for n in self.part_blocks)
+
+    @property
+    def n_tiles(self) -> int:
+        return sum(self.part_tiles)
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks with padding."""
+        return self.n_tiles * self.tile_blocks
+
+    @property
+    def n_lanes(self) -> int:
+        """Patterns with padding."""
+        return self.n_blocks * self.vw
+
+    @property
+    def block_values(self) -> int:
+        """Numbers in the CLA of one block."""
+        return self.n_components * self.n_states * self.vw
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of one slot in one block: CLA and scaling counts."""
+        return self.block_values * self.real.itemsize + self.vw * SCALE_BYTES
+
+    @property
+    def slot_bytes(self) -> int:
+        return self.n_blocks * self.block_bytes
+
+    @cached_property
+    def lane_of_pattern(self) -> npt.NDArray[np.intp]:
+        """(n_patterns,) where each pattern, parts one after another, stands among the padded lanes."""
+        starts = np.concatenate([[0], np.cumsum(self.part_tiles)[:-1]]) * self.tile_blocks * self.vw
+        return np.concatenate(
+            [start + np.arange(n, dtype=np.intp) for start, n in zip(starts, self.part_patterns, strict=True)]
+        )
+
+    @cached_property
+    def tile_used_blocks(self) -> IntArray:
+        """(n_tiles,) blocks of each tile that hold patterns."""
+        used = []
+        for blocks, tiles in zip(self.part_blocks, self.part_tiles, strict=True):
+            used += [self.tile_blocks] * (tiles - 1) + [blocks - (tiles - 1) * self.tile_blocks]
+        return np.array(used, dtype=np.int32)
+
+    @cached_property
+    def block_part(self) -> IntArray:
+        """(n_blocks,) the part of each block."""
+        return np.repeat(np.arange(self.n_parts, dtype=np.int32), np.array(self.part_tiles) * self.tile_blocks)
+
+    @cached_property
+    def groups(self) -> IntArray:
+        """(n_groups, 3) first tile, number of tiles, part; in order of tiles."""
+        share = -(-self.n_tiles // self.max_groups)
+        rows, first = [], 0
+        for part, tiles in enumerate(self.part_tiles):
+            for start in range(0, tiles, share):
+                rows.append((first + start, min(share, tiles - start), part))
+            first += tiles
+        return np.array(rows, dtype=np.int32)
+
+    @cached_property
+    def part_first_group(self) -> npt.NDArray[np.intp]:
+        """(n_parts,) index of the first group of each part."""
+        return np.searchsorted(self.groups[:, 2], np.arange(self.n_parts))
+
+    def pad_codes(self, state_sets: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Tip codes (n_taxa, n_patterns) as [tile][taxon][block in tile][lane]."""
+        padded = np.full((self.n_taxa, self.n_lanes), (1 << self.n_states) - 1, dtype=self.code)
+        padded[:, self.lane_of_pattern] = state_sets
+        tiled = padded.reshape(self.n_taxa, self.n_tiles, self.tile_blocks, self.vw)
+        return np.ascontiguousarray(tiled.transpose(1, 0, 2, 3))
+
+    def pad_weights(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        """Weights (..., n_patterns) as (..., n_lanes), 0 in the padding."""
+        padded = np.zeros((*weights.shape[:-1], self.n_lanes))
+        padded[..., self.lane_of_pattern] = weights
+        return padded
+
+    def strides(self, n_slots: int, n_tiles: int) -> tuple[int, int]:
+        """(tile stride, slot stride) in blocks, for storage of `n_slots` slots and `n_tiles` tiles."""
+        if self.tile_major:
+            return n_slots * self.tile_blocks, self.tile_blocks
+        return self.tile_blocks, n_tiles * self.tile_blocks
+
+    def macros(self) -> list[str]:
+        """The kernels' -D options."""
+        code_type = "uchar" if self.code == np.dtype(np.uint8) else "uint"
+        values = {
+            "N_STATES": self.n_states,
+            "N_COMPONENTS": self.n_components,
+            "VW": self.vw,
+            "TILE_BLOCKS": self.tile_blocks,
+            "LANE_PER_ITEM": int(self.lane_per_item),
+            "REAL": C_TYPE[self.real],
+            "CODE": code_type,
+            "SCALE_BITS": self.scale_bits,
+        }
+        return [f"-D{name}={value}" for name, value in values.items()]
+
+    def describe(self) -> dict[str, object]:
+        """What a result file records of the layout."""
+        return {
+            "vw": self.vw,
+            "tile_blocks": self.tile_blocks,
+            "lane_per_item": self.lane_per_item,
+            "tile_major": self.tile_major,
+            "precision": self.precision,
+            "groups": len(self.groups),
+        }

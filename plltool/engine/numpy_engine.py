@@ -1,0 +1,182 @@
+"""The numpy engine: the same blocked layout and programs as the OpenCL engine, in readable form.
+
+It is the fallback where no OpenCL device is found, and the twin that kernels are tested against. CLAs are float64
+(slot, block, component, state, lane), tips are expanded to (taxon, block, 1, state, lane).
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.engine import program as prog
+from plltool.engine.base import Engine, FloatArray, IntArray
+from plltool.engine.layout import Layout
+from plltool.model.components import Components
+
+
+class NumpyEngine(Engine):
+    """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks."""
+
+    name = "numpy"
+
+    def __init__(self, layout: Layout, n_slots: int, codes: npt.NDArray[np.integer], weights: FloatArray):
+        super().__init__(layout, n_slots, codes, weights)
+        shape = (n_slots, layout.n_blocks, layout.n_components, layout.n_states, layout.vw)
+        self._clas = np.ones(shape, dtype=layout.real)
+        self._scales = np.zeros((n_slots, layout.n_blocks, layout.vw), dtype=np.int32)
+        bits = layout.pad_codes(codes).transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, 1, layout.vw)
+        states = np.arange(layout.n_states, dtype=layout.code)[:, None]
+        self._tips = ((bits >> states) & 1).astype(layout.real)[:, :, None]
+        self._no_scale = np.zeros((layout.n_blocks, layout.vw), dtype=np.int32)
+        padded = layout.pad_weights(np.atleast_2d(weights))
+        self._weights = padded.reshape(-1, layout.n_blocks, layout.vw)
+
+    @property
+    def device_name(self) -> str:
+        return f"numpy on {platform.machine()}"
+
+    def set_model(self, parts: Sequence[Components]) -> None:
+        self._check_parts(parts)
+        self._eigenvalues = np.stack([part.eigenvalues * part.rates[:, None] for part in parts])
+        self._right = np.stack([part.right for part in parts])
+        self._left = np.stack([part.left for part in parts])
+        self._mass = np.stack([part.weights[:, None] * part.frequencies for part in parts])  # part, C, S
+
+    def _branch_tables(self, lengths: FloatArray, slopes: bool) -> None:
+        """P matrices, their slopes and the decays of every branch, per part: twin of `pmatrices.cl`."""
+        rates = self._eigenvalues[:, None]  # part, branch, C, S
+        grow = np.expm1(rates * lengths[:, :, None, None])
+        slope = rates * (grow + 1.0)
+        curve = rates * slope
+        right, left = self._right[:, None], self._left[:, None]
+
+        def combine(diagonal: FloatArray) -> FloatArray:
+            return (right * diagonal[..., None, :]) @ left
+
+        real = self.layout.real
+        self._matrices = np.maximum(combine(grow) + np.eye(self.layout.n_states), 0.0).astype(real)
+        self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
+        if slopes:
+            self._slopes = np.stack([combine(slope), combine(curve)], axis=2).astype(real)  # part, branch, 2, C, S, S
+
+    def _execute(
+        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool
+    ) -> FloatArray:
+        self.counters.launches += 1
+        self._branch_tables(lengths, slopes)
+        handlers = {
+            prog.EVALUATE: self._evaluate,
+            prog.DERIVATIVE: self._derivative,
+            prog.INSERT: self._insert,
+            prog.TRIPLET: self._triplet,
+        }
+        values = np.zeros((self.layout.n_parts, n_values))
+        for row in program:
+            opcode, result = int(row[0]), int(row[1])
+            if opcode in (prog.NEWVIEW, prog.PROPAGATE):
+                self._make_cla(row)
+                continue
+            per_lane = handlers[opcode](row)  # k, block, lane
+            if not np.all(np.isfinite(per_lane)):
+                self._check_finite(per_lane, int(np.flatnonzero(~np.isfinite(per_lane).all(axis=0).ravel())[0]))
+            sums = np.einsum("kbv,bv->bk", per_lane, self._weights[weight_set])
+            np.add.at(values[:, result : result + len(per_lane)], self.layout.block_part, sums)
+        return values
+
+    def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
+        self._branch_tables(lengths, slopes=False)
+        return self._evaluate(program[0])[0].ravel()[self.layout.lane_of_pattern]
+
+    def _operand(self, index: int) -> tuple[FloatArray, IntArray]:
+        """CLA (block, C or 1, S, lane) and scaling counts (block, lane) of a slot or a tip."""
+        if index < 0:
+            return self._tips[~index], self._no_scale
+        return self._clas[index], self._scales[index]
+
+    def _times(self, table: FloatArray, branch: int, x: FloatArray) -> FloatArray:
+        """P x for every block, with the matrices of the block's part."""
+        return table[self.layout.block_part, branch] @ x
+
+    def _make_cla(self, row: IntArray) -> None:
+        opcode, slot, a, pa, b, pb = (int(word) for word in row[:6])
+        x, scale = self._operand(a)
+        z = self._times(self._matrices, pa, x)
+        if opcode == prog.NEWVIEW:
+            y, scale_b = self._operand(b)
+            z = z * self._times(self._matrices, pb, y)
+            z, exponent = self._rescale(z)
+            scale = scale + scale_b + exponent
+        self._clas[slot] = z
+        self._scales[slot] = scale
+
+    def _rescale(self, z: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Bring lanes whose maximum fell below the threshold back to order 1 by their own power of two."""
+        maximum = z.max(axis=(1, 2))
+        small = (maximum < 2.0**-self.layout.scale_bits) & (maximum > 0)
+        exponent = np.where(small, np.frexp(maximum)[1], 0).astype(np.int32)
+        if small.any():
+            z = np.ldexp(z, -exponent[:, None, None, :])
+        return z, exponent
+
+    def _log(self, likelihood: FloatArray, scale: IntArray) -> FloatArray:
+        good = np.isfinite(likelihood) & (likelihood > 0)
+        logs = np.log(likelihood.astype(np.float64), where=good, out=np.full(likelihood.shape, np.nan))
+        return logs + scale * np.log(2.0)
+
+    @property
+    def _block_mass(self) -> FloatArray:
+        """Component weight times frequency, (block, C, S, 1)."""
+        return self._mass[self.layout.block_part][..., None]
+
+    def _evaluate(self, row: IntArray) -> FloatArray:
+        (x, scale_a), (y, scale_b) = self._operand(row[2]), self._operand(row[4])
+        product = x * self._times(self._matrices, row[5], y)
+        likelihood = np.sum(self._block_mass * product, axis=(1, 2), dtype=np.float64)
+        return self._log(likelihood, scale_a + scale_b)[None]
+
+    def _derivative(self, row: IntArray) -> FloatArray:
+        (x, scale_a), (y, scale_b) = self._operand(row[2]), self._operand(row[4])
+        part = self.layout.block_part
+        mass = self._block_mass
+        s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
+        decays = self._decays[part, row[5]]  # block, C, 3, k
+        sums = np.einsum("bcdk,bckv->dbv", decays, s)
+        likelihood = np.sum(mass * (x * y), axis=(1, 2)) + sums[0]
+        d1 = sums[1] / likelihood
+        return np.stack([self._log(likelihood, scale_a + scale_b), d1, sums[2] / likelihood - d1 * d1])
+
+    def _insert(self, row: IntArray) -> FloatArray:
+        (x, scale_a), (y, scale_b), (z, scale_c) = (self._operand(row[k]) for k in (2, 4, 6))
+        product = z * self._times(self._matrices, row[3], x) * self._times(self._matrices, row[5], y)
+        likelihood = np.sum(self._block_mass * product, axis=(1, 2))
+        return self._log(likelihood, scale_a + scale_b + scale_c)[None]
+
+    def _triplet(self, row: IntArray) -> FloatArray:
+        operands = [self._operand(row[k]) for k in (2, 4, 6)]
+        orders = []  # for each operand: P x, P' x, P'' x
+        for (x, _), branch in zip(operands, row[[3, 5, 7]], strict=True):
+            first, second = self._slopes[:, :, 0], self._slopes[:, :, 1]
+            orders.append([self._times(table, branch, x) for table in (self._matrices, first, second)])
+        mass = self._block_mass
+
+        def total(i: int, j: int, k: int) -> FloatArray:
+            return np.sum(mass * orders[0][i] * orders[1][j] * orders[2][k], axis=(1, 2), dtype=np.float64)
+
+        likelihood = total(0, 0, 0)
+        g = [total(*order) / likelihood for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+        curves = [
+            total(*order) / likelihood - g[a] * g[b]
+            for order, a, b in (
+                ((2, 0, 0), 0, 0),
+                ((0, 2, 0), 1, 1),
+                ((0, 0, 2), 2, 2),
+                ((1, 1, 0), 0, 1),
+                ((1, 0, 1), 0, 2),
+                ((0, 1, 1), 1, 2),
+            )
+        ]
+        return np.stack([self._log(likelihood, sum(scale for _, scale in operands)), *g, *curves])

@@ -1,0 +1,61 @@
+"""Instruction lists: what an engine executes in one launch.
+
+An instruction is eight int32: opcode, result, a, pa, b, pb, c, pc. ``a``, ``b`` and ``c`` name CLAs: a slot (>= 0)
+or a tip (``~taxon``). ``pa``, ``pb`` and ``pc`` are branches: indices into the lengths that go with the program.
+``result`` is a slot for instructions that make a CLA, and an index into the answer for those that make numbers.
+The builders below broadcast their arguments and return int32 arrays (n, 8), to be joined with ``np.concatenate``.
+`kernels/traverse.cl` gives the formula of each.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+IntArray = npt.NDArray[np.int32]
+Ints = npt.ArrayLike
+
+PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET = range(6)
+N_WORDS = 8
+
+DERIVATIVE_VALUES = 3  # lnL, d1, d2
+TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
+
+
+def _instructions(opcode: int, *words: Ints) -> IntArray:
+    columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
+    program = np.zeros((columns[0].size, N_WORDS), dtype=np.int32)
+    program[:, 0] = opcode
+    for k, column in enumerate(columns):
+        program[:, k + 1] = column.ravel()
+    return program
+
+
+def propagate(slot: Ints, a: Ints, pa: Ints) -> IntArray:
+    """CLA[slot] = P(pa) a."""
+    return _instructions(PROPAGATE, slot, a, pa)
+
+
+def newview(slot: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints) -> IntArray:
+    """CLA[slot] = (P(pa) a) * (P(pb) b)."""
+    return _instructions(NEWVIEW, slot, a, pa, b, pb)
+
+
+def evaluate(value: Ints, a: Ints, b: Ints, branch: Ints) -> IntArray:
+    """One value: lnL across `branch` between a and b."""
+    return _instructions(EVALUATE, value, a, 0, b, branch)
+
+
+def derivative(value: Ints, a: Ints, b: Ints, branch: Ints) -> IntArray:
+    """Three values: lnL and its first and second derivative in the length of `branch` between a and b."""
+    return _instructions(DERIVATIVE, value, a, 0, b, branch)
+
+
+def insert(value: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints, c: Ints) -> IntArray:
+    """One value: lnL of the tree in which P(pa) a, P(pb) b and the propagated slot c meet at one node."""
+    return _instructions(INSERT, value, a, pa, b, pb, c)
+
+
+def triplet(value: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints, c: Ints, pc: Ints) -> IntArray:
+    """Ten values: lnL, gradient and Hessian in the three lengths around the node where a, b and c meet."""
+    return _instructions(TRIPLET, value, a, pa, b, pb, c, pc)
