@@ -14,3 +14,12 @@ MAX_ALPHA = 100.0  # practically one rate
 DEFAULT_ALPHA = 1.0
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and every rival's default
 MAX_RATE_CATEGORIES = 64
+
+# --- optimisation ---------------------------------------------------------------------------------------
+MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step
+MAX_SMOOTHING_ROUNDS = 100  # all-branch rounds; typical 5 to 15
+SMOOTHING_EPSILON = 0.01  # lnL that a full Newton step may still promise when branch lengths count as converged
+DAMPING_GROWTH = 1.5  # of a damped length whose derivative kept its sign
+MODEL_EPSILON = 0.01  # lnL gained by an iteration of L-BFGS-B below which model parameters count as converged
+MAX_MODEL_ITERATIONS = 50
+DIFFERENCE_STEP = 1e-4  # of a parameter's logarithm; balances the step's own error and rounding of lnL near 1e6

@@ -42,7 +42,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     import pyopencl as cl
 
     kind = "cpu" if device.type & cl.device_type.CPU else "gpu" if device.type & cl.device_type.GPU else "other"
-    width = min(WIDEST_VECTOR, max(1, device.preferred_vector_width_double))
+    width = min(WIDEST_VECTOR, max(1, device.native_vector_width_double))
     if "portable computing" in platform.name.lower() and "LLVM 14" in platform.version:
         width = min(width, POCL_SAFE_WIDTH)
     return Device(

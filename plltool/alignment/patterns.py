@@ -1,0 +1,85 @@
+"""Site patterns: the distinct columns of an alignment and how often each occurs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.alignment import Alignment
+from plltool.alignment.states import CodeArray, StateSpace
+
+FloatArray = npt.NDArray[np.float64]
+
+# A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. The bound lies below what
+# one cell in a million adds, so no frequency that was observed is changed much.
+MIN_EMPIRICAL_FREQUENCY = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Distinct columns in lexicographic order, the first taxon first.
+
+    Attributes
+    ----------
+    codes : uint8 array (n_taxa, n_patterns), C-contiguous
+    weights : float64 array (n_patterns,)
+        The number of sites with each pattern.
+    site_pattern : intp array (n_sites,)
+        The pattern of each site; ``codes[:, site_pattern]`` is the alignment.
+    """
+
+    codes: CodeArray
+    weights: FloatArray
+    site_pattern: npt.NDArray[np.intp]
+
+    @property
+    def n_taxa(self) -> int:
+        return self.codes.shape[0]
+
+    @property
+    def n_patterns(self) -> int:
+        return self.codes.shape[1]
+
+
+def compress(alignment: Alignment) -> Patterns:
+    """The site patterns of an alignment; they do not depend on the order of its columns."""
+    columns = np.ascontiguousarray(alignment.codes.T)
+    as_one_item = columns.view(np.dtype((np.void, alignment.n_taxa)))[:, 0]  # void items compare byte by byte
+    distinct, site_pattern, counts = np.unique(as_one_item, return_inverse=True, return_counts=True)
+    codes = distinct.view(np.uint8).reshape(-1, alignment.n_taxa).T
+    return Patterns(np.ascontiguousarray(codes), counts.astype(np.float64), site_pattern)
+
+
+def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:
+    """State frequencies as counted in the data, the way RAxML-NG counts (its +FC).
+
+    Cells that allow all states are left out; any other cell adds the weight of its pattern, divided by the number of
+    states it allows, to each of these states. Where some frequency would be below `MIN_EMPIRICAL_FREQUENCY`, all are
+    mixed with that much of every state. Without any counted cell all states are equally frequent.
+
+    Returns
+    -------
+    float64 array (n_states,); sums to 1, every entry at least `MIN_EMPIRICAL_FREQUENCY`.
+    """
+    set_sizes = states.state_sets.sum(axis=1)
+    counted = (set_sizes > 0) & (set_sizes < states.n_states)
+    code_weights = _code_weights(data, states.n_codes)[counted]
+    totals = (code_weights / set_sizes[counted]) @ states.state_sets[counted]
+    if totals.sum() == 0:
+        return np.full(states.n_states, 1 / states.n_states)
+    frequencies = totals / totals.sum()
+    if frequencies.min() < MIN_EMPIRICAL_FREQUENCY:
+        frequencies = frequencies * (1 - states.n_states * MIN_EMPIRICAL_FREQUENCY) + MIN_EMPIRICAL_FREQUENCY
+    return frequencies
+
+
+def _code_weights(data: Alignment | Patterns, n_codes: int) -> FloatArray:
+    """The number of cells with each code: float64 (n_codes,)."""
+    if isinstance(data, Alignment):
+        return np.bincount(data.codes.ravel(), minlength=n_codes).astype(np.float64)
+    totals = np.zeros(n_codes)
+    for row in data.codes:
+        totals += np.bincount(row, weights=data.weights, minlength=n_codes)
+    return totals

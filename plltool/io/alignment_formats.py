@@ -1,0 +1,124 @@
+"""What the alignment formats share: records, taxon names, layouts of lines, match characters, announced sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plltool.alignment.alignment import show_name
+
+Line = tuple[int, bytes]  # its 1-based number in the file, its text
+Row = tuple[str, int, list[bytes]]  # a record that is being read: name, line, pieces of the sequence
+NameSplitter = Callable[[bytes], tuple[str, bytes]]
+
+_BLANKS = b" \t\v\f\r\n"
+_QUOTED_NAME = re.compile(rb"'([^'\n]*(?:''[^'\n]*)*)'(?=\s|$)")
+
+
+@dataclass(frozen=True)
+class Record:
+    """One taxon of a file: its name, its sequence without blanks, and the line on which it starts."""
+
+    name: str
+    sequence: bytes
+    line: int
+
+
+@dataclass(frozen=True)
+class AnnouncedSize:
+    """The size that a file says its alignment has; ``origin`` is where it says so, ``n_taxa`` may be unsaid."""
+
+    n_taxa: int | None
+    n_sites: int
+    origin: str
+
+    def first_match(self, readings: Iterable[list[Record]]) -> list[Record] | None:
+        """The first reading of exactly this size, if any."""
+        return next((records for records in readings if self._is_size_of(records)), None)
+
+    def explain_mismatch(self, readings: Sequence[list[Record]]) -> str:
+        """What is wrong with readings of which none has this size, as part of a message.
+
+        It describes the reading with most sequences of the right length; of equal ones the last.
+        """
+        best = max(reversed(readings), key=self._count_right_lengths)
+        wrong = next((record for record in best if len(record.sequence) != self.n_sites), None)
+        if wrong is None:
+            found = f"found {len(best)} taxa"
+        else:
+            found = f"taxon {show_name(wrong.name)} (line {wrong.line}) has {len(wrong.sequence)} sites"
+        taxa = "" if self.n_taxa is None else f"{self.n_taxa} taxa of "
+        return f"{found}, {self.origin} announces {taxa}{self.n_sites} sites"
+
+    def _is_size_of(self, records: Sequence[Record]) -> bool:
+        return self.n_taxa in (None, len(records)) and self._count_right_lengths(records) == len(records)
+
+    def _count_right_lengths(self, records: Sequence[Record]) -> int:
+        return sum(len(record.sequence) == self.n_sites for record in records)
+
+
+def decode_name(name: bytes) -> str:
+    """A taxon name as text that encodes back to the same bytes."""
+    return name.decode("utf-8", "surrogateescape")
+
+
+def remove_blanks(text: bytes) -> bytes:
+    return text.translate(None, _BLANKS)
+
+
+def number_lines(text: bytes, first: int = 1) -> list[Line]:
+    """The lines that are not blank, numbered from `first`."""
+    return [(number, line) for number, line in enumerate(text.split(b"\n"), first) if line.strip()]
+
+
+def split_name(line: bytes) -> tuple[str, bytes]:
+    """The name at the start of a line, up to a blank or between single quotes, and the sequence after it.
+
+    Between quotes a name may hold blanks, and two quotes stand for one.
+    """
+    text = line.strip()
+    quoted = _QUOTED_NAME.match(text)
+    if quoted:
+        return decode_name(quoted[1].replace(b"''", b"'")), remove_blanks(text[quoted.end() :])
+    name, *sequence = text.split(None, 1)
+    return decode_name(name), remove_blanks(b"".join(sequence))
+
+
+def join_rows(rows: Iterable[Row]) -> list[Record]:
+    return [Record(name, b"".join(pieces), line) for name, line, pieces in rows]
+
+
+def read_sequential(lines: Iterable[Line], n_sites: int, split: NameSplitter = split_name) -> list[Record]:
+    """Taxon after taxon; each takes lines until it has at least `n_sites` characters."""
+    rows: list[Row] = []
+    n_missing = 0
+    for number, line in lines:
+        if n_missing <= 0:
+            name, sequence = split(line)
+            rows.append((name, number, [sequence]))
+            n_missing = n_sites
+        else:
+            sequence = remove_blanks(line)
+            rows[-1][2].append(sequence)
+        n_missing -= len(sequence)
+    return join_rows(rows)
+
+
+def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
+    """Replace the character `match` by what the first sequence has at that site.
+
+    All sequences must have the same length. What the first sequence itself holds is left as it is.
+    """
+    first = np.frombuffer(records[0].sequence, dtype=np.uint8)
+    resolved = [records[0]]
+    for record in records[1:]:
+        if match in record.sequence:
+            characters = np.frombuffer(record.sequence, dtype=np.uint8)
+            sequence = np.where(characters == ord(match), first, characters).tobytes()
+            resolved.append(replace(record, sequence=sequence))
+        else:
+            resolved.append(record)
+    return resolved

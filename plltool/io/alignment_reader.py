@@ -1,0 +1,79 @@
+"""Read an alignment file whatever its format, which its content tells."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+
+from plltool.alignment.alignment import Alignment, make_alignment
+from plltool.alignment.states import DNA, StateSpace
+from plltool.errors import InputError
+from plltool.io.alignment_formats import Record
+from plltool.io.fasta import read_fasta
+from plltool.io.nexus import read_nexus, starts_like_nexus
+from plltool.io.phylip import read_phylip, starts_like_phylip
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_MAX_SHOWN_START = 40  # bytes of a file in a message
+
+
+def read_alignment(path: str | os.PathLike[str], states: StateSpace = DNA) -> Alignment:
+    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not.
+
+    Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
+    ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
+    """
+    source = os.fspath(path)
+    text = _load_text(source)
+    records = _parse(text, source, states)
+    return make_alignment(
+        [record.name for record in records],
+        [record.sequence for record in records],
+        source,
+        states,
+        positions=[record.line for record in records],
+    )
+
+
+def _load_text(source: str) -> bytes:
+    """The unpacked content with LF line ends; raises InputError if there is no text."""
+    try:
+        with open(source, "rb") as file:
+            content = file.read()
+        if content.startswith(_GZIP_MAGIC):
+            content = gzip.decompress(content)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"{source}: found a broken or incomplete gzip file ({error})") from error
+    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(f"{source}: cannot read the file: {reason}") from error
+    null = content.find(b"\0")
+    if null >= 0:
+        raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
+    return content.removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
+    """The records of the file, in the format that its start shows."""
+    start = text.lstrip()
+    if start.startswith(b">"):
+        return read_fasta(text)
+    if starts_like_nexus(text):
+        return read_nexus(text, source, states)
+    if starts_like_phylip(text):
+        return read_phylip(text, source)
+    if not start:
+        raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
+    found = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
+    raise InputError(f"{source}: found {found!r} at the start of the file, expected {_describe_formats()}")
+
+
+def _describe_formats() -> str:
+    return "'>' and a name (FASTA), '#NEXUS', or the numbers of taxa and sites (PHYLIP)"

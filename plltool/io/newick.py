@@ -1,0 +1,433 @@
+"""Reading and writing trees in Newick format, without recursion, so that nesting of any depth works.
+
+What is read: labels in quotes ('' stands for a quote) or bare, a bare label being kept byte for byte; comments
+in brackets, which may be nested; branch lengths, optional. Labels of inner nodes are ignored. A label ends at
+a blank, a bracket or one of ``( ) : ; ,``.
+"""
+
+from __future__ import annotations
+
+import gzip
+import math
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.errors import InputError
+from plltool.tree.random_tree import resolve_nodes
+from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+
+GZIP_MAGIC = b"\x1f\x8b"
+LISTED_NAMES = 5  # how many names an error lists before it counts the rest
+SHOWN_CHARACTERS = 40  # how much of a name or token an error shows
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\r\n\f\v]+)
+    |   (?P<mark>[(),:;])
+    |   '(?P<quoted>(?:[^']|'')*+)'
+    |   (?P<comment>\[)
+    |   (?P<bare>[^ \t\r\n\f\v()\[\]:;,'][^ \t\r\n\f\v()\[\]:;,]*)""",
+    re.VERBOSE,
+)
+_BRACKET = re.compile(r"[\[\]]")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_END = "the end of the text"
+_BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
+
+
+@dataclass
+class RootedNodes:
+    """A rooted tree as it stands in a file; nodes in preorder, node 0 being the root.
+
+    Attributes
+    ----------
+    parents : the parent of each node, -1 for the root.
+    lengths : the length of the branch above each node, NaN where none is given.
+    labels : the name of each tip; what stands at an inner node does not matter.
+    bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
+    """
+
+    parents: list[int] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    bare: set[str] = field(default_factory=set)
+
+    def add(self, parent: int) -> int:
+        """Append a child of `parent` and return its number."""
+        self.parents.append(parent)
+        self.lengths.append(math.nan)
+        self.labels.append("")
+        return len(self.parents) - 1
+
+
+# --- reading --------------------------------------------------------------------------------------------
+
+
+def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
+    """Read the first tree of a UTF-8 file, which may be gzipped; parameters and errors as in `parse_newick`.
+
+    Raises
+    ------
+    InputError
+        Also if the file cannot be read.
+    """
+    try:
+        content = Path(path).read_bytes()
+        if content.startswith(GZIP_MAGIC):
+            content = gzip.decompress(content)
+        text = content.decode("utf-8-sig")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InputError(f"{path}: cannot be read: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: byte {error.start + 1} is not UTF-8 text") from error
+    return parse_newick(text, str(path), names, resolve_seed)
+
+
+def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
+    """Read the first tree of a text; whatever follows its ``;`` is left alone.
+
+    The root is taken away: of a root with two branches one branch remains, as long as both. A node with one
+    child likewise. A missing length counts as the default one, and as 0 where it is joined to a given one.
+
+    Parameters
+    ----------
+    text : the tree, ended by ``;``.
+    source : the file's name, for errors.
+    names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
+        none of them stands for the one name left that has blanks in place of some of its underscores.
+    resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
+        likely, by branches of the least length; None refuses such trees.
+
+    Raises
+    ------
+    InputError
+        If the text is not a tree, a taxon occurs twice, the taxa are not those of the alignment, there are
+        fewer than three, or a node has too many branches and there is no seed.
+    """
+    return unrooted_tree(_Parser(text, source).parse(), source, names, resolve_seed)
+
+
+def is_length(value: str | float) -> bool:
+    """Whether this is, or spells, a finite branch length >= 0."""
+    if isinstance(value, str) and not _NUMBER.fullmatch(value):
+        return False
+    return 0 <= float(value) < math.inf
+
+
+class _State(IntEnum):
+    """What has been read last; from CLOSED on the subtree at hand may end here."""
+
+    START = 0
+    OPENED = 1
+    COLON = 2
+    CLOSED = 3
+    LABELLED = 4
+    MEASURED = 5
+
+
+_EXPECTED = {
+    _State.START: "'('",
+    _State.OPENED: "a taxon name or '('",
+    _State.COLON: "a branch length >= 0",
+    _State.CLOSED: "a label, ':', ",
+    _State.LABELLED: "':', ",
+    _State.MEASURED: "",
+}
+
+
+class _Parser:
+    """Turns one text into nodes; every error names the line and column."""
+
+    def __init__(self, text: str, source: str):
+        self.text = text
+        self.source = source
+
+    def parse(self) -> RootedNodes:
+        """Read up to the first ``;``."""
+        nodes = RootedNodes()
+        node, state = nodes.add(NO_NODE), _State.START
+        tokens = self._tokens()
+        while True:
+            kind, value, position = next(tokens)
+            if kind == "(" and state <= _State.OPENED:
+                node, state = nodes.add(node), _State.OPENED
+            elif kind in ("bare", "quoted") and state == _State.OPENED:
+                nodes.labels[node] = value
+                if kind == "bare":
+                    nodes.bare.add(value)
+                state = _State.LABELLED
+            elif kind in ("bare", "quoted") and state == _State.CLOSED:
+                state = _State.LABELLED
+            elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
+                state = _State.COLON
+            elif kind == "bare" and state == _State.COLON and is_length(value):
+                nodes.lengths[node], state = float(value), _State.MEASURED
+            elif kind == "," and state >= _State.CLOSED and node:
+                node, state = nodes.add(nodes.parents[node]), _State.OPENED
+            elif kind == ")" and state >= _State.CLOSED and node:
+                node, state = nodes.parents[node], _State.CLOSED
+            elif kind == ";" and state >= _State.CLOSED and not node:
+                return nodes
+            else:
+                ending = "',' or ')'" if node else "';'"
+                expected = _EXPECTED[state] + (ending if state >= _State.CLOSED else "")
+                raise self._error(position, _shown(value) if value or kind == "quoted" else _END, expected)
+
+    def _tokens(self) -> Iterator[tuple[str, str, int]]:
+        """Yield (kind, value, position); the kind of a mark is the mark, the last kind is "end"."""
+        text, position = self.text, 0
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:
+                if text[position] == "]":
+                    raise self._error(position, "']'", "a '[' before it")
+                raise self._error(position, _END, "a quote that closes the one here")
+            kind = str(match.lastgroup)
+            if kind == "comment":
+                position = self._comment_end(position)
+                continue
+            if kind == "mark":
+                yield match[0], match[0], position
+            elif kind == "quoted":
+                yield kind, match["quoted"].replace("''", "'"), position
+            elif kind == "bare":
+                yield kind, match[0], position
+            position = match.end()
+        yield "end", "", position
+
+    def _comment_end(self, start: int) -> int:
+        """The position after the comment that begins at `start`."""
+        depth = 0
+        for bracket in _BRACKET.finditer(self.text, start):
+            depth += 1 if bracket[0] == "[" else -1
+            if depth == 0:
+                return bracket.end()
+        raise self._error(start, _END, "a ']' that closes the comment here")
+
+    def _error(self, position: int, found: str, expected: str) -> InputError:
+        line = self.text.count("\n", 0, position) + 1
+        column = position - self.text.rfind("\n", 0, position)
+        return InputError(f"{self.source}:{line}:{column}: found {found}, expected {expected}")
+
+
+# --- from rooted nodes to a tree ------------------------------------------------------------------------
+
+
+def unrooted_tree(
+    nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
+) -> Tree:
+    """Make a tree of rooted nodes; what happens to the root, parameters and errors as in `parse_newick`."""
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
+    tips = np.flatnonzero(n_children == 0)
+    labels = [nodes.labels[tip] for tip in tips]
+    numbers = _number_tips(labels, nodes.bare, source, names)
+    if len(tips) < 3:
+        raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
+    ends, lengths = _unrooted_branches(nodes, n_children)
+    if resolve_seed is None:
+        _refuse_multifurcations(nodes, ends, source)
+    else:
+        ends, lengths = resolve_nodes(ends, lengths, np.random.default_rng(resolve_seed))
+    new_numbers = np.full(ends.max() + 1, NO_NODE, dtype=np.int32)
+    new_numbers[tips] = numbers
+    inner = np.setdiff1d(ends, tips)
+    new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
+    lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
+    return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+
+
+def _unrooted_branches(nodes: RootedNodes, n_children: IntArray) -> tuple[IntArray, FloatArray]:
+    """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
+    parents, lengths = list(nodes.parents), list(nodes.lengths)
+    single = (n_children == 1).tolist()
+    for node, parent in enumerate(nodes.parents):
+        if parent != NO_NODE and single[parent]:
+            parents[node] = parents[parent]
+            lengths[node] = _add_lengths(lengths[node], lengths[parent])
+    kept = [node for node, parent in enumerate(parents) if not single[node] and parent != NO_NODE]
+    ends = [(node, parents[node]) for node in kept]
+    kept_lengths = [lengths[node] for node in kept]
+    root = next(node for node, parent in enumerate(parents) if not single[node] and parent == NO_NODE)
+    if n_children[root] == 2:
+        first, second = (branch for branch, end in enumerate(ends) if end[1] == root)
+        ends[first] = ends[first][0], ends[second][0]
+        kept_lengths[first] = _add_lengths(kept_lengths[first], kept_lengths[second])
+        del ends[second], kept_lengths[second]
+    return np.array(ends, dtype=np.int32), np.array(kept_lengths)
+
+
+def _add_lengths(a: float, b: float) -> float:
+    """The length of two branches in a row; one that is not given (NaN) adds nothing."""
+    if math.isnan(a):
+        return b
+    return a if math.isnan(b) else a + b
+
+
+def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:
+    """Raise InputError if a node has more than three branches."""
+    degrees = np.bincount(ends.ravel())
+    if degrees.max() <= 3:
+        return
+    node = int(np.argmax(degrees > 3))
+    end = node + 1
+    while end < len(nodes.parents) and nodes.parents[end] >= node:
+        end += 1
+    inner = set(nodes.parents[node:end])
+    below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner]
+    raise InputError(
+        f"{source}: the node above {_listing(below)} has {degrees[node]} branches, expected 3; "
+        "resolve such nodes at random with --resolve SEED"
+    )
+
+
+def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None) -> list[int]:
+    """The number that each tip gets, tips being given by their labels."""
+    _refuse_duplicates(labels, f"{source}: the tree")
+    if names is None:
+        return list(range(len(labels)))
+    _refuse_duplicates(names, "the alignment")
+    numbers = {name: number for number, name in enumerate(names)}
+    spare: dict[str, list[int]] = {}
+    for name in numbers.keys() - set(labels):
+        spare.setdefault(name.replace(" ", "_"), []).append(numbers[name])
+    numbers.update(
+        (label, spare[label][0])
+        for label in labels
+        if label in bare and label not in numbers and len(spare.get(label, ())) == 1
+    )
+    unknown = [label for label in labels if label not in numbers]
+    used = {numbers[label] for label in labels if label in numbers}
+    missing = [name for number, name in enumerate(names) if number not in used]
+    differences = [
+        f"{what}: {_listing(taxa)}"
+        for what, taxa in (("missing from the tree", missing), ("unknown to the alignment", unknown))
+        if taxa
+    ]
+    if differences:
+        raise InputError(f"{source}: the taxa are not those of the alignment: {'; '.join(differences)}")
+    return [numbers[label] for label in labels]
+
+
+def _refuse_duplicates(names: Sequence[str], owner: str) -> None:
+    """Raise InputError if a name occurs twice."""
+    if len(set(names)) < len(names):
+        repeated = [name for name, count in Counter(names).items() if count > 1]
+        raise InputError(f"{owner} has the same taxon more than once: {_listing(repeated)}")
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def write_newick(
+    tree: Tree, lengths: bool = True, outgroup: Sequence[str] | None = None, digits: int | None = None
+) -> str:
+    """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
+
+    Children are in the order of their first tips, so equal trees with equal names give equal strings.
+
+    Parameters
+    ----------
+    tree : the tree.
+    lengths : whether to write branch lengths, in expected substitutions per site.
+    outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
+    digits : significant digits of a length; None writes as many as are needed to read the same number back.
+
+    Raises
+    ------
+    InputError
+        If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
+    """
+    root = int(tree.neighbours[0, 0]) if outgroup is None else _outgroup_root(tree, outgroup)
+    tails = [""] * tree.n_edges
+    if lengths:
+        tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
+    pieces = ["("]
+    unclosed = [(root, "")]
+    for node, parent, branch in ordered_from(tree, root):
+        while unclosed[-1][0] != parent:
+            pieces.append(")" + unclosed.pop()[1])
+        if pieces[-1] != "(":
+            pieces.append(",")
+        if tree.is_tip(node):
+            pieces.append(_written_label(tree.names[node]) + tails[branch])
+        else:
+            pieces.append("(")
+            unclosed.append((node, tails[branch]))
+    pieces.extend(")" + tail for _, tail in reversed(unclosed))
+    return "".join(pieces) + ";"
+
+
+def ordered_from(tree: Tree, root: int) -> list[tuple[int, int, int]]:
+    """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips."""
+    visits = list(tree.directed_from(root))
+    first_tip = list(range(tree.n_nodes))  # inner nodes come after all tips
+    for node, parent, _ in reversed(visits):
+        first_tip[parent] = min(first_tip[parent], first_tip[node])
+    children: list[list[tuple[int, int, int]]] = [[] for _ in range(tree.n_nodes)]
+    for visit in sorted(visits, key=lambda visit: first_tip[visit[0]], reverse=True):
+        children[visit[1]].append(visit)
+    ordered, stack = [], children[root]
+    while stack:
+        visit = stack.pop()
+        ordered.append(visit)
+        stack.extend(children[visit[0]])
+    return ordered
+
+
+def _outgroup_root(tree: Tree, outgroup: Sequence[str]) -> int:
+    """The inner node of which the outgroup is one clade (of a lone ingroup taxon: the node next to it)."""
+    members = set(outgroup)
+    unknown = sorted(members.difference(tree.names))
+    if unknown:
+        raise InputError(f"outgroup taxa that are not in the tree: {_listing(unknown)}")
+    is_member = [name in members for name in tree.names]
+    if not members or all(is_member):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {tree.n_taxa}")
+    visits = list(tree.directed_from(is_member.index(False)))
+    n_members = [*map(int, is_member), *[0] * (tree.n_nodes - tree.n_taxa)]
+    for node, parent, _ in reversed(visits):
+        if n_members[node] == len(members):
+            _refuse_intruders(tree, visits, node, is_member)
+            return node if tree.is_tip(parent) else parent
+        n_members[parent] += n_members[node]
+    raise AssertionError("the branch at the tip that is no member has all members below")
+
+
+def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int, is_member: list[bool]) -> None:
+    """Raise InputError if a taxon below `clade` is no member of the outgroup."""
+    below = {clade}
+    for node, parent, _ in visits:
+        if parent in below:
+            below.add(node)
+            if tree.is_tip(node) and not is_member[node]:
+                raise InputError(f"the outgroup is not one clade: {_shown(tree.names[node])} lies within it")
+
+
+def _written_label(name: str) -> str:
+    """The name as Newick wants it, in quotes only where needed."""
+    if _BARE_LABEL.fullmatch(name):
+        return name
+    return "'" + name.replace("'", "''") + "'"
+
+
+# --- errors ---------------------------------------------------------------------------------------------
+
+
+def _listing(names: Iterable[str]) -> str:
+    """The first few names and how many more there are."""
+    names = list(names)
+    listed = ", ".join(map(_shown, names[:LISTED_NAMES]))
+    return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"
+
+
+def _shown(text: str) -> str:
+    """A name or token on one line, shortened if need be."""
+    return repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")

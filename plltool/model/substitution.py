@@ -1,0 +1,81 @@
+"""Time-reversible substitution: the rate matrix and its eigensystem, for any number of states."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.model.components import FloatArray
+
+
+def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
+    """The symmetric matrix of a list of exchangeabilities.
+
+    Parameters
+    ----------
+    exchangeabilities : (S (S - 1) / 2,), the upper triangle row by row; for bases in the order AC AG AT CG CT GT.
+
+    Returns
+    -------
+    float64 (S, S), symmetric, zero on its diagonal.
+
+    Raises
+    ------
+    ValueError
+        If the length is not S (S - 1) / 2 for any S.
+    """
+    values = np.asarray(exchangeabilities, dtype=np.float64)
+    n_states = round((1 + np.sqrt(1 + 8 * values.size)) / 2)
+    if values.shape != (n_states * (n_states - 1) // 2,):
+        raise ValueError(f"expected S (S - 1) / 2 exchangeabilities, found an array of shape {values.shape}")
+    matrix = np.zeros((n_states, n_states))
+    matrix[np.triu_indices(n_states, k=1)] = values
+    return matrix + matrix.T
+
+
+def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> FloatArray:
+    """The rate matrix Q of a time-reversible model, scaled to one expected substitution per unit of time.
+
+    ``Q[i, j] = r[i, j] pi[j] / mu`` off the diagonal, rows sum to 0, and ``mu = sum_ij pi[i] r[i, j] pi[j]``
+    (Tavare 1986; Felsenstein 2004, chapter 13).
+
+    Parameters
+    ----------
+    exchangeabilities : float64 (S, S), r, symmetric and positive; its diagonal is ignored.
+    frequencies : float64 (S,), pi, positive, summing to 1.
+
+    Returns
+    -------
+    float64 (S, S)
+    """
+    flow = exchangeabilities * np.outer(frequencies, frequencies)
+    np.fill_diagonal(flow, 0.0)
+    rates = exchangeabilities * frequencies / flow.sum()
+    np.fill_diagonal(rates, 0.0)
+    np.fill_diagonal(rates, -rates.sum(axis=1))
+    return rates
+
+
+def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Eigenvalues and eigenvectors of the rate matrix: ``Q = right @ diag(eigenvalues) @ left``.
+
+    With ``D = diag(sqrt(pi))`` the matrix ``D Q inv(D)`` is symmetric, so its eigenvectors U are orthonormal,
+    everything is real, and ``right = inv(D) U``, ``left = U' D`` need no inversion (Yang 2006, chapter 2).
+
+    Parameters
+    ----------
+    exchangeabilities : float64 (S, S), symmetric and positive; its diagonal is ignored.
+    frequencies : float64 (S,), positive, summing to 1.
+
+    Returns
+    -------
+    eigenvalues : float64 (S,), ascending; the last is exactly 0, that of the stationary distribution.
+    right : float64 (S, S), right eigenvectors in columns.
+    left : float64 (S, S), the inverse of ``right``.
+    """
+    root = np.sqrt(frequencies)
+    rates = rate_matrix(exchangeabilities, frequencies)
+    symmetric = rates * np.outer(root, 1.0 / root)
+    eigenvalues, vectors = np.linalg.eigh((symmetric + symmetric.T) / 2)
+    eigenvalues[-1] = 0.0
+    return eigenvalues, vectors / root[:, None], vectors.T * root

@@ -1,0 +1,79 @@
+"""All branch lengths at once: simultaneous damped Newton steps (DESIGN: every branch's derivatives in one launch)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.constants import (
+    DAMPING_GROWTH,
+    MAX_BRANCH_LENGTH,
+    MAX_SMOOTHING_ROUNDS,
+    MIN_BRANCH_LENGTH,
+    SMOOTHING_EPSILON,
+)
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.steps import apply_step, at_bound, newton_step
+from plltool.tree.topology import FloatArray
+
+
+@dataclass(frozen=True)
+class Smoothing:
+    """What `smooth` reached.
+
+    Attributes
+    ----------
+    lnl : at the tree's lengths, which are the best met
+    rounds : all-branch evaluations
+    predicted : lnL that a full Newton step still promises
+    converged : whether `predicted` fell below epsilon
+    """
+
+    lnl: float
+    rounds: int
+    predicted: float
+    converged: bool
+
+
+def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
+    """lnL that full Newton steps of all free lengths promise, neighbours' coupling ignored."""
+    step = apply_step(lengths, newton_step(lengths, d1, d2)) - lengths
+    concave = d2 < 0
+    gain = np.where(concave, d1**2 / (2 * np.where(concave, -d2, 1.0)), d1 * step)
+    return float(np.sum(np.where(at_bound(lengths, d1), 0.0, np.minimum(gain, np.abs(d1 * step)))))
+
+
+def smooth(
+    likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON, max_rounds: int = MAX_SMOOTHING_ROUNDS
+) -> Smoothing:
+    """Optimise all branch lengths of the likelihood's tree in place; lnL never ends below where it began.
+
+    Each round asks for lnL, d1 and d2 of every branch and steps all lengths at once. Neighbours couple, so each
+    length has its own damping: halved where d1 changed sign, growing back where it did not. A round in which lnL
+    fell is undone half way. Converged means that the predicted gain is below `epsilon` at full step.
+    """
+    tree = likelihood.tree
+    best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    best_lnl, slopes = likelihood.all_derivatives(best)
+    damping = np.ones(tree.n_edges)
+    predicted = predicted_gain(best, *slopes.T)
+    trial = best
+    rounds = 1
+    while predicted >= epsilon and rounds < max_rounds:
+        trial = best + damping * (apply_step(best, newton_step(best, *slopes.T)) - best)
+        lnl, trial_slopes = likelihood.all_derivatives(trial)
+        rounds += 1
+        flipped = trial_slopes[:, 0] * slopes[:, 0] < 0
+        if lnl <= best_lnl:
+            damping = np.where(flipped, damping / 4, damping / 2)
+            if np.all(damping < 1e-6):
+                break
+            continue
+        damping = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
+        best, best_lnl, slopes = trial, lnl, trial_slopes
+        predicted = predicted_gain(best, *slopes.T)
+    tree.lengths[:] = best
+    if trial is not best:  # leave the CLAs of the best lengths behind
+        best_lnl, _ = likelihood.all_derivatives()
+    return Smoothing(best_lnl, rounds, predicted, predicted < epsilon)

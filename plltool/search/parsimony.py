@@ -1,0 +1,213 @@
+"""Start trees by randomised stepwise addition under Fitch parsimony (Fitch 1971), and the score of a tree.
+
+A set of states is held bit-sliced: one plane of 64-bit words per state, one bit per site, so that one word
+operation serves 64 sites. Every branch of the growing tree holds the Fitch set of the subtree on either side
+of it. Joining the two gives the set of the states that cost least at a node on that branch, and inserting a
+tip there adds one change at exactly those sites where that set and the tip's share no state (Goloboff 1996).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.errors import InputError
+from plltool.tree.random_tree import attach_tip
+from plltool.tree.topology import NO_NODE, FloatArray, Tree
+
+CodeArray = npt.NDArray[np.unsignedinteger[Any]]
+PlaneArray = npt.NDArray[np.uint64]
+IndexArray = npt.NDArray[np.int64]
+
+SITES_PER_WORD = 64
+
+
+def stepwise_addition(
+    codes: CodeArray, weights: FloatArray, names: Sequence[str], rng: np.random.Generator
+) -> Tree:
+    """Build a start tree: taxa in random order, each into a branch where it adds the fewest changes.
+
+    Ties are broken at random, so one `rng` state gives one tree. All branches get the default length.
+
+    Parameters
+    ----------
+    codes : unsigned array (n_taxa, n_patterns)
+        The set of states of each taxon at each pattern; bit s stands for state s (DNA: 1, 2, 4, 8 and their
+        unions, 15 where undetermined).
+    weights : float array (n_patterns,)
+        How many sites show each pattern; whole numbers.
+    names : n_taxa >= 3 taxon names.
+    rng : the source of the order and of the choices among ties.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 3 taxa, shapes do not match, a set of states is empty or a weight is not a
+        whole number.
+    """
+    _check_patterns(codes, weights, names)
+    if len(names) < 3:
+        raise InputError(f"a tree needs at least 3 taxa, found {len(names)}")
+    order = rng.permutation(len(names)).tolist()
+    growing = _GrowingTree(_bit_slice(_informative_sites(codes, weights)), *order[:2])
+    for tip in order[2:]:
+        added = growing.added_changes(tip)
+        best = np.flatnonzero(added == added.min())
+        growing.insert(tip, int(best[rng.integers(len(best))]))
+    return Tree.from_edges(names, growing.ends)
+
+
+def parsimony_score(tree: Tree, codes: CodeArray, weights: FloatArray) -> int:
+    """The least number of state changes, summed over sites, that explain the tips (Fitch 1971).
+
+    Parameters as in `stepwise_addition`; row i of `codes` belongs to tip i of the tree.
+
+    Raises
+    ------
+    InputError
+        If shapes do not match, a set of states is empty or a weight is not a whole number.
+    """
+    _check_patterns(codes, weights, tree.names)
+    changes = np.zeros(codes.shape[1], dtype=np.int64)
+    waiting: dict[int, CodeArray] = {0: codes[0]}
+    for node, parent, _ in reversed(list(tree.directed_from(0))):
+        states = codes[node] if tree.is_tip(node) else waiting.pop(node)
+        if parent not in waiting:
+            waiting[parent] = states
+            continue
+        shared = states & waiting[parent]
+        changes += shared == 0
+        waiting[parent] = np.where(shared == 0, states | waiting[parent], shared)
+    return round(float(changes @ weights))
+
+
+class _GrowingTree:
+    """The tree so far, with the Fitch sets that tell what each insertion would cost.
+
+    Message 2e + s is the set of the subtree at end s of branch e, so message m leaves node
+    ``ends.flat[m]`` and message m ^ 1 goes the other way.
+
+    Attributes
+    ----------
+    tips : uint64 array (n_taxa, n_states, words), the tips' sets.
+    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
+    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses column 0 only.
+    messages : uint64 array (2 (2 n_taxa - 3), n_states, words).
+    joined : uint64 array (2 n_taxa - 3, n_states, words), the two messages of each branch, joined.
+    n_placed : the number of tips in the tree; the first 2 n_placed - 3 branches exist.
+    """
+
+    def __init__(self, tips: PlaneArray, first: int, second: int):
+        n_taxa = len(tips)
+        n_branches = 2 * n_taxa - 3
+        self.tips = tips
+        self.ends = np.full((n_branches, 2), NO_NODE, dtype=np.int32)
+        self.leaving = np.full((2 * n_taxa - 2, 3), NO_NODE, dtype=np.int64)
+        self.messages = np.zeros((2 * n_branches, *tips.shape[1:]), dtype=np.uint64)
+        self.joined = np.zeros((n_branches, *tips.shape[1:]), dtype=np.uint64)
+        self.ends[0] = first, second
+        self.leaving[[first, second], 0] = 0, 1
+        self.messages[:2] = tips[[first, second]]
+        self.n_placed = 2
+        self._join(np.array([0]))
+
+    def added_changes(self, tip: int) -> IndexArray:
+        """How many changes the tip would add in each branch, less a constant: (2 n_placed - 3,)."""
+        joined, states = self.joined[: 2 * self.n_placed - 3], self.tips[tip]
+        agreeing = joined[:, 0] & states[0]
+        for state in range(1, len(states)):
+            agreeing |= joined[:, state] & states[state]
+        return -np.bitwise_count(agreeing).sum(axis=1, dtype=np.int64)
+
+    def insert(self, tip: int, branch: int) -> None:
+        """Insert a tip into a branch and bring all sets up to date."""
+        old_end = int(self.ends[branch, 1])
+        inner, lower, pendant = attach_tip(self.ends, branch, tip, self.n_placed)
+        self.n_placed += 1
+        row = self.leaving[old_end]
+        row[row == 2 * branch + 1] = 2 * lower + 1
+        self.leaving[inner] = 2 * branch + 1, 2 * lower, 2 * pendant + 1
+        self.leaving[tip, 0] = 2 * pendant
+        # Without the tip the new node passes on what came through the branch before; the tip then changes it.
+        self.messages[[2 * lower, 2 * lower + 1]] = self.messages[[2 * branch, 2 * branch + 1]]
+        self.messages[2 * pendant] = self.tips[tip]
+        self.messages[2 * pendant + 1] = self.joined[branch]
+        changed = self._propagate(2 * pendant)
+        self._join(np.concatenate([changed >> 1, [branch, lower, pendant]]))
+
+    def _propagate(self, start: int) -> IndexArray:
+        """Recompute outwards from a changed message, as far as changes reach; return what changed."""
+        sources = self.ends.reshape(-1)
+        changed = [np.empty(0, dtype=np.int64)]
+        frontier = np.array([start])
+        while frontier.size:
+            frontier = frontier[sources[frontier ^ 1] >= len(self.tips)]
+            rows = self.leaving[sources[frontier ^ 1]]
+            onward = rows[rows != (frontier ^ 1)[:, None]].reshape(-1, 2)
+            entering = onward[:, ::-1].ravel() ^ 1
+            targets = onward.ravel()
+            renewed = _join_sets(self.messages[np.repeat(frontier, 2)], self.messages[entering])
+            differs = (renewed != self.messages[targets]).any(axis=(1, 2))
+            frontier = targets[differs]
+            self.messages[frontier] = renewed[differs]
+            changed.append(frontier)
+        return np.concatenate(changed)
+
+    def _join(self, branches: IndexArray) -> None:
+        """Join the two messages of each of these branches."""
+        self.joined[branches] = _join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
+
+
+def _join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
+    """Fitch's rule at every site: the common states, or where there are none those of either.
+
+    Both arrays and the result: (rows, n_states, words).
+    """
+    common = a & b
+    lacking = ~np.bitwise_or.reduce(common, axis=1, keepdims=True)
+    return common | ((a | b) & lacking)
+
+
+def _informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
+    """The columns that can tell insertions apart, each repeated as its weight says: (n_taxa, n_sites).
+
+    A column where at most one state occurs in more than one determined taxon adds the same number of changes
+    wherever a tip goes.
+    """
+    n_states = int(codes.max(initial=1)).bit_length()
+    undetermined = (1 << n_states) - 1
+    determined = np.where(codes == undetermined, 0, codes)
+    n_repeated = np.zeros(codes.shape[1], dtype=np.int64)
+    for state in range(n_states):
+        n_repeated += np.count_nonzero(determined & (1 << state), axis=0) > 1
+    counts = np.where(n_repeated > 1, weights, 0).astype(np.int64)
+    return np.repeat(codes, counts, axis=1)
+
+
+def _bit_slice(codes: CodeArray) -> PlaneArray:
+    """Turn sets of states (n_taxa, n_sites) into planes (n_taxa, n_states, words); spare bits are 0."""
+    n_taxa, n_sites = codes.shape
+    n_states = int(codes.max(initial=1)).bit_length()
+    words = max(1, -(-n_sites // SITES_PER_WORD))
+    planes = np.empty((n_taxa, n_states, words), dtype=np.uint64)
+    padded = np.zeros((n_taxa, words * SITES_PER_WORD), dtype=codes.dtype)
+    padded[:, :n_sites] = codes
+    for state in range(n_states):
+        planes[:, state] = np.packbits(padded >> state & 1, axis=1).view(np.uint64)
+    return planes
+
+
+def _check_patterns(codes: CodeArray, weights: FloatArray, names: Sequence[str]) -> None:
+    """Raise InputError unless the patterns fit the names and parsimony can count them."""
+    if codes.ndim != 2 or codes.shape != (len(names), len(weights)):
+        raise InputError(
+            f"expected state sets of {len(names)} taxa at {len(weights)} patterns, found an array {codes.shape}"
+        )
+    if not codes.all():
+        taxon, pattern = np.argwhere(codes == 0)[0]
+        raise InputError(f"taxon {names[taxon]!r} has no possible state at pattern {pattern + 1}")
+    if np.any(weights != np.rint(weights)) or np.any(weights < 0):
+        raise InputError("parsimony needs pattern weights that are whole numbers >= 0")

@@ -1,0 +1,94 @@
+"""Prune-and-regraft moves on a tree in place, each of which can be undone bit for bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.tree.topology import FloatArray, IntArray, Tree
+
+
+@dataclass(frozen=True)
+class Undo:
+    """What a move overwrote: rows of the tree's arrays."""
+
+    nodes: IntArray
+    neighbours: IntArray
+    edge_rows: IntArray
+    edges: IntArray
+    ends: IntArray
+    lengths: FloatArray
+
+    def restore(self, tree: Tree) -> None:
+        """Put the tree back as it was before the move."""
+        tree.neighbours[self.nodes] = self.neighbours
+        tree.edges[self.nodes] = self.edge_rows
+        tree.ends[self.edges] = self.ends
+        tree.lengths[self.edges] = self.lengths
+
+
+def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
+    """Whether `edge` lies in the subtree at `root` seen from `parent`, or is the branch between the two."""
+    if tree.edge_between(root, parent) == edge:
+        return True
+    stack = [(root, parent)]
+    while stack:
+        node, came_from = stack.pop()
+        for neighbour, other in zip(tree.neighbours[node].tolist(), tree.edges[node].tolist(), strict=True):
+            if neighbour in (came_from, -1):
+                continue
+            if other == edge:
+                return True
+            stack.append((neighbour, node))
+    return False
+
+
+def prune_regraft(
+    tree: Tree, joint: int, subtree: int, target: int, healed: float, lengths: tuple[float, float, float]
+) -> Undo | None:
+    """Prune the subtree at `subtree` together with `joint` and regraft it into branch `target`.
+
+    Parameters
+    ----------
+    joint : inner node that carries the subtree
+    subtree : neighbour of `joint`, the root of what moves
+    target : branch to regraft into; afterwards it runs from its first end to `joint`
+    healed : length of the branch that closes the gap
+    lengths : new lengths from `joint` to the first end of `target`, to its second end, and to `subtree`
+
+    Returns None, with the tree unchanged, if `target` touches `joint` or lies inside the pruned subtree.
+    """
+    column = tree.position(joint, subtree)
+    near, far = (int(tree.neighbours[joint, (column + k) % 3]) for k in (1, 2))
+    near_edge, far_edge = (int(tree.edges[joint, (column + k) % 3]) for k in (1, 2))
+    if target in (near_edge, far_edge) or subtree_contains(tree, subtree, joint, target):
+        return None
+    first, second = (int(node) for node in tree.ends[target])
+    subtree_edge = int(tree.edges[joint, column])
+    nodes = np.unique(np.array([joint, near, far, first, second], dtype=np.int32))
+    edges = np.array([near_edge, far_edge, target, subtree_edge], dtype=np.int32)
+    undo = Undo(
+        nodes, tree.neighbours[nodes], tree.edges[nodes], edges, tree.ends[edges], tree.lengths[edges]
+    )
+    # heal: the near branch now joins near and far; the far branch is free
+    _reconnect(tree, far, far_edge, near, near_edge)
+    _reconnect(tree, near, near_edge, far, near_edge)
+    tree.ends[near_edge] = near, far
+    # regraft: target joins its first end and the joint, the free branch the joint and target's second end
+    _reconnect(tree, first, target, joint, target)
+    _reconnect(tree, second, target, joint, far_edge)
+    tree.ends[target] = first, joint
+    tree.ends[far_edge] = joint, second
+    tree.neighbours[joint, (column + 1) % 3], tree.edges[joint, (column + 1) % 3] = first, target
+    tree.neighbours[joint, (column + 2) % 3], tree.edges[joint, (column + 2) % 3] = second, far_edge
+    tree.lengths[[near_edge, target, far_edge, subtree_edge]] = healed, *lengths
+    return undo
+
+
+def _reconnect(tree: Tree, node: int, old_edge: int, neighbour: int, edge: int) -> None:
+    """Let the branch slot of `node` that held `old_edge` lead to `neighbour` by `edge`."""
+    row = tree.edges[node]
+    column = int(np.flatnonzero(row == old_edge)[0])
+    tree.neighbours[node, column] = neighbour
+    row[column] = edge

@@ -1,0 +1,107 @@
+"""Random topologies by stepwise insertion, and the insertion step that every start tree shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plltool.constants import MIN_BRANCH_LENGTH
+from plltool.errors import InputError
+from plltool.tree.topology import FloatArray, IntArray, Tree
+
+
+def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[int, int, int]:
+    """Insert a tip into a branch of a growing tree, in place.
+
+    `branch`, which joined (a, b), joins (a, inner) afterwards; the first new branch joins (inner, b), the
+    second (tip, inner). A tree grows from two tips that share branch 0, so k placed tips use the first
+    2k - 3 branches and the first k - 2 inner nodes.
+
+    Parameters
+    ----------
+    ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch; rows from 2 n_placed - 3 on are free.
+    branch : the branch to split, below 2 n_placed - 3.
+    tip : the tip to insert.
+    n_placed : the number of tips in the tree so far, at least 2.
+
+    Returns
+    -------
+    The new inner node and the two new branches.
+    """
+    n_taxa = (len(ends) + 3) // 2
+    inner, lower, pendant = n_taxa + n_placed - 2, 2 * n_placed - 3, 2 * n_placed - 2
+    ends[lower] = inner, ends[branch, 1]
+    ends[branch, 1] = inner
+    ends[pendant] = tip, inner
+    return inner, lower, pendant
+
+
+def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
+    """Draw an unrooted binary topology, each labelled topology being equally likely.
+
+    Taxa are inserted in random order, each into a uniformly chosen branch: every labelled topology arises
+    from exactly one sequence of choices.
+
+    Returns
+    -------
+    int32 array (2 n_taxa - 3, 2), the two nodes of each branch, numbered as in `Tree`.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 3 taxa.
+    """
+    if n_taxa < 3:
+        raise InputError(f"a tree needs at least 3 taxa, found {n_taxa}")
+    order = rng.permutation(n_taxa).tolist()
+    choices = rng.integers(0, 2 * np.arange(2, n_taxa) - 3).tolist()
+    ends = np.empty((2 * n_taxa - 3, 2), dtype=np.int32)
+    ends[0] = order[:2]
+    for n_placed, (tip, branch) in enumerate(zip(order[2:], choices, strict=True), start=2):
+        attach_tip(ends, branch, tip, n_placed)
+    return ends
+
+
+def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
+    """Draw a tree uniformly from all topologies over `names`; all branches get the default length.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 3 names.
+    """
+    return Tree.from_edges(names, random_topology(len(names), rng))
+
+
+def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
+    """Replace each node of more than three branches by a random binary tree, each being equally likely.
+
+    Parameters
+    ----------
+    ends : int32 array (n_branches, 2), the two nodes of each branch of an unrooted tree.
+    lengths : float64 array (n_branches,).
+    rng : the source of the choices.
+
+    Returns
+    -------
+    ends, lengths : the same branches in the same order, some with new inner nodes, then the new branches, of
+        the least length; new nodes have the numbers after those in use.
+    """
+    sides = ends.copy().reshape(-1)
+    degrees = np.bincount(sides)
+    starts = np.concatenate([[0], np.cumsum(degrees)])
+    sides_by_node = np.argsort(sides, kind="stable")
+    next_node, added = len(degrees), []
+    for node in np.flatnonzero(degrees > 3):
+        degree = int(degrees[node])
+        # The branches of the node become the tips of a random topology; its last inner node stays this node.
+        topology = random_topology(degree, rng)
+        new_nodes = np.append(np.arange(next_node, next_node + degree - 3), node)
+        next_node += degree - 3
+        is_pendant = (topology < degree).any(axis=1)
+        pendant = np.sort(topology[is_pendant], axis=1)
+        sides[sides_by_node[starts[node] + pendant[:, 0]]] = new_nodes[pendant[:, 1] - degree]
+        added.append(new_nodes[topology[~is_pendant] - degree])
+    new_ends = np.concatenate([sides.reshape(-1, 2), *added]).astype(np.int32)
+    return new_ends, np.pad(lengths, (0, len(new_ends) - len(lengths)), constant_values=MIN_BRANCH_LENGTH)

@@ -1,0 +1,311 @@
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles.substitution import gamma_category_means, transition_matrix
+
+import plltool.model.model
+from plltool.constants import DEFAULT_ALPHA, MAX_ALPHA, MIN_ALPHA
+from plltool.errors import InputError
+from plltool.model.model import Model
+from plltool.model.spec import parse_model
+
+RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
+FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
+GTR_FIXED = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}"
+
+COMPONENT_ARRAYS = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")
+
+
+def model_of(text, empirical=None):
+    return Model(parse_model(text), empirical)
+
+
+def p_matrices(components, t):
+    """P(t) of each component, float64 (C, S, S), as an engine computes it."""
+    decay = np.exp(components.eigenvalues * components.rates[:, None] * t)
+    return np.einsum("cij,cj,cjk->cik", components.right, decay, components.left)
+
+
+def assert_same_components(a, b, rtol):
+    """Equal arrays, eigenvectors through the P(t) that they make."""
+    for name in ("eigenvalues", "frequencies", "rates", "weights"):
+        np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol)
+    np.testing.assert_allclose(p_matrices(a, 0.3), p_matrices(b, 0.3), rtol=rtol)
+
+
+@pytest.fixture
+def count_eigensystems(monkeypatch):
+    """The calls of eigensystem, as a growing list."""
+    calls = []
+    original = plltool.model.model.eigensystem
+
+    def counted(*arguments):
+        calls.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(plltool.model.model, "eigensystem", counted)
+    return calls
+
+
+class TestComponents:
+    def test_transition_matrices_of_gtr_with_gamma(self):
+        components = model_of(GTR_FIXED).components()
+        rates = gamma_category_means(0.45, 4)
+        expected = [transition_matrix(RATES, FREQUENCIES, 0.3 * rate) for rate in rates]
+        # rtol of the oracle's quadrature, see test_rates.py
+        np.testing.assert_allclose(p_matrices(components, 0.3), expected, rtol=1e-10)
+
+    def test_shapes(self):
+        components = model_of(GTR_FIXED).components()
+        shapes = {name: getattr(components, name).shape for name in COMPONENT_ARRAYS}
+        assert shapes == {
+            "eigenvalues": (4, 4),
+            "right": (4, 4, 4),
+            "left": (4, 4, 4),
+            "frequencies": (4, 4),
+            "rates": (4,),
+            "weights": (4,),
+        }
+        for name in COMPONENT_ARRAYS:
+            array = getattr(components, name)
+            assert array.dtype == np.float64
+            assert array.flags.c_contiguous
+
+    def test_without_gamma_one_component_of_rate_one(self):
+        components = model_of("JC").components()
+        assert components.n_components == 1
+        assert components.rates.tolist() == [1.0]
+        assert components.weights.tolist() == [1.0]
+
+    def test_mixture_has_mean_rate_one(self):
+        components = model_of("JC+G8{0.3}").components()
+        assert components.weights.sum() == pytest.approx(1, rel=1e-15)
+        assert components.weights @ components.rates == pytest.approx(1, rel=1e-14)
+
+    def test_changing_alpha_alone_keeps_the_eigensystem(self, count_eigensystems):
+        model = model_of("GTR+FO+G4")
+        model.components()
+        model.set_alpha(0.3)
+        model.set_vector([0.7], ["alpha"])
+        model.components()
+        assert len(count_eigensystems) == 1
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda model: model.set_exchangeabilities(RATES),
+            lambda model: model.set_frequencies(FREQUENCIES),
+            lambda model: model.set_vector(np.log([1.2, 3.4, 0.8, 1.1, 4.1]), ["rates"]),
+            lambda model: model.set_vector([0.1, 0.2, 0.3], ["frequencies"]),
+        ],
+    )
+    def test_changing_anything_else_renews_it(self, change):
+        model = model_of("GTR+FO+G4")
+        model.components()
+        change(model)
+        expected = transition_matrix(model.exchangeabilities, model.frequencies, 0.3 * model.category_rates[2])
+        np.testing.assert_allclose(p_matrices(model.components(), 0.3)[2], expected, rtol=1e-12)
+
+
+class TestStart:
+    def test_free_parameters_start_at_defaults(self):
+        model = model_of("GTR+FO+G4")
+        assert model.exchangeabilities.tolist() == [1.0] * 6
+        assert model.frequencies.tolist() == [0.25] * 4
+        assert model.alpha == DEFAULT_ALPHA
+
+    def test_fixed_values_are_used(self):
+        model = model_of(GTR_FIXED)
+        assert tuple(model.exchangeabilities) == RATES
+        assert tuple(model.frequencies) == FREQUENCIES
+        assert model.alpha == 0.45
+
+    def test_empirical_frequencies(self):
+        assert tuple(model_of("GTR+FC", FREQUENCIES).frequencies) == FREQUENCIES
+
+    def test_empirical_frequencies_are_used_only_where_asked_for(self):
+        assert model_of("GTR+FO", FREQUENCIES).frequencies.tolist() == [0.25] * 4
+
+    def test_missing_empirical_frequencies(self):
+        with pytest.raises(ValueError, match="GTR\\+FC"):
+            model_of("GTR+FC")
+
+    def test_base_that_does_not_occur(self):
+        with pytest.raises(InputError, match="model 'GTR\\+FC': empirical frequencies cannot be used: .* found 0"):
+            model_of("GTR+FC", [0.5, 0.2, 0.3, 0.0])
+
+
+class TestFreeParameters:
+    @pytest.mark.parametrize(
+        ("text", "groups", "count"),
+        [
+            # counts as IQ-TREE documents its models' degrees of freedom, plus 1 for alpha
+            ("JC", (), 0),
+            ("F81", ("frequencies",), 3),
+            ("K80", ("rates",), 1),
+            ("HKY", ("rates", "frequencies"), 4),
+            ("TN93", ("rates", "frequencies"), 5),
+            ("K81", ("rates",), 2),
+            ("TIM1uf", ("rates", "frequencies"), 6),
+            ("TVM", ("rates", "frequencies"), 7),
+            ("SYM", ("rates",), 5),
+            ("GTR", ("rates", "frequencies"), 8),
+            ("GTR+FC", ("rates",), 8),
+            ("GTR+FC+G4", ("rates", "alpha"), 9),
+            ("GTR+FU{0.28/0.21/0.24/0.27}+G4", ("rates", "alpha"), 6),
+            ("K80{2.5}+G4", ("alpha",), 1),
+            ("JC+FO+G4{0.5}", ("frequencies",), 3),
+            (GTR_FIXED, (), 0),
+        ],
+    )
+    def test_groups_and_number(self, text, groups, count):
+        model = model_of(text, FREQUENCIES)
+        assert model.free_parameters == groups
+        assert model.n_free_parameters == count
+
+    def test_vector_is_logarithms_of_ratios(self):
+        model = model_of("TPM2+FO+G4")
+        model.set_exchangeabilities([2, 3, 2, 1, 3, 1])
+        model.set_frequencies([0.1, 0.2, 0.3, 0.4])
+        model.set_alpha(0.5)
+        expected = np.log([2, 3, 0.1 / 0.4, 0.2 / 0.4, 0.3 / 0.4, 0.5])
+        np.testing.assert_allclose(model.get_vector(), expected, rtol=1e-15)
+
+    def test_vector_sets_values(self):
+        model = model_of("TIM1+FO+G4")
+        model.set_vector(np.log([2, 3, 4, 0.5, 1, 1.5, 0.3]))
+        # TIM1 is 012230: GT is of class 0, so classes 1, 2 and 3 vary
+        np.testing.assert_allclose(model.exchangeabilities, [1, 2, 3, 3, 4, 1], rtol=1e-15)
+        np.testing.assert_allclose(model.frequencies, [0.125, 0.25, 0.375, 0.25], rtol=1e-15)
+        assert model.alpha == pytest.approx(0.3, rel=1e-15)
+
+    def test_groups_restrict_the_vector(self):
+        model = model_of("GTR+FO+G4")
+        model.set_vector([0.5], ["alpha"])
+        model.set_vector([0.1, 0.2, 0.3], ("frequencies",))
+        np.testing.assert_allclose(model.get_vector(["alpha", "frequencies"]), [0.1, 0.2, 0.3, 0.5], rtol=1e-14)
+        assert model.exchangeabilities.tolist() == [1.0] * 6
+        assert len(model.bounds(["rates"])) == 5
+
+    def test_groups_that_are_fixed_contribute_nothing(self):
+        model = model_of("K80{2.5}+G4")
+        assert model.get_vector(["rates"]).shape == (0,)
+        assert model.bounds(["rates"]) == []
+        model.set_vector([], ["rates"])
+        assert model.exchangeabilities.tolist() == [1, 2.5, 1, 1, 2.5, 1]
+
+    def test_unknown_group(self):
+        with pytest.raises(ValueError, match="pinv"):
+            model_of("GTR+G4").get_vector(["pinv"])
+
+    @pytest.mark.parametrize("vector", [[], [0.1, 0.2], [np.nan], [[0.1]]])
+    def test_wrong_vectors(self, vector):
+        with pytest.raises(ValueError, match="expected 1 finite values"):
+            model_of("JC+G4").set_vector(vector)
+
+    @pytest.mark.parametrize("side", [0, 1])
+    def test_both_ends_of_the_bounds_are_usable(self, side):
+        model = model_of("GTR+FO+G4")
+        ends = np.array(model.bounds())[:, side]
+        model.set_vector(ends)
+        np.testing.assert_allclose(model.get_vector(), ends, rtol=1e-14)
+        components = model.components()
+        assert all(np.isfinite(getattr(components, name)).all() for name in COMPONENT_ARRAYS)
+
+    def test_values_beyond_the_bounds_are_clipped(self):
+        model = model_of("JC+G4")
+        model.set_vector([1e6])
+        assert model.alpha == MAX_ALPHA
+        model.set_vector([-1e6])
+        assert model.alpha == MIN_ALPHA
+
+    @given(st.lists(st.floats(-3, 3), min_size=9, max_size=9))
+    def test_vector_comes_back(self, vector):
+        model = model_of("GTR+FO+G4")
+        model.set_vector(vector)
+        np.testing.assert_allclose(model.get_vector(), vector, atol=1e-14)  # exp, normalisation and log round
+        assert model.frequencies.sum() == pytest.approx(1, abs=1e-15)
+
+
+class TestSetters:
+    def test_only_ratios_of_exchangeabilities_matter(self):
+        model = model_of("GTR")
+        model.set_exchangeabilities([2.0 * rate for rate in RATES])
+        assert tuple(model.exchangeabilities) == RATES
+
+    @pytest.mark.parametrize(
+        ("values", "words"),
+        [
+            ([1, 2, 3], "expected 6 exchangeabilities .* found 3"),
+            ([1, 2, 1, 1, 2, 0], "found 0"),
+            ([1, np.inf, 1, 1, 2, 1], "found inf"),
+            ([1, 2, 1, 1, 3, 1], "HKY has equal exchangeabilities AG and CT, found 2 and 3"),
+        ],
+    )
+    def test_refused_exchangeabilities(self, values, words):
+        with pytest.raises(InputError, match=words):
+            model_of("HKY").set_exchangeabilities(values)
+
+    @pytest.mark.parametrize("values", [[0.5, 0.5], [0.5, 0.5, 0, 0], [0.3, 0.3, 0.3, 0.3], [np.nan, 0.3, 0.3, 0.4]])
+    def test_refused_frequencies(self, values):
+        with pytest.raises(InputError, match="base frequencies"):
+            model_of("HKY").set_frequencies(values)
+
+    @pytest.mark.parametrize("value", [0.0, -1.0, 1e-3, 1e3, np.nan])
+    def test_refused_alpha(self, value):
+        with pytest.raises(InputError, match="alpha must lie between"):
+            model_of("HKY+G4").set_alpha(value)
+
+    def test_alpha_without_gamma(self):
+        with pytest.raises(InputError, match="'HKY\\+FO' has no gamma"):
+            model_of("HKY").set_alpha(0.5)
+
+    def test_returned_arrays_are_copies(self):
+        model = model_of("HKY")
+        model.frequencies[0] = 9
+        model.exchangeabilities[0] = 9
+        assert model.frequencies[0] == 0.25
+        assert model.exchangeabilities[0] == 1.0
+
+    def test_copies_are_independent(self):
+        model = model_of("GTR+FO+G4")
+        other = model.copy()
+        other.set_vector(np.full(9, 0.5))
+        assert model.get_vector().tolist() == [0.0] * 9
+        model.set_alpha(0.1)
+        assert other.alpha == pytest.approx(np.exp(0.5))
+
+
+class TestOutput:
+    @pytest.mark.parametrize(
+        "text", ["JC", "K80", "F81", "TPM2uf+G4", "GTR+FC+G8", "DNA010210+FE", "GTR+FE+G2", GTR_FIXED]
+    )
+    @given(seed=st.integers(0, 1000))
+    def test_string_is_read_back_as_the_same_fixed_model(self, text, seed):
+        model = model_of(text, FREQUENCIES)
+        model.set_vector(np.random.default_rng(seed).uniform(-2, 2, len(model.get_vector())))
+        again = model_of(model.to_string())
+        assert again.free_parameters == ()
+        assert again.to_string() == model.to_string()
+        assert_same_components(again.components(), model.components(), rtol=1e-14)
+
+    def test_string_of_equal_frequencies_that_were_changed(self):
+        model = model_of("JC")
+        model.set_frequencies(FREQUENCIES)
+        assert model.to_string() == "JC+FU{0.28/0.21/0.24/0.27}"
+
+    def test_description_is_json(self):
+        description = model_of(GTR_FIXED).describe()
+        assert json.loads(json.dumps(description)) == description
+        np.testing.assert_allclose(description.pop("category_rates"), gamma_category_means(0.45, 4), rtol=1e-10)
+        assert description == {
+            "spec": GTR_FIXED,
+            "model": GTR_FIXED,
+            "rates": dict(zip(("AC", "AG", "AT", "CG", "CT", "GT"), RATES, strict=True)),
+            "frequencies": dict(zip("ACGT", FREQUENCIES, strict=True)),
+            "alpha": 0.45,
+            "n_free_parameters": 0,
+        }

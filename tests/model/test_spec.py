@@ -1,0 +1,220 @@
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from plltool.errors import InputError
+from plltool.model.spec import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, ModelSpec, parse_model
+
+FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
+RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
+GTR_GIVEN = ModelSpec("GTR", "given", rates=RATES, frequencies=FREQUENCIES)
+RAXML_GTR, RAXML_FU = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}", "+FU{0.28/0.21/0.24/0.27}"
+IQTREE_GTR, IQTREE_F = "GTR{1.2,3.4,0.8,1.1,4.1}", "+F{0.28,0.21,0.24,0.27}"
+
+# the strings with which RAxML-NG and IQ-TREE computed the reference likelihoods of DNA, and what they mean
+REFERENCE_STRINGS = [
+    ("JC", "JC", ModelSpec("JC", "equal")),
+    ("K80{1.0/2.5}", "K80{2.5}", ModelSpec("K80", "equal", rates=(1.0, 2.5))),
+    ("F81+FC", "F81+F", ModelSpec("F81", "empirical")),
+    ("HKY{1.0/3.0}+FC+G4{0.5}", "HKY{3.0}+F+G4{0.5}", ModelSpec("HKY", "empirical", 4, (1.0, 3.0), None, 0.5)),
+    (RAXML_GTR + RAXML_FU, IQTREE_GTR + IQTREE_F, GTR_GIVEN),
+    (
+        RAXML_GTR + RAXML_FU + "+G4{0.45}",
+        IQTREE_GTR + IQTREE_F + "+G4{0.45}",
+        ModelSpec("GTR", "given", 4, RATES, FREQUENCIES, 0.45),
+    ),
+    (
+        RAXML_GTR + RAXML_FU + "+G8{0.3}",
+        IQTREE_GTR + IQTREE_F + "+G8{0.3}",
+        ModelSpec("GTR", "given", 8, RATES, FREQUENCIES, 0.3),
+    ),
+    (RAXML_GTR + "+FC+G4{0.45}", IQTREE_GTR + "+F+G4{0.45}", ModelSpec("GTR", "empirical", 4, RATES, None, 0.45)),
+]
+
+
+@pytest.mark.parametrize(("raxml_ng", "iqtree", "expected"), REFERENCE_STRINGS)
+def test_both_programs_strings_mean_the_same(raxml_ng, iqtree, expected):
+    assert parse_model(raxml_ng) == expected
+    assert parse_model(iqtree) == expected
+
+
+def test_every_reference_of_dna_is_read(shared):
+    path = shared / "reference" / "fixed.json"
+    if not path.exists():
+        pytest.skip(f"no {path}")
+    known = {raxml_ng: spec for raxml_ng, _, spec in REFERENCE_STRINGS}
+    references = json.loads(path.read_text())
+    for name in references.keys() - {"aa140", "avian"}:
+        for label, row in references[name].items():
+            if label == "bl_optimised" or "+I" in label or "+R" in label:
+                continue
+            expected = known[row["raxml_ng"]["model"]]
+            assert parse_model(row["raxml_ng"]["model"]) == expected, label
+            assert parse_model(row["iqtree3"]["model"]) == expected, label
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical"),
+    [
+        ("jc", "JC"),
+        ("  GTR+G ", "GTR+FO+G4"),
+        ("gtr + fo + g4", "GTR+FO+G4"),
+        ("GTR+G4m{0.5}", "GTR+FO+G4{0.5}"),
+        ("GTR+G{.5}+F", "GTR+FC+G4{0.5}"),
+        ("HKY85", "HKY+FO"),
+        ("K2P+FQ", "K80"),
+        ("trnEF", "TN93ef"),
+        ("SYM+FC", "SYM+FC"),
+        ("GTR+FE", "GTR+FE"),
+        ("TIM2", "TIM2"),
+        ("TIM2e", "TIM2"),
+        ("TIM", "TIM1uf+FO"),
+        ("010010", "DNA010010+FO"),
+        ("DNA012345+FE", "DNA012345+FE"),
+        ("K80{2.0/5.0}", "K80{1.0/2.5}"),
+        ("K80+FU{0.1/0.2/0.3/0.4}", "K80+FU{0.1/0.2/0.3/0.4}"),
+    ],
+)
+def test_canonical_form(text, canonical):
+    assert str(parse_model(text)) == canonical
+
+
+@pytest.mark.parametrize(
+    ("text", "exchangeabilities"),
+    [
+        # RAxML-NG: values in the order of the digits; GT is of the first class, then of the last
+        ("TN93{1/2/3}", (1, 2, 1, 1, 3, 1)),
+        ("TPM2{2/3/1}", (2, 3, 2, 1, 3, 1)),
+        ("101101{3/1}", (1, 3, 1, 1, 3, 1)),
+        ("DNA543210{1/2/3/4/5/6}", (6, 5, 4, 3, 2, 1)),
+        ("030060{2/4/8}", (1, 2, 1, 1, 4, 1)),
+        # IQ-TREE: the class of GT left out, the others as they first occur
+        ("TN93{2,3}", (1, 2, 1, 1, 3, 1)),
+        ("TPM2{2,3}", (2, 3, 2, 1, 3, 1)),
+        ("TIM3{2,3,4}", (2, 3, 1, 2, 4, 1)),
+        ("101101{3}", (1, 3, 1, 1, 3, 1)),
+    ],
+)
+def test_order_of_rates(text, exchangeabilities):
+    spec = parse_model(text)
+    assert tuple(spec.rates[int(digit)] for digit in spec.symmetry) == exchangeabilities
+
+
+@pytest.mark.parametrize("name", [*EQUAL_FREQUENCY_MODELS, *FREE_FREQUENCY_MODELS])
+def test_default_frequencies_follow_the_name(name):
+    expected = "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised"
+    for spelling in (name, name.lower(), name.upper()):
+        assert parse_model(spelling) == ModelSpec(name, expected)
+
+
+def test_aliases():
+    for alias, name in ALIASES.items():
+        assert parse_model(alias) == parse_model(name)
+
+
+def test_named_models_have_renumbered_codes():
+    for code in {**EQUAL_FREQUENCY_MODELS, **FREE_FREQUENCY_MODELS}.values():
+        assert parse_model(code).symmetry == code
+
+
+def test_frequencies_are_normalised():
+    spec = parse_model("F81+FU{0.3/0.2/0.2/0.2995}")
+    assert sum(spec.frequencies) == pytest.approx(1, abs=1e-15)
+    assert spec.frequencies[0] / spec.frequencies[1] == pytest.approx(1.5, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "cannot read nothing at character 1"),
+        ("GTR+", "cannot read nothing at character 5"),
+        ("GTR G4", "cannot read 'GTR G4' at character 1"),
+        ("GTR+G4{0.5", "cannot read 'G4{0.5' at character 5"),
+        ("XYZ+G4", "'XYZ' at character 1: unknown model; accepted: JC, "),
+        ("01001", "unknown model"),
+        ("LG+G4", "LG (protein model) is not available in this version"),
+        ("q.pfam", "Q.PFAM (protein model) is not available"),
+        ("JC{1.0}", "only one exchangeability"),
+        ("GTR{1/2/3/4/5}", "expected 6 rates separated by slashes"),
+        ("GTR{1,2,3,4,5,6}", "expected 5 rates separated by commas"),
+        ("K80{1,2}", "found 2"),
+        ("K80{1/x}", "expected a number, found 'x'"),
+        ("K80{}", "expected a number, found ''"),
+        ("GTR{1/2,3/4/5/6}", "expected a number"),
+        ("K80{1/0}", "positive numbers, from 1e-09 to 1e+09, found 0"),
+        ("K80{1/-2}", "found -2"),
+        ("K80{nan}", "found nan"),
+        ("K80{inf}", "found inf"),
+        ("K80{1e-7/1e7}", "relative to that of GT"),
+        ("GTR+I", "'+I' at character 4: +I (invariant sites) is not available in this version"),
+        ("GTR+G4+IU{0.2}", "'+IU{0.2}' at character 7: +I (invariant sites) is not available"),
+        ("GTR+R3{0.1/0.8/2.5}{0.3/0.45/0.25}", "+R (free rates) is not available in this version"),
+        ("GTR+ASC_LEWIS", "+ASC (ascertainment bias correction) is not available"),
+        ("GTR+GA", "+GA (median of each gamma category) is not available"),
+        ("GTR+G4a", "+GA (median of each gamma category) is not available"),
+        ("GTR+X4", "'+X4' at character 4: unknown part of a model; accepted: +FE, "),
+        ("GTR+G4+G8", "gamma rates given twice"),
+        ("GTR+F+FO", "base frequencies given twice"),
+        ("GTR+G1", "expected 2 to 64 categories"),
+        ("GTR+G65", "expected 2 to 64 categories"),
+        ("GTR+G4{0.01}", "alpha must lie between 0.02 and 100, found 0.01"),
+        ("GTR+G4{nan}", "found nan"),
+        ("GTR+G4{1/2}", "expected one value, alpha; found 2"),
+        ("GTR+FU", "+FU{A/C/G/T}"),
+        ("GTR+FO{0.1/0.2/0.3/0.4}", "takes no values"),
+        ("GTR+FU{0.3/0.3/0.4}", "expected 4 base frequencies (A C G T), found 3"),
+        ("GTR+FU{0.3/0.3/0.4/0}", "found 0"),
+        ("GTR+FU{0.3/0.3/0.3/0.2}", "must sum to 1, found 1.1"),
+        ("GTR+F{nan,0.3,0.3,0.2}", "found nan"),
+    ],
+)
+def test_refusals_are_one_line_that_says_why(text, words):
+    with pytest.raises(InputError) as caught:
+        parse_model(text)
+    message = str(caught.value)
+    assert words in message
+    assert "\n" not in message
+    assert message.startswith(f"model {text!r}: ")
+
+
+positive = st.floats(1e-4, 1e4)
+
+
+@st.composite
+def model_strings(draw):
+    """Any accepted model string."""
+    codes = EQUAL_FREQUENCY_MODELS | FREE_FREQUENCY_MODELS
+    name = draw(st.one_of(st.sampled_from(sorted(codes)), st.from_regex(r"[0-9]{6}", fullmatch=True)))
+    n_classes = len(set(codes.get(name, name)))
+    parts = [name]
+    if n_classes > 1 and draw(st.booleans()):
+        separator, n_values = draw(st.sampled_from([("/", n_classes), (",", n_classes - 1)]))
+        values = draw(st.lists(positive, min_size=n_values, max_size=n_values))
+        parts.append("{" + separator.join(map(repr, values)) + "}")
+    modifiers = [draw(st.sampled_from(["", "+F", "+FC", "+FO", "+FE", "+FQ", "given"]))]
+    if modifiers[0] == "given":
+        values = draw(st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
+        modifiers[0] = "+FU{" + "/".join(repr(value / sum(values)) for value in values) + "}"
+    gamma = draw(st.sampled_from(["", "+G", "+G4", "+G64", "+g2M"]))
+    if gamma and draw(st.booleans()):
+        gamma += f"{{{draw(st.floats(0.02, 100))!r}}}"
+    modifiers.append(gamma)
+    return "".join(parts + draw(st.permutations(modifiers)))
+
+
+@given(model_strings())
+def test_printed_form_is_read_back(text):
+    spec = parse_model(text)
+    assert parse_model(str(spec)) == spec
+
+
+@given(st.text("GTRJCKHYFOIU0123+{}/,.eE- \n", max_size=30))
+def test_anything_is_read_or_refused(text):
+    try:
+        spec = parse_model(text)
+    except InputError as refusal:
+        assert "\n" not in str(refusal)
+    else:
+        assert parse_model(str(spec)) == spec

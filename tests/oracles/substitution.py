@@ -1,0 +1,77 @@
+"""Slow, obvious substitution models: what plltool.model is checked against. Imports nothing of plltool."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import integrate, linalg, optimize
+
+PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # AC AG AT CG CT GT
+
+
+def q_matrix(exchangeabilities, frequencies):
+    """Q of a reversible nucleotide model, one element at a time; one expected substitution per unit of time."""
+    q = np.zeros((4, 4))
+    for (i, j), rate in zip(PAIRS, exchangeabilities, strict=True):
+        q[i, j] = rate * frequencies[j]
+        q[j, i] = rate * frequencies[i]
+    for i in range(4):
+        q[i, i] = -sum(q[i, j] for j in range(4) if j != i)
+    return q / -sum(frequencies[i] * q[i, i] for i in range(4))
+
+
+def transition_matrix(exchangeabilities, frequencies, t):
+    """P(t) = expm(Q t) by scaling and squaring."""
+    return linalg.expm(q_matrix(exchangeabilities, frequencies) * t)
+
+
+def jukes_cantor(t):
+    """P(t) of Jukes and Cantor 1969, in closed form."""
+    decay = math.exp(-4 * t / 3)
+    return np.full((4, 4), (1 - decay) / 4) + decay * np.eye(4)
+
+
+def kimura80(kappa, t):
+    """P(t) of Kimura 1980 in closed form; kappa is the rate of a transition over that of a transversion."""
+    transversions = math.exp(-4 * t / (kappa + 2))
+    transitions = math.exp(-2 * t * (kappa + 1) / (kappa + 2))
+    p = np.full((4, 4), (1 - transversions) / 4)
+    for i in range(4):
+        p[i, i] = (1 + transversions + 2 * transitions) / 4
+        p[i, (i + 2) % 4] = (1 + transversions - 2 * transitions) / 4
+    return p
+
+
+def felsenstein81(frequencies, t):
+    """P(t) of Felsenstein 1981 in closed form."""
+    pi = np.asarray(frequencies)
+    decay = math.exp(-t / (1 - np.sum(pi**2)))
+    return decay * np.eye(4) + (1 - decay) * pi
+
+
+def gamma_category_means(alpha, n_categories):
+    """Means of equally probable categories of the gamma distribution of mean 1: the density, integrated numerically.
+
+    In terms of u = x^alpha the density is smooth at 0 for every alpha, so quadrature is accurate; limits of the
+    categories are found by solving for them.
+    """
+    scale = math.exp((alpha - 1) * math.log(alpha) - math.lgamma(alpha))
+
+    def integral(low, high, power):
+        """The integral of x^power times the density, from x = low to high."""
+
+        def integrand(u):
+            x = u ** (1 / alpha)
+            return scale * x**power * math.exp(-alpha * x)
+
+        return integrate.quad(integrand, low**alpha, high**alpha, epsabs=1e-14, epsrel=1e-13, limit=500)[0]
+
+    limits = [0.0]
+    for i in range(1, n_categories):
+        share = i / n_categories
+        limits.append(
+            optimize.brentq(lambda x, share=share: integral(0.0, x, 0) - share, 0.0, 50.0, xtol=1e-15, rtol=1e-14)
+        )
+    means = [n_categories * integral(low, high, 1) for low, high in zip(limits, limits[1:], strict=False)]
+    return np.array([*means, n_categories - sum(means)])
