@@ -23,3 +23,12 @@ DAMPING_GROWTH = 1.5  # of a damped length whose derivative kept its sign
 MODEL_EPSILON = 0.01  # lnL gained by an iteration of L-BFGS-B below which model parameters count as converged
 MAX_MODEL_ITERATIONS = 50
 DIFFERENCE_STEP = 1e-4  # of a parameter's logarithm; balances the step's own error and rounding of lnL near 1e6
+
+# --- search ---------------------------------------------------------------------------------------------
+HEALING_ROUNDS = 2  # Newton rounds for the branches that close the gaps of pruned subtrees
+SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums that leave the device at once (64 MB)
+TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, each but the last with a Newton step
+INSERTIONS_PER_PRUNE = 3  # best-scoring insertions of a subtree whose lengths are optimised
+SCORE_CUTOFF = 20.0  # lnL below the current tree at which an insertion with unoptimised lengths is not looked at
+MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
+GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index

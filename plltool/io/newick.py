@@ -19,6 +19,7 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
@@ -134,13 +135,21 @@ class _State(IntEnum):
 
 
 _EXPECTED = {
-    _State.START: "'('",
-    _State.OPENED: "a taxon name or '('",
-    _State.COLON: "a branch length >= 0",
-    _State.CLOSED: "a label, ':', ",
-    _State.LABELLED: "':', ",
-    _State.MEASURED: "",
+    _State.START: ("'('",),
+    _State.OPENED: ("a taxon name", "'('"),
+    _State.COLON: ("a branch length >= 0",),
+    _State.CLOSED: ("a label", "':'"),
+    _State.LABELLED: ("':'",),
+    _State.MEASURED: (),
 }
+
+
+def _expected(state: _State, at_root: bool) -> str:
+    """What may come next, in words."""
+    options = list(_EXPECTED[state])
+    if state >= _State.CLOSED:
+        options += ["';'"] if at_root else ["','", "')'"]
+    return " or ".join(filter(None, [", ".join(options[:-1]), options[-1]]))
 
 
 class _Parser:
@@ -177,9 +186,8 @@ class _Parser:
             elif kind == ";" and state >= _State.CLOSED and not node:
                 return nodes
             else:
-                ending = "',' or ')'" if node else "';'"
-                expected = _EXPECTED[state] + (ending if state >= _State.CLOSED else "")
-                raise self._error(position, _shown(value) if value or kind == "quoted" else _END, expected)
+                expected = _expected(state, at_root=node == 0)
+                raise self._error(position, _END if kind == "end" else _shown(value), expected)
 
     def _tokens(self) -> Iterator[tuple[str, str, int]]:
         """Yield (kind, value, position); the kind of a mark is the mark, the last kind is "end"."""
@@ -244,7 +252,7 @@ def unrooted_tree(
     return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
 
 
-def _unrooted_branches(nodes: RootedNodes, n_children: IntArray) -> tuple[IntArray, FloatArray]:
+def _unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
     """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()

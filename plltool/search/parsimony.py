@@ -25,9 +25,7 @@ IndexArray = npt.NDArray[np.int64]
 SITES_PER_WORD = 64
 
 
-def stepwise_addition(
-    codes: CodeArray, weights: FloatArray, names: Sequence[str], rng: np.random.Generator
-) -> Tree:
+def stepwise_addition(codes: CodeArray, weights: FloatArray, names: Sequence[str], rng: np.random.Generator) -> Tree:
     """Build a start tree: taxa in random order, each into a branch where it adds the fewest changes.
 
     Ties are broken at random, so one `rng` state gives one tree. All branches get the default length.

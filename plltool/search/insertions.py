@@ -1,0 +1,120 @@
+"""Promising insertions with their three branch lengths optimised, hundreds at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
+from plltool.engine import program as prog
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.steps import apply_step
+from plltool.search.scan import Prunes, Steps, branch_lengths
+from plltool.tree.topology import FloatArray, IntArray
+
+
+@dataclass(frozen=True)
+class Insertions:
+    """Moves of one neighbourhood, ready to apply.
+
+    Attributes
+    ----------
+    joints, columns : (n,) what to prune: inner node and column of its subtree
+    branches : (n,) the branch to regraft into, as the tree numbers it before any move
+    toward_gap : (n,) bool, whether the first end of that branch is the one nearer to the gap
+    healed : (n,) length of the branch that closes the gap
+    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree
+    lnl : (n,) log-likelihood with these lengths, all others as they are
+    """
+
+    joints: IntArray
+    columns: IntArray
+    branches: IntArray
+    toward_gap: npt.NDArray[np.bool_]
+    healed: FloatArray
+    lengths: FloatArray
+    lnl: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.lnl)
+
+
+def optimise_insertions(
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp]
+) -> Insertions:
+    """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
+
+    One scratch slot per insertion holds the CLA that looks at the insertion from the gap; as many insertions as
+    there are scratch slots share each launch.
+    """
+    lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), 3))
+    for start in range(0, len(chosen), likelihood.n_scratch):
+        part = slice(start, start + likelihood.n_scratch)
+        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part])
+    prune = steps.prune[chosen]
+    tree = likelihood.tree
+    branches = steps.branch[chosen]
+    beyond = steps.beyond[chosen]  # of the end away from the gap
+    first_end = tree.ends[branches, 0]
+    far_node = np.where(beyond < 0, ~beyond, beyond // 3 + tree.n_taxa)
+    return Insertions(
+        prunes.joints[prune], prunes.columns[prune], branches, first_end != far_node, prunes.healed[prune], lengths, lnl
+    )
+
+
+def _optimise_batch(
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
+    tree, view = likelihood.tree, likelihood.view
+    slots = likelihood.scratch + np.arange(len(chosen))
+    likelihood.engine.run(_chain_program(steps, chosen, slots), branch_lengths(likelihood, prunes))
+    prune = steps.prune[chosen]
+    joints, columns = prunes.joints[prune], prunes.columns[prune]
+    half = tree.lengths[steps.branch[chosen]] / 2
+    trial = np.column_stack([half, half, tree.lengths[tree.edges[joints, columns]]])
+    trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    index = np.arange(3 * len(chosen)).reshape(-1, 3)
+    joins = np.column_stack(
+        [slots, index[:, 0], steps.beyond[chosen], index[:, 1], view.facing[joints, columns], index[:, 2]]
+    )
+    best, best_lnl = trial.copy(), np.full(len(chosen), -np.inf)
+    values = np.empty((len(chosen), prog.TRIPLET_VALUES))
+    for _ in range(TRIPLET_ROUNDS):
+        answer = likelihood.engine.triplets(joins, trial.ravel()).sum(axis=1)
+        better = answer[:, 0] > best_lnl
+        best[better], best_lnl[better], values[better] = trial[better], answer[better, 0], answer[better]
+        onward = apply_step(best, triplet_step(best, values))
+        trial = np.where(better[:, None], onward, (best + trial) / 2)
+    return best_lnl, best
+
+
+def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
+    """The newviews from the gap to each chosen step, each chain in a slot of its own."""
+    rows = []
+    at = np.asarray(chosen)
+    while len(at):  # from the insertion back to the gap
+        depth = steps.depth[at]
+        source = np.where(depth == 0, steps.source[at], slots)
+        newviews = prog.newview(slots, source, steps.source_branch[at], steps.side[at], steps.side_branch[at])
+        rows.append(np.column_stack([slots, depth, newviews]))
+        onward = steps.parent[at] >= 0
+        at, slots = steps.parent[at[onward]], slots[onward]
+    chain = np.concatenate(rows)
+    return chain[np.lexsort([chain[:, 1], chain[:, 0]]), 2:].astype(np.int32)
+
+
+def triplet_step(lengths: FloatArray, values: FloatArray) -> FloatArray:
+    """Newton step (n, 3) for the three lengths of each join, uphill even where lnL is not concave.
+
+    `values` are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of different
+    orders weigh alike, and its eigenvalues made negative.
+    """
+    hessian = np.empty((len(lengths), 3, 3))
+    for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
+        hessian[:, i, j] = hessian[:, j, i] = values[:, 4 + column] * lengths[:, i] * lengths[:, j]
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
+    gradient = np.einsum("nij,ni->nj", vectors, values[:, 1:4] * lengths)
+    return np.einsum("nij,nj->ni", vectors, gradient / curvature) * lengths

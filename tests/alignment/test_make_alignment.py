@@ -1,0 +1,136 @@
+import numpy as np
+import pytest
+
+from plltool.alignment.alignment import gap_share, identical_groups, make_alignment, show_name, without_duplicates
+from plltool.errors import InputError
+
+NAMES = ["A", "B", "C", "D"]
+LINES = [1, 3, 5, 7]
+
+
+def align(*sequences, names=None, positions=None):
+    names = names or [f"t{i}" for i in range(len(sequences))]
+    return make_alignment(names, sequences, "x.fa", positions=positions)
+
+
+def test_codes_are_those_of_the_characters():
+    alignment = align(b"ACGTU", "acgtu", "RYSWK", b"-N?BV")
+    assert (alignment.n_taxa, alignment.n_sites) == (4, 5)
+    assert alignment.codes.tolist() == [[1, 2, 4, 8, 8], [1, 2, 4, 8, 8], [5, 10, 6, 9, 12], [15, 15, 15, 14, 7]]
+    assert alignment.codes.dtype == np.uint8
+    assert not alignment.codes.flags.writeable
+
+
+@pytest.mark.parametrize(
+    ("names", "sequences", "message"),
+    [
+        (
+            NAMES,
+            ["ACGT", "ACG", "ACGT", "ACGT"],
+            "x.fa: taxon 'B' (line 3) has 3 sites, expected 4 as in taxon 'A' (line 1) (are the sequences aligned?)",
+        ),
+        (["A", "B", "A", "D"], ["A"] * 4, "x.fa: two taxa have the name 'A' (lines 1 and 5)"),
+        (["A", "", "C", "D"], ["A"] * 4, "x.fa: line 3 has an empty taxon name"),
+        (
+            NAMES,
+            ["ACGT", "ACGT", "ACJT", "ACGT"],
+            "x.fa: taxon 'C' (line 5), site 3: found 'J', expected DNA, that is one of ABCDGHKMNORSTUVWXY-.?",
+        ),
+        (NAMES[:3], ["A"] * 3, "x.fa: found 3 taxa, expected at least 4"),
+        ([], [], "x.fa: found 0 taxa, expected at least 4"),
+        (NAMES, [""] * 4, "x.fa: found 0 sites, expected at least 1"),
+    ],
+)
+def test_errors_say_where_what_and_what_was_expected(names, sequences, message):
+    with pytest.raises(InputError) as caught:
+        make_alignment(names, sequences, "x.fa", positions=LINES[: len(names)])
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("names", "sequences", "message"),
+    [
+        (["A", "B", "A", "D"], ["A"] * 4, "two taxa have the name 'A' (taxa 1 and 3)"),
+        (["A", "B", "", "D"], ["A"] * 4, "taxon 3 has an empty taxon name"),
+        (NAMES, ["AC", "AC", "AC", "A"], "taxon 'D' has 1 sites, expected 2 as in taxon 'A'"),
+    ],
+)
+def test_errors_without_known_lines(names, sequences, message):
+    with pytest.raises(InputError) as caught:
+        make_alignment(names, sequences, "x.fa")
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "shown"),
+    [("AÄ", "'Ä'"), (b"A\xe4", "byte 0xe4"), ("A\x1b", r"'\x1b'"), ("A€C", "'€'"), (b"A\xf0\x9f\xa7", "byte 0xf0")],
+)
+def test_illegal_characters_are_shown_printable(sequence, shown):
+    with pytest.raises(InputError, match="site 2: found ") as caught:
+        align(sequence, "AC", "AC", "AC")
+    assert f"found {shown}, expected" in str(caught.value)
+
+
+def test_names_stay_on_one_line_of_a_message():
+    assert show_name("a\nb\udce4") == r"'a\nb\udce4'"
+    assert len(show_name("x" * 1000)) == 62
+
+
+def test_no_warning_without_a_reason():
+    assert align("ACGT", "AC-T", "ACTT", "TCTT").warnings == ()
+
+
+def test_warnings_name_what_they_found():
+    alignment = align("A-C*", "A-C~", "A-CN", "T-GA", "----", "T-GA", names=["a", "b", "c", "d", "e", "f"])
+    assert alignment.warnings == (
+        "x.fa: 2 characters of '*!~' read as a gap, first '*' in taxon 'a', site 4",
+        "x.fa: 1 column without data (only gaps)",
+        "x.fa: 1 taxon without data (only gaps): 'e'",
+        "x.fa: 2 groups of identical sequences: ('a', 'b', 'c') and 1 more",
+    )
+
+
+def test_warnings_list_at_most_five_names():
+    warnings = align(*["-"] * 7).warnings
+    listed = "'t0', 't1', 't2', 't3', 't4' and 2 more"
+    assert f"x.fa: 7 taxa without data (only gaps): {listed}" in warnings
+    assert f"x.fa: 1 group of identical sequences: ({listed})" in warnings
+
+
+def test_gap_share_counts_undetermined_cells_only():
+    assert gap_share(align("A-", "RN", "C?", "G.")) == 0.5
+
+
+def test_identical_means_identical_codes():
+    alignment = align("AU", "AC", "at", "AC", "GG", "AT")
+    assert identical_groups(alignment) == [[0, 2, 5], [1, 3]]
+    assert identical_groups(align("A", "C", "G", "T")) == []
+
+
+def test_without_duplicates_keeps_the_first_of_each_group():
+    reduced, groups = without_duplicates(align("A", "C", "A", "G", "C", "T", "A"))
+    assert reduced.names == ("t0", "t1", "t3", "t5")
+    assert reduced.codes.tolist() == [[1], [2], [4], [8]]
+    assert groups == [[0, 2, 6], [1, 4], [3], [5]]
+
+
+@pytest.mark.parametrize(
+    ("sequences", "names", "groups"),
+    [
+        ("AAACC", ("t0", "t1", "t2", "t3"), [[0], [1], [2], [3, 4]]),
+        ("AAAAAA", ("t0", "t1", "t2", "t3"), [[0, 4, 5], [1], [2], [3]]),
+        ("ACAGA", ("t0", "t1", "t2", "t3"), [[0, 4], [1], [2], [3]]),
+    ],
+)
+def test_without_duplicates_keeps_four_taxa(sequences, names, groups):
+    reduced, found = without_duplicates(align(*sequences))
+    assert reduced.names == names
+    assert found == groups
+
+
+def test_without_duplicates_leaves_distinct_sequences_alone():
+    alignment = align("A", "C", "G", "T")
+    reduced, groups = without_duplicates(alignment)
+    assert reduced.names == alignment.names
+    assert reduced.codes.tolist() == alignment.codes.tolist()
+    assert groups == [[0], [1], [2], [3]]

@@ -1,0 +1,103 @@
+import pytest
+
+from plltool.alignment.states import DNA
+from plltool.errors import InputError
+from plltool.io.nexus import read_nexus
+
+ROWS = "A ACGT\nB AC-T\nC ACGG\nD ACGA\n"
+
+
+def nexus(rows=ROWS, form="datatype=dna gap=- missing=?", size="ntax=4 nchar=4"):
+    """Line 1 is the signature, the rows start on line 6."""
+    return f"#NEXUS\nbegin data;\ndimensions {size};\nformat {form};\nmatrix\n{rows};\nend;\n"
+
+
+def read(text):
+    return [(record.name, record.sequence) for record in read_nexus(text.encode(), "x.nex", DNA)]
+
+
+EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        nexus(),
+        nexus("A AC\nGT\nB\nAC -T\n\nC ACGG\nD ACGA\n"),
+        nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=DNA interleave gap=-"),
+        nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "DataType = Rna Interleave = yes gap = -"),
+        nexus("A AC\nB AC\nC AC\nD AC\n\nA GT\nB -T\nC GG\nD GA\n", "datatype=nucleotide"),
+        nexus("A AC\nGT\nB AC\n-T\nC AC\nGG\nD AC\nGA\n", "datatype=dna interleave=yes"),
+        nexus("A ACGT\nB ..-.\nC ...G\nD ...A\n", "datatype=dna matchchar=."),
+        nexus("A AxGT\nB ACoT\nC .CGG\nD xxxA\n".replace("x", "C").replace("CCCA", "ACGA"), "datatype=dna gap=o"),
+        nexus("[1 2]\nA AC[x;[y]']GT[\n]\nB[b] AC-T\nC ACGG\nD ACGA [end;]\n"),
+        nexus().replace("begin data;", "BEGIN Trees; tree a = ((A,B),'C;D'); ENDBLOCK; Begin CHARACTERS;"),
+        nexus().replace("ntax=4 ", "").replace("begin data;", "begin taxa; dimensions ntax=4; end; begin data;"),
+        nexus(size="nchar=4"),
+        nexus().removesuffix("end;\n"),
+    ],
+    ids=[
+        "plain", "wrapped", "interleaved", "other_case", "interleave_unsaid", "interleave_untrue", "matchchar", "gap",
+        "comments", "other_blocks", "taxa_block", "no_ntax", "no_end",
+    ],
+)  # fmt: skip
+def test_dialects_give_the_same_records(text):
+    records = read(text)
+    assert [name for name, _ in records] == ["A", "B", "C", "D"]
+    if "gap=o" in text:
+        assert records == [("A", b"ACGT"), ("B", b"AC-T"), ("C", b".CGG"), ("D", b"ACGA")]
+    else:
+        assert records == EXPECTED
+
+
+def test_names_survive():
+    rows = "'Homo sapiens' ACGT\n'O''Brien [x];' ACGT\nO'Brien_1 ACGT\nD'Arcy(2) ACGT\n'half ACGT\n"
+    names = ["Homo sapiens", "O'Brien [x];", "O'Brien_1", "D'Arcy(2)", "'half"]
+    assert read(nexus(rows, size="ntax=5 nchar=4")) == [(name, b"ACGT") for name in names]
+
+
+def test_match_gap_and_missing_symbols_are_those_declared():
+    rows = "A A#Gz\nB %%%%\nC #z%%\nD ACGT\n"
+    sequences = [sequence for _, sequence in read(nexus(rows, "datatype=dna matchchar=% gap=# missing=z"))]
+    assert sequences == [b"A-G?", b"A-G?", b"-?G?", b"ACGT"]
+
+
+def test_records_know_their_lines():
+    text = nexus("[a\nb]\nA ACGT\nB ACGT\n\nC ACGT\nD ACGT\n").replace("#NEXUS", "\n\n#nexus")
+    assert [record.line for record in read_nexus(text.encode(), "x.nex", DNA)] == [10, 11, 13, 14]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (nexus(form="datatype=protein"), "line 4: found datatype 'protein', expected one of dna, rna, nucleotide"),
+        (nexus(form="datatype=mixed(Standard:1-2,DNA:3-4)"), "found datatype 'mixed(Standard:1-2,DNA:3-4)'"),
+        (nexus(form="gap=-"), "found datatype 'standard' (what NEXUS means where nothing is said)"),
+        (nexus(form="datatype=dna transpose"), "line 4: found the format option 'transpose', which is not read"),
+        (nexus(form="datatype=dna labels=right"), "line 4: found labels=right, expected the names on the left"),
+        (nexus(form="datatype=dna gap=--"), "line 4: found gap='--', expected one ASCII character"),
+        (nexus(form="datatype=dna gap=ä"), "line 4: found gap='ä', expected one ASCII character"),
+        (nexus(size="ntax=4"), "line 2: found no nchar in the dimensions"),
+        (nexus(size="ntax=4 nchar=four"), "line 2: found nchar='four', expected a number"),
+        (nexus(size="ntax=5 nchar=4"), "found 4 taxa, the dimensions command announces 5 taxa of 4 sites"),
+        (nexus(size="nchar=5"), "taxon 'A' (line 6) has 4 sites, the dimensions command announces 5 sites"),
+        (nexus(ROWS.replace("AC-T", "AC-")), "taxon 'B' (line 7) has 3 sites, the dimensions command announces 4"),
+        (nexus(ROWS.replace("AC-T", "AC{AG}T")), "line 7: found states in brackets, expected one letter for them"),
+        (nexus().replace("data", "notes"), "found no data or characters block, expected one (blocks found: 'notes')"),
+        ("#NEXUS", "found no data or characters block, expected one (blocks found: none)"),
+        (nexus() + nexus()[6:], "found 2 data or characters blocks (lines 2, 13), expected one"),
+        ("#NEXUS\nbegin data;\nend;\n", "line 2: found a data block without matrix, expected one"),
+        (nexus().replace(";\nend;", ""), "line 5: found a matrix without end, expected ';'"),
+        (nexus("[A\n" + ROWS), "line 6: found a comment without end, expected ']'"),
+    ],
+)
+def test_errors_say_what_was_found(text, message):
+    with pytest.raises(InputError) as caught:
+        read(text)
+    assert str(caught.value).startswith("x.nex: ")
+    assert message in str(caught.value)
+
+
+def test_an_unclosed_quote_ends_with_its_line():
+    # dendropy and others read on to the next quote, here into the next row
+    assert [name for name, _ in read(nexus("'A ACGT\nB' ACGT\nC ACGT\n'D' ACGT\n"))] == ["'A", "B'", "C", "D"]

@@ -1,0 +1,168 @@
+import gzip
+
+import pytest
+
+from plltool.alignment.alignment import gap_share
+from plltool.alignment.patterns import compress
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
+
+FASTA = b">A\nAC\n>B\nAG\n>C\nAT\n>D\nAA\n"
+PHYLIP = b"4 2\nA AC\nB AG\nC AT\nD AA\n"
+NEXUS = (
+    b"#NEXUS\nbegin data;\ndimensions ntax=4 nchar=2;\nformat datatype=dna;\nmatrix\nA AC\nB AG\nC AT\nD AA\n;\nend;\n"
+)
+
+# taxa, sites and patterns as RAxML counts them: shared/data/README.md
+REFERENCE_SIZES = {
+    "dna59.phy.gz": (59, 6951, 3230),
+    "dna101.phy": (101, 1858, 1630),
+    "dna125.phy.gz": (125, 29149, 19436),
+    "dna150.phy": (150, 1269, 1130),
+    "dna218.phy": (218, 2294, 1846),
+    "dna354.phy": (354, 460, 348),
+    "dna500.phy": (500, 1398, 1193),
+    "dna1288.phy.gz": (1288, 1200, 1132),
+    "sim15_262144.phy.gz": (15, 262144, 262144),
+}
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_bytes(content, name="x"):
+        path = tmp_path / name
+        path.write_bytes(content)
+        return path
+
+    return write_bytes
+
+
+@pytest.mark.parametrize("content", [FASTA, PHYLIP, NEXUS], ids=["fasta", "phylip", "nexus"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: text,
+        gzip.compress,
+        lambda text: text.replace(b"\n", b"\r\n"),
+        lambda text: text.replace(b"\n", b"\r"),
+        lambda text: b"\xef\xbb\xbf" + text,
+        lambda text: b"\n \t\n" + text,
+        lambda text: text.rstrip(),
+        lambda text: gzip.compress(b"\xef\xbb\xbf\r\n" + text.replace(b"\n", b"\r\n")),
+    ],
+    ids=["plain", "gzip", "crlf", "cr", "bom", "leading_blanks", "no_last_line_end", "all"],
+)
+def test_the_content_decides_how_to_read(write, content, change):
+    alignment = read_alignment(write(change(content), name="x.exe"))
+    assert alignment.names == ("A", "B", "C", "D")
+    assert alignment.codes.tolist() == [[1, 2], [1, 4], [1, 8], [1, 1]]
+
+
+def test_names_that_are_no_utf8_survive(write):
+    alignment = read_alignment(write(FASTA.replace(b">A", b">\xe4 \xff")))
+    assert alignment.names[0].encode("utf-8", "surrogateescape") == b"\xe4 \xff"
+
+
+def test_the_source_is_the_path(write):
+    path = write(FASTA)
+    assert read_alignment(path).source == str(path)
+    assert read_alignment(str(path)).source == str(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "found an empty file, expected '>' and a name (FASTA), '#NEXUS', or the numbers of taxa and sites"),
+        (b" \n\t\n", "found an empty file"),
+        (gzip.compress(b""), "found an empty file"),
+        (b"((A,B),C);\n", "found '((A,B),C);' at the start of the file, expected '>' and a name (FASTA)"),
+        (b"CLUSTAL W\n" * 9, "found 'CLUSTAL W' at the start of the file"),
+        (b"9" * 5000 + b" 4\n", f"found '{'9' * 40}' at the start of the file"),
+        (b">A\n\0", "found binary data (a NUL byte at offset 3)"),
+        (b"\x89PNG\x1a", "at the start of the file"),
+        (FASTA.decode().encode("utf-16"), "found binary data"),
+        (gzip.compress(FASTA)[:-12], "found a broken or incomplete gzip file"),
+        (gzip.compress(FASTA)[:5], "found a broken or incomplete gzip file"),
+        (gzip.compress(FASTA) + b"junk", "found a broken or incomplete gzip file"),
+        (b"\x1f\x8bACGT", "found a broken or incomplete gzip file"),
+    ],
+)
+def test_files_that_hold_no_alignment(write, content, message):
+    path = write(content)
+    with pytest.raises(InputError) as caught:
+        read_alignment(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_paths_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match="cannot read the file: Is a directory"):
+        read_alignment(tmp_path)
+    with pytest.raises(InputError, match="missing: cannot read the file: No such file or directory"):
+        read_alignment(tmp_path / "missing")
+    with pytest.raises(InputError, match="cannot read the file"):
+        read_alignment("x\0y")
+
+
+def test_primates(data_dir):
+    alignment = read_alignment(data_dir / "primates.phy")
+    assert (alignment.n_taxa, alignment.n_sites) == (12, 898)
+    assert alignment.names[0] == "Tarsius_syrichta"
+    assert alignment.warnings == ()
+
+
+@pytest.mark.parametrize("name", REFERENCE_SIZES)
+def test_reference_sets_have_the_published_sizes(shared, name):
+    alignment = read_alignment(shared / "data" / name)
+    assert (alignment.n_taxa, alignment.n_sites, compress(alignment).n_patterns) == REFERENCE_SIZES[name]
+
+
+def test_gap_share_of_a_reference_set(shared):
+    assert gap_share(read_alignment(shared / "data/dna59.phy.gz")) == pytest.approx(0.44, abs=0.005)  # printed digits
+
+
+def test_an_empty_column_is_reported(shared):
+    path = shared / "data/dna101.phy"
+    assert read_alignment(path).warnings == (f"{path}: 1 column without data (only gaps)",)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"), [("lysozymeSmall.nuc", (7, 390)), ("abglobin.nuc", (5, 855)), ("replicase.nex", (9, 720))]
+)
+def test_coding_sets(shared, name, size):
+    alignment = read_alignment(shared / "data" / name)
+    assert (alignment.n_taxa, alignment.n_sites) == size
+    assert alignment.warnings == ()
+
+
+def test_match_characters_of_paml(shared):
+    alignment = read_alignment(shared / "data/abglobin.nuc")
+    assert alignment.names == ("human", "goat-cow", "rabbit", "rat", "marsupial")
+    # the file starts GTG CTG TCT CCT, ... ... ... G.C for goat-cow
+    letters = ["".join(alignment.states.symbols[code.bit_length() - 1] for code in row[:12].tolist())
+               for row in alignment.codes[:2]]  # fmt: skip
+    assert letters == ["GTGCTGTCTCCT", "GTGCTGTCTGCC"]
+
+
+def test_nexus_and_phylip_of_one_set_agree(shared):
+    nexus, phylip = (read_alignment(shared / "data" / f"primates.{suffix}") for suffix in ("nex", "phy"))
+    assert nexus.names == phylip.names
+    assert (nexus.codes == phylip.codes).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cynmix.nex", "line 7: found datatype 'mixed(Standard:1-166,DNA:167-3246)', expected one of dna"),
+        ("avian_ovomucoids.nex", "line 8: found datatype 'protein', expected one of dna, rna, nucleotide"),
+        ("codon.nex", "found no data or characters block, expected one (blocks found: 'mrbayes')"),
+        ("aa140.phy", "taxon 'Seq1' (line 2), site 3: found 'F', expected DNA"),
+        ("sim15_true.nwk", "at the start of the file"),
+        ("README.md", "found '# Alignments and figures' at the start of the file"),
+    ],
+)
+def test_files_of_other_kinds_are_refused(shared, name, message):
+    with pytest.raises(InputError) as caught:
+        read_alignment(shared / "data" / name)
+    assert message in str(caught.value)
