@@ -32,3 +32,4 @@ INSERTIONS_PER_PRUNE = 3  # best-scoring insertions of a subtree whose lengths a
 SCORE_CUTOFF = 20.0  # lnL below the current tree at which an insertion with unoptimised lengths is not looked at
 MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
 GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index
+SEARCH_RADII = (5, 10)  # of the SPR stages

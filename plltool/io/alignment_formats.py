@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.alignment.alignment import show_name
+from plltool.alignment.states import ILLEGAL_CODE, StateSpace
 
 Line = tuple[int, bytes]  # its 1-based number in the file, its text
 Row = tuple[str, int, list[bytes]]  # a record that is being read: name, line, pieces of the sequence
@@ -35,9 +36,20 @@ class AnnouncedSize:
     n_sites: int
     origin: str
 
-    def first_match(self, readings: Iterable[list[Record]]) -> list[Record] | None:
-        """The first reading of exactly this size, if any."""
-        return next((records for records in readings if self._is_size_of(records)), None)
+    def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
+        """The first reading of exactly this size in which every character is one of `states`.
+
+        Names that were read as sequence are mostly caught by that. If there is none, the first reading of this size;
+        None if there is none of these either.
+        """
+        legal = bytes(np.flatnonzero(states.code_of != ILLEGAL_CODE).astype(np.uint8))
+        first = None
+        for records in readings:
+            if self._is_size_of(records):
+                if not any(record.sequence.translate(None, legal) for record in records):
+                    return records
+                first = first or records
+        return first
 
     def explain_mismatch(self, readings: Sequence[list[Record]]) -> str:
         """What is wrong with readings of which none has this size, as part of a message.

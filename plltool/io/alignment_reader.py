@@ -68,7 +68,7 @@ def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
     if starts_like_nexus(text):
         return read_nexus(text, source, states)
     if starts_like_phylip(text):
-        return read_phylip(text, source)
+        return read_phylip(text, source, states)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
     found = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")

@@ -73,7 +73,9 @@ class RootedNodes:
 
 
 def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Read the first tree of a UTF-8 file, which may be gzipped; parameters and errors as in `parse_newick`.
+    """Read the first tree of a file, which may be gzipped; parameters and errors as in `parse_newick`.
+
+    Names are kept byte for byte: bytes that are not UTF-8 come back when encoded with "surrogateescape".
 
     Raises
     ------
@@ -84,11 +86,10 @@ def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, r
         content = Path(path).read_bytes()
         if content.startswith(GZIP_MAGIC):
             content = gzip.decompress(content)
-        text = content.decode("utf-8-sig")
-    except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start + 1} is not UTF-8 text") from error
+    except (OSError, EOFError, zlib.error, ValueError) as error:  # ValueError: a path with a NUL character
+        reason = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path}: cannot read the file: {reason}") from error
+    text = content.decode("utf-8-sig", "surrogateescape")
     return parse_newick(text, str(path), names, resolve_seed)
 
 

@@ -93,7 +93,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace) -> list[Record]:
     block = _choose_block(blocks, source)
     declared = _parse_format(block, source, states)
     announced = _parse_dimensions(block, blocks, source)
-    records = _read_matrix(block.commands["matrix"], declared, announced, source)
+    records = _read_matrix(block.commands["matrix"], declared, announced, source, states)
     if declared.match and records:
         records = resolve_matches(records, declared.match)
     symbols = bytes.maketrans(declared.gap + declared.missing, b"-" * len(declared.gap) + b"?" * len(declared.missing))
@@ -221,13 +221,15 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> A
     return AnnouncedSize(n_taxa, int(sizes["nchar"]), "the dimensions command")
 
 
-def _read_matrix(matrix: _Command, declared: _Format, announced: AnnouncedSize, source: str) -> list[Record]:
+def _read_matrix(
+    matrix: _Command, declared: _Format, announced: AnnouncedSize, source: str, states: StateSpace
+) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
     lines = number_lines(matrix.text, matrix.line)
     readings = [read_sequential(lines, announced.n_sites), _read_named_rows(lines)]
     if declared.is_interleaved:
         readings.reverse()
-    records = announced.first_match(readings)
+    records = announced.choose_reading(readings, states)
     if records is not None:
         return records
     for number, line in lines:

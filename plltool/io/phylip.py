@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plltool.alignment.alignment import show_name
+from plltool.alignment.states import StateSpace
 from plltool.errors import InputError
 from plltool.io.alignment_formats import (
     AnnouncedSize,
@@ -42,13 +43,13 @@ def starts_like_phylip(text: bytes) -> bool:
     return len(tokens) >= 2 and all(token.isdigit() and len(token) <= _MAX_DIGITS for token in tokens[:2])
 
 
-def read_phylip(text: bytes, source: str) -> list[Record]:
+def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     """The records of a PHYLIP file; see `starts_like_phylip` for how it starts.
 
     Names end at the first blank (or are quoted, see `split_name`); where that does not give the announced sizes, they
     are the first 10 characters of their line. Sequences follow one another or are interleaved, and may hold blanks;
-    of the two layouts the one that gives the announced sizes is taken, unless the header names one by ``S`` or
-    ``I``. ``.`` stands for the character of the first sequence.
+    of the two layouts the one is taken that gives the announced sizes (and, should both, sequences of `states`),
+    unless the header names one by ``S`` or ``I``. ``.`` stands for the character of the first sequence.
 
     Raises
     ------
@@ -59,7 +60,9 @@ def read_phylip(text: bytes, source: str) -> list[Record]:
     header = _parse_header(header_text, header_line, source)
     announced = AnnouncedSize(header.n_taxa, header.n_sites, f"line {header.line}")
     relaxed = _read_layouts(lines, header, split_name)
-    records = announced.first_match(relaxed) or announced.first_match(_read_layouts(lines, header, _split_strict))
+    records = announced.choose_reading(relaxed, states)
+    if records is None:
+        records = announced.choose_reading(_read_layouts(lines, header, _split_strict), states)
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(relaxed)}")
     return resolve_matches(records, _MATCH)

@@ -1,5 +1,6 @@
 import pytest
 
+from plltool.alignment.states import DNA
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
 from plltool.io.phylip import read_phylip
@@ -8,7 +9,7 @@ EXPECTED = [("one", b"AAAACCCC"), ("two", b"AAAACCCG"), ("three", b"AAAACCCT"), 
 
 
 def read(text):
-    return [(record.name, record.sequence) for record in read_phylip(text.encode(), "x.phy")]
+    return [(record.name, record.sequence) for record in read_phylip(text.encode(), "x.phy", DNA)]
 
 
 @pytest.mark.parametrize(
@@ -55,8 +56,8 @@ def test_a_dot_repeats_the_first_sequence():
 
 def test_records_know_their_lines():
     text = b"4 2\nA\nAC\n\nB AC\nC AC\nD AC\n"
-    assert [record.line for record in read_phylip(text, "x.phy")] == [2, 5, 6, 7]
-    assert read_phylip(text, "x.phy")[0] == Record("A", b"AC", 2)
+    assert [record.line for record in read_phylip(text, "x.phy", DNA)] == [2, 5, 6, 7]
+    assert read_phylip(text, "x.phy", DNA)[0] == Record("A", b"AC", 2)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Slow, obvious parsimony: least changes by trying all states of the inner nodes, and Fitch's rule in sets.
+
+A tree is a list of (node, node) pairs, tips being 0 .. n_tips-1; a column gives each tip's set of states as
+a bit mask. Nothing here uses plltool.
+"""
+
+from itertools import product
+
+DNA_STATES = (1, 2, 4, 8)
+
+
+def least_changes(branches, column):
+    """The least number of branches whose ends differ, over all states of all nodes. Up to 6 tips."""
+    n_nodes = len(branches) + 1
+    choices = [[state for state in DNA_STATES if state & code] for code in column]
+    choices += [DNA_STATES] * (n_nodes - len(column))
+    return min(sum(states[a] != states[b] for a, b in branches) for states in product(*choices))
+
+
+def fitch_changes(branches, column):
+    """The same by Fitch's rule, rooted at tip 0, written as the textbooks do (recursive, so small trees only)."""
+    neighbours = {}
+    for a, b in branches:
+        neighbours.setdefault(a, []).append(b)
+        neighbours.setdefault(b, []).append(a)
+
+    def visit(node, parent):
+        children = [visit(child, node) for child in neighbours[node] if child != parent]
+        changes = sum(child_changes for _, child_changes in children)
+        state_sets = [states for states, _ in children]
+        if node < len(column):
+            state_sets.append({state for state in DNA_STATES if state & column[node]})
+        states = state_sets[0]
+        for other in state_sets[1:]:
+            if states & other:
+                states = states & other
+            else:
+                states = states | other
+                changes += 1
+        return states, changes
+
+    return visit(0, None)[1]
+
+
+def tree_changes(branches, codes, weights):
+    """Fitch's changes summed over weighted columns; `codes` has a row per tip."""
+    return sum(weight * fitch_changes(branches, column) for weight, column in zip(weights, zip(*codes, strict=True), strict=True))
+
+
+def changes_by_branch(branches, tip, new_node, codes, weights):
+    """The changes of each tree that arises by inserting a tip into one of the branches, in their order."""
+    totals = []
+    for a, b in branches:
+        others = [branch for branch in branches if branch != (a, b)]
+        totals.append(tree_changes([*others, (a, new_node), (new_node, b), (tip, new_node)], codes, weights))
+    return totals

@@ -1,0 +1,87 @@
+"""Random trees: each labelled topology as likely as any other, the same tree for the same seed."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.errors import InputError
+from plltool.tree.random_tree import attach_tip, random_topology, random_tree, resolve_nodes
+from plltool.tree.splits import bipartitions
+from plltool.tree.topology import Tree
+
+N_TOPOLOGIES_OF_5 = 15  # (2 n - 5)!!, Felsenstein 1978
+N_DRAWS = 3000
+# 200 expected of each topology, standard deviation 13.7: five of them, so that a seed rarely fails by chance
+TOLERANCE = 5 * np.sqrt(N_DRAWS / N_TOPOLOGIES_OF_5 * (1 - 1 / N_TOPOLOGIES_OF_5))
+
+
+def count_topologies(trees):
+    return Counter(tuple(sorted(bipartitions(tree)[:, 0].tolist())) for tree in trees)
+
+
+def assert_uniform(counts):
+    assert len(counts) == N_TOPOLOGIES_OF_5
+    assert np.abs(np.array(list(counts.values())) - N_DRAWS / N_TOPOLOGIES_OF_5).max() < TOLERANCE
+
+
+def test_topologies_are_equally_likely():
+    rng = np.random.default_rng(1)
+    assert_uniform(count_topologies(random_tree("abcde", rng) for _ in range(N_DRAWS)))
+
+
+@pytest.mark.parametrize("n_taxa", [3, 4, 5, 17, 1000])
+def test_a_random_tree_is_a_tree_with_default_lengths(n_taxa):
+    names = [f"t{i}" for i in range(n_taxa)]
+    tree = random_tree(names, np.random.default_rng(n_taxa))
+    assert tree.names == tuple(names)
+    assert np.all(tree.lengths == DEFAULT_BRANCH_LENGTH)
+
+
+def test_the_seed_decides():
+    first, second, third = (random_topology(50, np.random.default_rng(seed)) for seed in (7, 7, 8))
+    assert np.array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+@pytest.mark.parametrize("n_taxa", [0, 1, 2])
+def test_too_few_taxa(n_taxa):
+    with pytest.raises(InputError, match=f"at least 3 taxa, found {n_taxa}"):
+        random_topology(n_taxa, np.random.default_rng(0))
+
+
+def test_attach_tip_splits_the_branch():
+    ends = np.full((5, 2), -1, dtype=np.int32)
+    ends[0] = 0, 1
+    assert attach_tip(ends, 0, 2, n_placed=2) == (4, 1, 2)
+    assert ends[:3].tolist() == [[0, 4], [4, 1], [2, 4]]
+    assert attach_tip(ends, 1, 3, n_placed=3) == (5, 3, 4)
+    assert ends.tolist() == [[0, 4], [4, 5], [2, 4], [5, 1], [3, 5]]
+
+
+def test_resolutions_of_a_star_are_equally_likely():
+    rng = np.random.default_rng(2)
+    star = np.array([(tip, 5) for tip in range(5)], dtype=np.int32)
+    lengths = np.arange(1.0, 6.0)
+    trees = [Tree.from_edges("abcde", *resolve_nodes(star, lengths, rng)) for _ in range(N_DRAWS)]
+    assert_uniform(count_topologies(trees))
+    for tree in trees[:20]:
+        assert tree.lengths.tolist() == [1, 2, 3, 4, 5, MIN_BRANCH_LENGTH, MIN_BRANCH_LENGTH]
+
+
+def test_neighbouring_nodes_are_resolved_and_others_left():
+    # nodes 9 and 10 have 5 branches each, share one, and node 11 is binary already
+    ends = [(0, 9), (1, 9), (2, 9), (9, 10), (3, 10), (4, 10), (5, 10), (9, 11), (6, 11), (7, 11), (8, 10)]
+    new_ends, lengths = resolve_nodes(np.array(ends, dtype=np.int32), np.arange(11.0), np.random.default_rng(3))
+    tree = Tree.from_edges("abcdefghi", new_ends, lengths)
+    assert np.count_nonzero(tree.lengths == MIN_BRANCH_LENGTH) == 4
+    masks = set(bipartitions(tree)[:, 0].tolist())
+    assert {0b011000000, 0b100111000} <= masks  # the two inner branches that were there: gh and def+i
+
+
+def test_a_binary_tree_is_left_alone():
+    ends = random_topology(30, np.random.default_rng(4))
+    new_ends, lengths = resolve_nodes(ends, np.ones(57), np.random.default_rng(5))
+    assert np.array_equal(new_ends, ends)
+    assert lengths.tolist() == [1.0] * 57
