@@ -33,3 +33,6 @@ SCORE_CUTOFF = 20.0  # lnL below the current tree at which an insertion with uno
 MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
 GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index
 SEARCH_RADII = (5, 10)  # of the SPR stages
+START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
+NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
+MAX_POLISH_ROUNDS = 10

@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from plltool.alignment.alignment import show_name
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.tree.random_tree import resolve_nodes
@@ -28,7 +29,6 @@ from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
 
 GZIP_MAGIC = b"\x1f\x8b"
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest
-SHOWN_CHARACTERS = 40  # how much of a name or token an error shows
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f\v]+)
@@ -188,7 +188,7 @@ class _Parser:
                 return nodes
             else:
                 expected = _expected(state, at_root=node == 0)
-                raise self._error(position, _END if kind == "end" else _shown(value), expected)
+                raise self._error(position, _END if kind == "end" else show_name(value), expected)
 
     def _tokens(self) -> Iterator[tuple[str, str, int]]:
         """Yield (kind, value, position); the kind of a mark is the mark, the last kind is "end"."""
@@ -417,7 +417,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
         if parent in below:
             below.add(node)
             if tree.is_tip(node) and not is_member[node]:
-                raise InputError(f"the outgroup is not one clade: {_shown(tree.names[node])} lies within it")
+                raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
 
 
 def _written_label(name: str) -> str:
@@ -433,10 +433,5 @@ def _written_label(name: str) -> str:
 def _listing(names: Iterable[str]) -> str:
     """The first few names and how many more there are."""
     names = list(names)
-    listed = ", ".join(map(_shown, names[:LISTED_NAMES]))
+    listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
     return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"
-
-
-def _shown(text: str) -> str:
-    """A name or token on one line, shortened if need be."""
-    return repr(text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "...")

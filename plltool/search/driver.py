@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import time
 from dataclasses import dataclass
 
-from plltool.constants import SEARCH_RADII
+from plltool.constants import MAX_POLISH_ROUNDS, NNI_EPSILON, SEARCH_RADII, SMOOTHING_EPSILON, START_EPSILON
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
@@ -32,5 +34,59 @@ class SearchOptions:
 def search_tree(
     likelihood: TreeLikelihood, options: SearchOptions | None = None, report: Listener = ignore
 ) -> float:
-    """Improve the likelihood's tree, lengths and models in place; returns the final lnL."""
-    raise RuntimeError("being written")
+    """Improve the likelihood's tree, branch lengths and models in place.
+
+    Stages: lengths and model roughly; NNI rounds; SPR rounds at each radius until a round gains less than
+    ``options.epsilon``, the model re-optimised after each radius; polish of lengths and model. `report` hears of
+    every round. Returns the final lnL, which never falls on the way.
+    """
+    return _Search(likelihood, options or SearchOptions(), report).run()
+
+
+class _Search:
+    """State of one search: the likelihood, the lnL reached and the clock that only reports read."""
+
+    def __init__(self, likelihood: TreeLikelihood, options: SearchOptions, report: Listener):
+        self.likelihood = likelihood
+        self.options = options
+        self.listener = report
+        self.started = time.perf_counter()
+        self.lnl = -math.inf
+
+    def run(self) -> float:
+        self.tune("start", START_EPSILON)
+        self.climb("nni", 1, NNI_EPSILON)
+        for radius in self.options.radii:
+            self.climb("spr", radius, self.options.epsilon)
+            self.tune("model", self.options.epsilon)
+        self.polish()
+        return self.lnl
+
+    def report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+        seconds = time.perf_counter() - self.started
+        self.listener(Progress(stage, round_, self.lnl, moves, radius, seconds))
+
+    def tune(self, stage: str, epsilon: float, round_: int = 1) -> float:
+        """Model parameters between two smoothings; returns the gain."""
+        before = self.lnl
+        self.lnl = smooth(self.likelihood, epsilon).lnl
+        if self.options.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
+            optimise_model(self.likelihood, epsilon=epsilon)
+            self.lnl = smooth(self.likelihood, epsilon).lnl
+        self.report(stage, round_)
+        return self.lnl - before
+
+    def climb(self, stage: str, radius: int, epsilon: float) -> None:
+        """Rounds at one radius until one gains less than `epsilon`."""
+        for round_ in itertools.count(1):
+            before = self.lnl
+            self.lnl, moves = climb_round(self.likelihood, before, radius)
+            self.report(stage, round_, moves, radius if stage == "spr" else 0)
+            if self.lnl - before < epsilon:
+                break
+
+    def polish(self) -> None:
+        """Lengths and model in turn until neither gains."""
+        for round_ in range(1, MAX_POLISH_ROUNDS + 1):
+            if self.tune("polish", SMOOTHING_EPSILON, round_) < SMOOTHING_EPSILON:
+                break

@@ -80,7 +80,7 @@ def test_records_know_their_lines():
         ("4 4 GC\nA ACGT\n", "line 1: found 'GC' after the two sizes, expected nothing, I (interleaved) or S"),
         (
             "4 4 I\nA AC\nGT\nB AC\nGT\nC AC\nGT\nD AC\nGT\n",
-            "has 2 sites, line 1 announces 4 taxa of 4 sites",
+            "taxon 'A' (line 2) has 5 sites, line 1 announces 4 taxa of 4 sites",
         ),
     ],
 )

@@ -44,7 +44,10 @@ def fitch_changes(branches, column):
 
 def tree_changes(branches, codes, weights):
     """Fitch's changes summed over weighted columns; `codes` has a row per tip."""
-    return sum(weight * fitch_changes(branches, column) for weight, column in zip(weights, zip(*codes, strict=True), strict=True))
+    return sum(
+        weight * fitch_changes(branches, column)
+        for weight, column in zip(weights, zip(*codes, strict=True), strict=True)
+    )
 
 
 def changes_by_branch(branches, tip, new_node, codes, weights):
