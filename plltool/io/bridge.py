@@ -94,7 +94,7 @@ def _cell_symbol(matrix: dendropy.DnaCharacterMatrix, name: str, cell: tuple[int
     position, state = cell
     if state.symbol is not None:
         return str(state.symbol)
-    for ambiguity in matrix.default_state_alphabet.ambiguous_states:
+    for ambiguity in matrix.default_state_alphabet.ambiguous_state_iter():
         if ambiguity.symbol is not None and set(ambiguity.fundamental_symbols) == set(state.fundamental_symbols):
             return str(ambiguity.symbol)
     raise InputError(f"taxon {name!r}, position {position}: found {state}, which no IUPAC letter stands for")

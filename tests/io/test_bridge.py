@@ -101,7 +101,7 @@ def test_alignment():
 
 def test_a_cell_that_no_letter_stands_for():
     matrix = read_matrix(["a ACGT(-A)A", "b ACGTAA"])
-    with pytest.raises(InputError, match="taxon 'a', position 5: found .*, which no IUPAC letter stands for"):
+    with pytest.raises(InputError, match=r"taxon 'a', position 5: found .*, which no IUPAC letter stands for"):
         alignment_from_dendropy(matrix)
 
 

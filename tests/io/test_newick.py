@@ -41,7 +41,7 @@ def test_plain():
     [
         "(e:5,d:4,(c:3,(b:2,a:1):7):6);",  # rooted elsewhere
         "((a:1,b:2):3,(c:3,(d:4,e:5):6):4);",  # a root with two branches
-        "(a:1,(b:2,(c:3,(d:4,e:5):6):7):0);".replace(":0)", ":0.0)").replace("a:1", "a:1.0"),
+        "(a:1,(b:2,(c:3,(d:4,e:5):6):7):0);",  # a root in the middle of a tip's branch
         "((a:1,b:2,(c:3,(d:4,e:5):6):7):9);",  # a root with one branch
         "(a:1,b:2,((c:3,((d:1.5):2.5,e:5):6):3):4);",  # nodes with one child
         "((((a:0.5):.5,b:2):3,(c:3,(d:4,e:5):6):4));",  # both
@@ -246,15 +246,13 @@ def test_names_that_need_no_quotes(name):
     ("outgroup", "expected"),
     [
         (["a"], "(a,b,(c,(d,e)));"),
-        (["e"], "((a,b),c),d,e"),
+        (["e"], "(((a,b),c),d,e);"),
         (["d", "e"], "((a,b),c,(d,e));"),
         (["c", "a", "b"], "(((a,b),c),d,e);"),
         (["b", "c", "d", "e"], "(a,b,(c,(d,e)));"),
     ],
 )
 def test_outgroup_is_a_clade_at_the_base(outgroup, expected):
-    if not expected.endswith(";"):
-        expected = f"({expected});"
     assert rewrite(PLAIN, lengths=False, outgroup=outgroup) == expected
 
 
@@ -315,11 +313,16 @@ def test_all_reference_trees_round_trip(shared):
 N_DEEP = 100_000
 
 
+def reads_back_the_same(tree):
+    text = write_newick(tree)
+    return write_newick(read(text, tree.names)) == text
+
+
 def test_deep_nesting_needs_no_recursion():
     text = "(" * N_DEEP + "t" + "".join(f",t{i}:0.5):0.25" for i in range(N_DEEP)) + ";"
     tree = read(text)
     assert tree.n_taxa == N_DEEP + 1
-    assert rf_free_equal(tree)
+    assert reads_back_the_same(tree)
 
 
 def test_many_tips_in_a_star():
@@ -330,12 +333,6 @@ def test_many_tips_in_a_star():
 def test_deep_comments_and_long_quotes():
     assert read(f"({'[' * N_DEEP}{']' * N_DEEP}a,b,c);").names == ("a", "b", "c")
     assert read(f"('{chr(39) * 2 * N_DEEP}',b,c);").names[0] == "'" * N_DEEP
-
-
-def rf_free_equal(tree):
-    """Whether a tree too large for split tables reads back as the same string."""
-    text = write_newick(tree)
-    return write_newick(read(text, tree.names)) == text
 
 
 any_name = st.text(st.characters(exclude_categories=["Cs"]), max_size=1000)
@@ -366,9 +363,10 @@ def test_whatever_is_written_reads_back(names, seed, lengths):
     seed=st.one_of(st.none(), st.integers(0, 9)),
 )
 def test_any_text_gives_a_tree_or_a_one_line_error(text, names, seed):
+    tree, message = None, ""
     try:
         tree = read(text, names, seed)
     except InputError as error:
-        assert len(str(error).splitlines()) == 1
-    else:
-        assert rf_free_equal(tree)
+        message = str(error)
+    assert len(message.splitlines()) == (1 if tree is None else 0)
+    assert tree is None or reads_back_the_same(tree)
