@@ -29,10 +29,24 @@ HEALING_ROUNDS = 2  # Newton rounds for the branches that close the gaps of prun
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums that leave the device at once (64 MB)
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, each but the last with a Newton step
 INSERTIONS_PER_PRUNE = 3  # best-scoring insertions of a subtree whose lengths are optimised
-SCORE_CUTOFF = 20.0  # lnL below the current tree at which an insertion with unoptimised lengths is not looked at
+SCORE_CUTOFF = 0.7  # times the typical loss: insertions that lose more, lengths unoptimised, are not looked at
 MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
 GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index
 SEARCH_RADII = (5, 10)  # of the SPR stages
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
 NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
 MAX_POLISH_ROUNDS = 10
+SCAN_PHASES = (3,)  # depths at which a walk pauses to drop hopeless directions; a launch each
+WALK_CUTOFF = 3.0  # times the typical loss: steps that lose more are not walked beyond
+RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again at once
+ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
+
+# --- runs -----------------------------------------------------------------------------------------------
+DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
+DEFAULT_SEED = 1  # a run without --seed can be repeated, too
+EVALUATION_EPSILON = 0.01  # lnL gained by a round of lengths and model below which both count as optimised
+MAX_EVALUATION_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
+MIN_SCRATCH_SLOTS = 32  # CLAs of a search beyond those of the tree; the deepest scan takes 30
+MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch
+MAX_SCRATCH_BYTES = 1 << 30  # of those CLAs, above the least number
+COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search

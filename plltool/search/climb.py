@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import GAIN_GRID, INSERTIONS_PER_PRUNE, MIN_MOVE_GAIN, SCORE_CUTOFF, SMOOTHING_EPSILON
+from plltool.constants import (
+    GAIN_GRID,
+    INSERTIONS_PER_PRUNE,
+    MIN_MOVE_GAIN,
+    RESCAN_DISTANCE,
+    ROUND_EPSILON,
+    SCORE_CUTOFF,
+)
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import Insertions, optimise_insertions
-from plltool.search.scan import Steps, all_prunes, score_insertions, walk
+from plltool.search.scan import Steps, all_prunes, scan
 from plltool.tree.moves import Undo, prune_regraft
-from plltool.tree.topology import FloatArray
+from plltool.tree.topology import NO_NODE, Tree
 
 
-def best_steps(steps: Steps, scores: FloatArray, floor: float) -> npt.NDArray[np.intp]:
+def best_steps(steps: Steps, floor: float) -> npt.NDArray[np.intp]:
     """The INSERTIONS_PER_PRUNE best steps of each prune whose score is at least `floor`, in order of steps."""
-    kept = np.flatnonzero(scores >= floor)
-    order = kept[np.lexsort([-scores[kept], steps.prune[kept]])]
+    kept = np.flatnonzero(steps.scores >= floor)
+    order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
     prune = steps.prune[order]
     first = np.flatnonzero(np.diff(prune, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
     return np.sort(order[rank < INSERTIONS_PER_PRUNE])
 
 
-def find_moves(likelihood: TreeLikelihood, lnl: float, radius: int) -> Insertions:
-    """Every promising move within `radius`, best first; `lnl` is that of the current tree, whose CLAs are in place."""
-    prunes = all_prunes(likelihood)
-    steps = walk(likelihood, prunes, radius)
-    scores = score_insertions(likelihood, prunes, steps)
-    chosen = best_steps(steps, scores, lnl - SCORE_CUTOFF)
-    found = optimise_insertions(likelihood, prunes, steps, chosen)
-    return found
+def find_moves(
+    likelihood: TreeLikelihood, lnl: float, radius: int, joints: npt.NDArray[np.integer] | None
+) -> Insertions:
+    """Every promising move of the subtrees at `joints` (None: all) within `radius`.
+
+    `lnl` is that of the current tree, whose directed CLAs are in place.
+    """
+    prunes = all_prunes(likelihood, joints)
+    steps = scan(likelihood, prunes, radius, lnl)
+    chosen = best_steps(steps, lnl - SCORE_CUTOFF * steps.typical_loss)
+    return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
@@ -66,12 +78,43 @@ def apply_moves(likelihood: TreeLikelihood, moves: Insertions, ranked: npt.NDArr
     return applied
 
 
+def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> npt.NDArray[np.bool_]:
+    """Mask (n_nodes,) of the nodes at most `distance` branches from any of `nodes`."""
+    near = np.zeros(tree.n_nodes, dtype=bool)
+    near[nodes] = True
+    for _ in range(distance):
+        onward = tree.neighbours[near].ravel()
+        near[onward[onward != NO_NODE]] = True
+    return near
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of climbing did.
+
+    Attributes
+    ----------
+    lnl : reached; never below what it was
+    n_moves : moves that were kept
+    joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
+    """
+
+    lnl: float
+    n_moves: int
+    joints: npt.NDArray[np.intp]
+
+
 def climb_round(
-    likelihood: TreeLikelihood, lnl: float, radius: int, epsilon: float = SMOOTHING_EPSILON
-) -> tuple[float, int]:
-    """One round: find moves, apply the compatible ones, smooth; returns (lnL, moves kept). lnL never falls."""
-    moves = find_moves(likelihood, lnl, radius)
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    joints: npt.NDArray[np.integer] | None = None,
+    epsilon: float = ROUND_EPSILON,
+) -> Round:
+    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`."""
+    moves = find_moves(likelihood, lnl, radius, joints)
     ranked = rank_moves(moves, lnl)
+    waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     while len(ranked):
@@ -80,11 +123,15 @@ def climb_round(
             break
         reached = smooth(likelihood, epsilon).lnl
         if reached > lnl:
-            return reached, len(applied)
+            changed = np.concatenate([undo.nodes for _, undo in applied])
+            near = nodes_near(tree, changed, RESCAN_DISTANCE)
+            near[waiting] = True
+            near[: tree.n_taxa] = False
+            return Round(reached, len(applied), np.flatnonzero(near))
         for _, undo in reversed(applied):
             undo.restore(tree)
         tree.lengths[:] = before
         likelihood.topology_changed()
-        ranked = ranked[: len(applied) // 2]
+        ranked = np.array([k for k, _ in applied[: len(applied) // 2]], dtype=np.intp)
     likelihood.all_derivatives()
-    return lnl, 0
+    return Round(lnl, 0, np.zeros(0, dtype=np.intp))

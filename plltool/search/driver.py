@@ -77,13 +77,18 @@ class _Search:
         return self.lnl - before
 
     def climb(self, stage: str, radius: int, epsilon: float) -> None:
-        """Rounds at one radius until one gains less than `epsilon`."""
+        """Rounds at one radius, over what the last one changed, until one over the whole tree gains too little."""
+        joints = None
         for round_ in itertools.count(1):
-            before = self.lnl
-            self.lnl, moves = climb_round(self.likelihood, before, radius)
-            self.report(stage, round_, moves, radius if stage == "spr" else 0)
-            if self.lnl - before < epsilon:
+            done = climb_round(self.likelihood, self.lnl, radius, joints)
+            gain, self.lnl = done.lnl - self.lnl, done.lnl
+            self.report(stage, round_, done.n_moves, radius if stage == "spr" else 0)
+            if gain >= epsilon:
+                joints = done.joints
+            elif joints is None:
                 break
+            else:
+                joints = None
 
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""

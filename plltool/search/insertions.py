@@ -42,17 +42,18 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp]
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
 ) -> Insertions:
     """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
 
     One scratch slot per insertion holds the CLA that looks at the insertion from the gap; as many insertions as
-    there are scratch slots share each launch.
+    there are scratch slots share each launch. Insertions that do not promise to reach the lnL `floor` are given up
+    on the way, with what they had reached.
     """
     lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), 3))
     for start in range(0, len(chosen), likelihood.n_scratch):
         part = slice(start, start + likelihood.n_scratch)
-        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part])
+        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor)
     prune = steps.prune[chosen]
     tree = likelihood.tree
     branches = steps.branch[chosen]
@@ -65,28 +66,34 @@ def optimise_insertions(
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp]
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
 ) -> tuple[FloatArray, FloatArray]:
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
     likelihood.engine.run(_chain_program(steps, chosen, slots), branch_lengths(likelihood, prunes))
     prune = steps.prune[chosen]
     joints, columns = prunes.joints[prune], prunes.columns[prune]
+    operands = np.column_stack([slots, steps.beyond[chosen], view.facing[joints, columns]])
     half = tree.lengths[steps.branch[chosen]] / 2
-    trial = np.column_stack([half, half, tree.lengths[tree.edges[joints, columns]]])
-    trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-    index = np.arange(3 * len(chosen)).reshape(-1, 3)
-    joins = np.column_stack(
-        [slots, index[:, 0], steps.beyond[chosen], index[:, 1], view.facing[joints, columns], index[:, 2]]
-    )
-    best, best_lnl = trial.copy(), np.full(len(chosen), -np.inf)
+    best = np.column_stack([half, half, tree.lengths[tree.edges[joints, columns]]])
+    best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    best_lnl = np.full(len(chosen), -np.inf)
+    active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((len(chosen), prog.TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
+        branches = np.arange(3 * len(active)).reshape(-1, 3)
+        joins = np.stack([operands[active], branches], axis=2).reshape(-1, 6)
         answer = likelihood.engine.triplets(joins, trial.ravel()).sum(axis=1)
-        better = answer[:, 0] > best_lnl
-        best[better], best_lnl[better], values[better] = trial[better], answer[better, 0], answer[better]
-        onward = apply_step(best, triplet_step(best, values))
-        trial = np.where(better[:, None], onward, (best + trial) / 2)
+        better = answer[:, 0] > best_lnl[active]
+        improved = active[better]
+        best[improved], best_lnl[improved], values[improved] = trial[better], answer[better, 0], answer[better]
+        step, promise = triplet_step(best[active], values[active])
+        onward = apply_step(best[active], step)
+        trial = np.where(better[:, None], onward, (best[active] + trial) / 2)
+        hopeful = best_lnl[active] + promise >= floor
+        active, trial = active[hopeful], trial[hopeful]
+        if not len(active):
+            break
     return best_lnl, best
 
 
@@ -105,11 +112,11 @@ def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArra
     return chain[np.lexsort([chain[:, 1], chain[:, 0]]), 2:].astype(np.int32)
 
 
-def triplet_step(lengths: FloatArray, values: FloatArray) -> FloatArray:
-    """Newton step (n, 3) for the three lengths of each join, uphill even where lnL is not concave.
+def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Newton step (n, 3) for the three lengths of each join, and the gain in lnL (n,) that it promises.
 
     `values` are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of different
-    orders weigh alike, and its eigenvalues made negative.
+    orders weigh alike, and its eigenvalues made negative: the step leads uphill even where lnL is not concave.
     """
     hessian = np.empty((len(lengths), 3, 3))
     for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
@@ -117,4 +124,5 @@ def triplet_step(lengths: FloatArray, values: FloatArray) -> FloatArray:
     eigenvalues, vectors = np.linalg.eigh(hessian)
     curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
     gradient = np.einsum("nij,ni->nj", vectors, values[:, 1:4] * lengths)
-    return np.einsum("nij,nj->ni", vectors, gradient / curvature) * lengths
+    step = np.einsum("nij,nj->ni", vectors, gradient / curvature) * lengths
+    return step, np.sum(gradient**2 / (2 * curvature), axis=1)

@@ -8,12 +8,13 @@ walk's depth bounds the scratch, not its size) and one INSERT score of the subtr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import HEALING_ROUNDS, SCAN_VALUES_PER_LAUNCH
+from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
@@ -45,17 +46,20 @@ class Prunes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Insertions within the radius, in depth-first order of each prune.
+    """Insertions that were scored.
 
     Attributes
     ----------
     prune : (n,) index of the prune
-    parent : (n,) index of the step before, -1 at the gap
+    parent : (n,) index of the step before, -1 at the gap; always smaller than the step's own index
     depth : (n,) branches walked before this one
-    source, source_branch : (n,) operand that carries the rest of the tree up to here, -1-marked by `parent`, and the
-        branch it comes through; for parent == -1 the CLA beyond the gap, through the healed branch
+    source, source_branch : (n,) the CLA that comes along the walk and the branch it comes through; at the gap
+        that is the CLA beyond it, through the healed branch; further on ``source`` is unused
     side, side_branch : (n,) the sibling's CLA and branch
     beyond, branch : (n,) the CLA beyond the branch of insertion, and that branch
+    key : int64 (n,) orders the steps of a prune depth first
+    scores : (n,) lnL of regrafting the subtree in the middle of the branch, other lengths as they are
+    typical_loss : median of what the insertions next to the gap lose, at least 0; the data's own scale of lnL
     """
 
     prune: IntArray
@@ -67,9 +71,16 @@ class Steps:
     side_branch: IntArray
     beyond: IntArray
     branch: IntArray
+    key: npt.NDArray[np.int64]
+    scores: FloatArray
+    typical_loss: float
 
     def __len__(self) -> int:
         return len(self.prune)
+
+
+STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("scores", "typical_loss"))
+Columns = dict[str, npt.NDArray[np.int64]]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
@@ -91,114 +102,149 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     return Prunes(nodes, columns, healed)
 
 
-def walk(likelihood: TreeLikelihood, prunes: Prunes, radius: int) -> Steps:
-    """All insertions that are at most `radius` branches from the gap, the gap itself excluded."""
+def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) -> Steps:
+    """Score insertions up to `radius` branches from the gap; `lnl` is that of the current tree.
+
+    The walk pauses at the depths of SCAN_PHASES and goes on only from steps that lose less than a cutoff, WALK_CUTOFF
+    times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data).
+    A phase is one launch; the first one makes the P matrices for all.
+    """
+    frontier = _gaps(likelihood, prunes)
+    columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
+    scores = np.zeros(0)
+    typical_loss = 0.0
+    for stop in [*(phase for phase in SCAN_PHASES if phase < radius), min(radius, MAX_RADIUS)]:
+        first = len(scores)
+        columns, frontier = _walk(likelihood, columns, frontier, stop)
+        scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
+        if first == 0 and len(scores):
+            typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
+        onward = scores[frontier["parent"]] >= lnl - WALK_CUTOFF * typical_loss
+        frontier = {name: column[onward] for name, column in frontier.items()}
+    compact = {name: column if name == "key" else column.astype(np.int32) for name, column in columns.items()}
+    return Steps(**compact, scores=scores, typical_loss=typical_loss)
+
+
+def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
+    """Both sides of every gap, about to be left: the node to enter next and what comes along."""
     tree, view = likelihood.tree, likelihood.view
-    n_edges = tree.n_edges
-    levels: list[dict[str, npt.NDArray[np.int64]]] = []
     prune = np.tile(np.arange(len(prunes)), 2)
     sides = np.repeat([1, 2], len(prunes))
     joints, columns = prunes.joints[prune], prunes.columns[prune]
     near, far = (columns + sides) % 3, (columns + 3 - sides) % 3
-    level = {
+    return {
         "prune": prune,
-        "node": tree.neighbours[joints, near],
-        "entry": view.back[joints, near],
-        "source": view.facing[joints, far],
-        "source_branch": 2 * n_edges + prune,
+        "node": tree.neighbours[joints, near].astype(np.int64),
+        "entry": view.back[joints, near].astype(np.int64),
+        "source": view.facing[joints, far].astype(np.int64),
+        "source_branch": 2 * tree.n_edges + prune,
         "key": (sides - 1) << (2 * MAX_RADIUS),
         "parent": np.full(2 * len(prunes), -1),
+        "depth": np.zeros(2 * len(prunes), dtype=np.int64),
     }
-    first = 0
-    for depth in range(min(radius, MAX_RADIUS)):
-        inner = np.flatnonzero(level["node"] >= tree.n_taxa)
+
+
+def _walk(likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop: int) -> tuple[Columns, Columns]:
+    """Walk on from `frontier` until `stop` branches from the gap; returns all steps and the new frontier."""
+    tree, view = likelihood.tree, likelihood.view
+    levels = [columns]
+    n_steps = len(columns["prune"])
+    while True:
+        inner = np.flatnonzero((frontier["node"] >= tree.n_taxa) & (frontier["depth"] < stop))
         if not len(inner):
             break
-        at = {name: np.repeat(column[inner], 2) for name, column in level.items()}
+        at = {name: np.repeat(column[inner], 2) for name, column in frontier.items()}
         turn = np.tile([1, 2], len(inner))
+        node, depth = at["node"], at["depth"]
         onward, side = (at["entry"] + turn) % 3, (at["entry"] + 3 - turn) % 3
-        node = at["node"]
-        branch = tree.edges[node, onward]
-        found = {
+        branch = tree.edges[node, onward].astype(np.int64)
+        key = at["key"] | (turn << (2 * (MAX_RADIUS - 1 - depth)))
+        levels.append({
             "prune": at["prune"],
             "parent": at["parent"],
-            "depth": np.full(len(node), depth),
+            "depth": depth,
             "source": at["source"],
             "source_branch": at["source_branch"],
-            "side": view.facing[node, side],
-            "side_branch": tree.edges[node, side],
-            "beyond": view.facing[node, onward],
+            "side": view.facing[node, side].astype(np.int64),
+            "side_branch": tree.edges[node, side].astype(np.int64),
+            "beyond": view.facing[node, onward].astype(np.int64),
             "branch": branch,
-            "key": at["key"] | (turn << (2 * (MAX_RADIUS - 1 - depth))),
-        }
-        levels.append(found)
-        level = {
-            "prune": found["prune"],
-            "node": tree.neighbours[node, onward],
-            "entry": view.back[node, onward],
+            "key": key,
+        })  # fmt: skip
+        frontier = {
+            "prune": at["prune"],
+            "node": tree.neighbours[node, onward].astype(np.int64),
+            "entry": view.back[node, onward].astype(np.int64),
             "source": np.zeros(len(node), dtype=np.int64),
             "source_branch": branch,
-            "key": found["key"],
-            "parent": first + np.arange(len(node)),
+            "key": key,
+            "parent": n_steps + np.arange(len(node)),
+            "depth": depth + 1,
         }
-        first += len(node)
-    return _depth_first(levels)
-
-
-def _depth_first(levels: list[dict[str, npt.NDArray[np.int64]]]) -> Steps:
-    """Breadth-first levels as depth-first steps: scratch by depth, every parent just before its children."""
-    if not levels:
-        return Steps(*[np.zeros(0, dtype=np.int32)] * 9)
-    joined = {name: np.concatenate([level[name] for level in levels]) for name in levels[0]}
-    order = np.lexsort([joined.pop("key"), joined["prune"]])
-    rank = np.empty(len(order), dtype=np.int64)
-    rank[order] = np.arange(len(order))
-    columns = {name: column[order].astype(np.int32) for name, column in joined.items()}
-    parent = columns["parent"]
-    columns["parent"] = np.where(parent >= 0, rank[parent], -1).astype(np.int32)
-    return Steps(**columns)
+        n_steps += len(node)
+    return {name: np.concatenate([level[name] for level in levels]) for name in STEP_COLUMNS}, frontier
 
 
 def branch_lengths(likelihood: TreeLikelihood, prunes: Prunes) -> FloatArray:
-    """Lengths that go with `walk`: of every branch, of half of every branch, and the healed ones."""
+    """Lengths that go with a scan: of every branch, of half of every branch, and the healed ones."""
     lengths = likelihood.tree.lengths
     return np.concatenate([lengths, lengths / 2, prunes.healed])
 
 
-def score_insertions(likelihood: TreeLikelihood, prunes: Prunes, steps: Steps) -> FloatArray:
-    """lnL (n_steps,) of regrafting each step's subtree in the middle of its branch, lengths as they are."""
-    scores = np.empty(len(steps))
+def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: int) -> FloatArray:
+    """lnL of the steps from `first` on; earlier steps only serve as the way there."""
+    needed = np.zeros(len(columns["prune"]), dtype=bool)
+    needed[first:] = True
+    at = np.arange(first, len(needed))
+    while len(at):
+        at = np.unique(columns["parent"][at])
+        at = at[(at >= 0) & (at < first)]
+        needed[at] = True
+    order = np.flatnonzero(needed)
+    order = order[np.lexsort([columns["key"][order], columns["prune"][order]])]
     lengths = branch_lengths(likelihood, prunes)
+    scores = np.empty(len(needed))
+    for part in _launch_parts(columns["prune"][order], likelihood):
+        steps = order[part]
+        program, scored = _scan_program(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
+        values = likelihood.engine.execute(program, lengths, scored, request="scan")
+        scores[steps[steps >= first]] = values.sum(axis=0)
+    return scores[first:]
+
+
+def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
+    """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
     limit = max(1, SCAN_VALUES_PER_LAUNCH // len(likelihood.engine.layout.groups))
-    ends = np.flatnonzero(np.diff(steps.prune, append=-1)) + 1  # where the steps of a prune end
+    ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
     start = 0
-    while start < len(steps):
-        stop = int(ends[max(np.searchsorted(ends, start + limit, side="right") - 1, np.searchsorted(ends, start + 1))])
-        program = _scan_program(likelihood, prunes, steps, start, stop)
-        values = likelihood.engine.execute(program, lengths, stop - start, request="scan")
-        scores[start:stop] = values.sum(axis=0)
+    while start < len(prune):
+        last_fitting = np.searchsorted(ends, start + limit, side="right") - 1
+        stop = int(ends[max(last_fitting, np.searchsorted(ends, start, side="right"))])
+        yield slice(start, stop)
         start = stop
-    return scores
 
 
-def _scan_program(likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, start: int, stop: int) -> IntArray:
-    """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and one INSERT."""
+def _scan_program(
+    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: npt.NDArray[np.bool_]
+) -> tuple[IntArray, int]:
+    """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and, where `scored`, one INSERT.
+
+    Returns the program and the number of scores, in the order of the steps.
+    """
     tree, view = likelihood.tree, likelihood.view
     moving, first_slot = likelihood.scratch, likelihood.scratch + 1
-    chosen = slice(start, stop)
-    prune, depth = steps.prune[chosen], steps.depth[chosen]
-    source = np.where(depth == 0, steps.source[chosen], first_slot + depth - 1)
+    prune, depth = columns["prune"], columns["depth"]
     made = first_slot + depth
-    newviews = prog.newview(
-        made, source, steps.source_branch[chosen], steps.side[chosen], steps.side_branch[chosen]
-    )
-    half = tree.n_edges + steps.branch[chosen]
-    inserts = prog.insert(np.arange(stop - start), made, half, steps.beyond[chosen], half, moving)
+    source = np.where(depth == 0, columns["source"], made - 1)
+    newviews = prog.newview(made, source, columns["source_branch"], columns["side"], columns["side_branch"])
+    half = tree.n_edges + columns["branch"]
+    value = np.cumsum(scored) - 1
+    inserts = prog.insert(value, made, half, columns["beyond"], half, moving)
     heads = np.flatnonzero(np.diff(prune, prepend=-1))
-    joints, columns = prunes.joints[prune[heads]], prunes.columns[prune[heads]]
-    propagates = prog.propagate(moving, view.facing[joints, columns], tree.edges[joints, columns])
-    program = np.empty((2 * len(prune) + len(heads), prog.N_WORDS), dtype=np.int32)
-    at = 2 * np.arange(len(prune)) + np.cumsum(np.diff(prune, prepend=-1) != 0)
-    program[at], program[at + 1] = newviews, inserts
-    program[at[heads] - 1] = propagates
-    return program
+    joints, column = prunes.joints[prune[heads]], prunes.columns[prune[heads]]
+    propagates = prog.propagate(moving, view.facing[joints, column], tree.edges[joints, column])
+    rows = np.stack([np.zeros_like(newviews), newviews, inserts], axis=1)
+    present = np.zeros((len(prune), 3), dtype=bool)
+    rows[heads, 0] = propagates
+    present[heads, 0], present[:, 1], present[:, 2] = True, True, scored
+    return rows[present], int(np.count_nonzero(scored))

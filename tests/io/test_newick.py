@@ -72,7 +72,8 @@ def test_quoted_labels(written, label):
 def test_missing_lengths():
     """The default, but nothing where the other half of the branch has a length."""
     assert read("(a,b,(c,d));").lengths.tolist() == [DEFAULT_BRANCH_LENGTH] * 5
-    assert rewrite("((a:1,b:1),(c:1,d:1):3);") == "(a:1.0,b:1.0,(c:1.0,d:1.0):3.0);"
+    for text in ("((a:1,b:1),(c:1,d:1):3);", "((a:1,b:1):3,(c:1,d:1));"):
+        assert rewrite(text) == "(a:1.0,b:1.0,(c:1.0,d:1.0):3.0);"
     assert rewrite("((a:1,b:1),(c:1,d:1));") == f"(a:1.0,b:1.0,(c:1.0,d:1.0):{DEFAULT_BRANCH_LENGTH});"
 
 

@@ -11,10 +11,10 @@ from plltool.tree.random_tree import attach_tip, random_topology, random_tree, r
 from plltool.tree.splits import bipartitions
 from plltool.tree.topology import Tree
 
-N_TOPOLOGIES_OF_5 = 15  # (2 n - 5)!!, Felsenstein 1978
-N_DRAWS = 3000
-# 200 expected of each topology, standard deviation 13.7: five of them, so that a seed rarely fails by chance
-TOLERANCE = 5 * np.sqrt(N_DRAWS / N_TOPOLOGIES_OF_5 * (1 - 1 / N_TOPOLOGIES_OF_5))
+N_TOPOLOGIES_OF_6 = 105  # (2 n - 5)!!, Felsenstein 1978; 6 taxa, as 5 have one shape only
+N_DRAWS = 5250
+# chi-square with 104 degrees of freedom has mean 104 and variance 208: five standard deviations, for fixed seeds
+MAX_CHI_SQUARE = 104 + 5 * np.sqrt(208)
 
 
 def count_topologies(trees):
@@ -22,13 +22,26 @@ def count_topologies(trees):
 
 
 def assert_uniform(counts):
-    assert len(counts) == N_TOPOLOGIES_OF_5
-    assert np.abs(np.array(list(counts.values())) - N_DRAWS / N_TOPOLOGIES_OF_5).max() < TOLERANCE
+    expected = N_DRAWS / N_TOPOLOGIES_OF_6
+    assert len(counts) == N_TOPOLOGIES_OF_6
+    assert sum((count - expected) ** 2 / expected for count in counts.values()) < MAX_CHI_SQUARE
 
 
 def test_topologies_are_equally_likely():
     rng = np.random.default_rng(1)
-    assert_uniform(count_topologies(random_tree("abcde", rng) for _ in range(N_DRAWS)))
+    assert_uniform(count_topologies(random_tree("abcdef", rng) for _ in range(N_DRAWS)))
+
+
+def test_shapes_have_their_share():
+    """15 of the 105 topologies of 6 taxa have three cherries, the others two: a sharper test of the same."""
+    rng = np.random.default_rng(3)
+    n_draws = 20_000
+    n_three = 0
+    for _ in range(n_draws):
+        ends = random_topology(6, rng)
+        joints = ends.max(axis=1)[ends.min(axis=1) < 6]  # the inner nodes that have tips
+        n_three += len(np.unique(joints)) == 3
+    assert abs(n_three - n_draws / 7) < 5 * np.sqrt(n_draws * 6) / 7  # five standard deviations
 
 
 @pytest.mark.parametrize("n_taxa", [3, 4, 5, 17, 1000])
@@ -62,12 +75,12 @@ def test_attach_tip_splits_the_branch():
 
 def test_resolutions_of_a_star_are_equally_likely():
     rng = np.random.default_rng(2)
-    star = np.array([(tip, 5) for tip in range(5)], dtype=np.int32)
-    lengths = np.arange(1.0, 6.0)
-    trees = [Tree.from_edges("abcde", *resolve_nodes(star, lengths, rng)) for _ in range(N_DRAWS)]
+    star = np.array([(tip, 6) for tip in range(6)], dtype=np.int32)
+    lengths = np.arange(1.0, 7.0)
+    trees = [Tree.from_edges("abcdef", *resolve_nodes(star, lengths, rng)) for _ in range(N_DRAWS)]
     assert_uniform(count_topologies(trees))
     for tree in trees[:20]:
-        assert tree.lengths.tolist() == [1, 2, 3, 4, 5, MIN_BRANCH_LENGTH, MIN_BRANCH_LENGTH]
+        assert tree.lengths.tolist() == [1, 2, 3, 4, 5, 6, *[MIN_BRANCH_LENGTH] * 3]
 
 
 def test_neighbouring_nodes_are_resolved_and_others_left():

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from plltool.errors import DeviceError
 
-# Widest double vector that the compiler of a CPU platform can generate code for. PoCL 3.0 with LLVM 14, the one on
-# PyPI, aborts the whole process on double8; other CPU drivers handle the device's preferred width.
+# Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
+# the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
+# Intel's runtime handle 8. Drivers report a preferred width of 1 (Intel) or 8 (PoCL), so it is the native one that counts.
 POCL_SAFE_WIDTH = 4
+POCL_GOOD_LLVM = 15
+NARROWEST_VECTOR = 2
 WIDEST_VECTOR = 8
-GPU_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -21,12 +24,19 @@ class Device:
     Attributes
     ----------
     index : "platform:device", as `--device` accepts it
+    version : what the platform says of itself
     kind : "cpu", "gpu" or "other"
-    vector_width : doubles of a vector that the device's compiler is known to handle
+    compute_units : cores of a CPU, multiprocessors of a GPU
+    memory, max_allocation : bytes in all and of the largest buffer, as the driver claims them
+    shares_host_memory : of a CPU or an integrated GPU
+    vector_width : lanes of a vector that the device's compiler is known to handle
+    handle : pyopencl.Device
+    problem : why the engine cannot use the device, or None
     """
 
     index: str
     platform: str
+    version: str
     name: str
     driver: str
     kind: str
@@ -34,20 +44,51 @@ class Device:
     compute_units: int
     memory: int
     max_allocation: int
+    shares_host_memory: bool
     vector_width: int
     handle: Any
+    problem: str | None = None
+
+    @property
+    def label(self) -> str:
+        """Index, name and platform, for messages."""
+        return f"{self.index} {self.name} ({self.platform})"
+
+
+def safe_vector_width(platform: str, version: str, native_width: int) -> int:
+    """Lanes of the widest vector to use on a CPU device.
+
+    Parameters
+    ----------
+    platform, version : the platform's name and version strings
+    native_width : doubles in the device's native vector
+    """
+    width = min(WIDEST_VECTOR, max(NARROWEST_VECTOR, native_width))
+    if "portable computing" in platform.lower():
+        llvm = re.search(r"LLVM (\d+)", version)
+        if llvm is None or int(llvm[1]) < POCL_GOOD_LLVM:
+            width = min(width, POCL_SAFE_WIDTH)
+    return width
+
+
+def _find_problem(device: Any) -> str | None:
+    if not device.available:
+        return "the driver says that it is not available"
+    if not device.compiler_available:
+        return "the driver has no compiler"
+    if not device.double_fp_config:
+        return "no double precision"
+    return None
 
 
 def _describe(index: str, platform: Any, device: Any) -> Device:
     import pyopencl as cl
 
     kind = "cpu" if device.type & cl.device_type.CPU else "gpu" if device.type & cl.device_type.GPU else "other"
-    width = min(WIDEST_VECTOR, max(1, device.native_vector_width_double))
-    if "portable computing" in platform.name.lower() and "LLVM 14" in platform.version:
-        width = min(width, POCL_SAFE_WIDTH)
     return Device(
         index=index,
-        platform=platform.name,
+        platform=platform.name.strip(),
+        version=platform.version.strip(),
         name=device.name.strip(),
         driver=device.driver_version,
         kind=kind,
@@ -55,32 +96,40 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         compute_units=device.max_compute_units,
         memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,
-        vector_width=width,
+        shares_host_memory=bool(device.host_unified_memory),
+        vector_width=safe_vector_width(platform.name, platform.version, device.native_vector_width_double),
         handle=device,
+        problem=_find_problem(device),
     )
 
 
 def list_devices() -> tuple[list[Device], list[str]]:
-    """Every device of every platform, and a line for each platform that failed to answer.
+    """Every device of every platform, and a line for each platform or device that failed to answer.
 
     Raises
     ------
     DeviceError
-        If pyopencl cannot be imported or no OpenCL loader is present.
+        If pyopencl cannot be imported or no OpenCL driver is installed.
     """
     try:
         import pyopencl as cl
-    except ImportError as error:
+    except (ImportError, OSError) as error:
         raise DeviceError(f"pyopencl cannot be imported: {error}") from error
     try:
         platforms = cl.get_platforms()
     except cl.Error as error:
         raise DeviceError(f"no OpenCL platform: {error}") from error
-    devices, problems = [], []
+    devices: list[Device] = []
+    problems: list[str] = []
     for p, platform in enumerate(platforms):
         try:
-            found = platform.get_devices()
-            devices += [_describe(f"{p}:{d}", platform, device) for d, device in enumerate(found)]
+            handles = platform.get_devices()
         except cl.Error as error:
-            problems.append(f"platform {p} ({platform.name}): {error}")
+            problems.append(f"platform {p} does not list its devices: {error}")
+            continue
+        for d, handle in enumerate(handles):
+            try:
+                devices.append(_describe(f"{p}:{d}", platform, handle))
+            except cl.Error as error:
+                problems.append(f"device {p}:{d} does not describe itself: {error}")
     return devices, problems

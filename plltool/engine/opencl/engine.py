@@ -116,6 +116,7 @@ class OpenCLEngine(Engine):
         )
         groups = np.column_stack([layout.groups, first_tiles]).astype(np.int32)
         self._groups = self._upload(groups)
+        self._tables: tuple[FloatArray, bool] | None = None  # lengths whose matrices are on the device, with slopes?
         growing = ("lengths", "program", "matrices", "slopes", "decays", "partial", "site")
         self._growing = {name: GrowingBuffer(self._context) for name in growing}
 
@@ -181,29 +182,35 @@ class OpenCLEngine(Engine):
                 right, left = part.right[c], part.left[c]
                 eigen += [part.eigenvalues[c] * part.rates[c], right.ravel(), left.ravel()]
                 model += [mass[c], (mass[c][:, None] * right).T.ravel(), left.ravel()]
+        self._tables = None
         self._eigen = self._upload(np.concatenate(eigen))
         self._model = self._upload(np.concatenate(model).astype(self.layout.real))
 
     def _launch(
         self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool, site: bool
     ) -> tuple[cl.Buffer, cl.Buffer]:
-        """Enqueue the matrices and the traversal of every chunk; returns (partial sums, site lnL)."""
+        """Enqueue the traversal of every chunk, and the matrices first unless the last lengths come again.
+
+        Returns (partial sums, site lnL).
+        """
         layout, growing = self.layout, self._growing
         n_branches = lengths.shape[1]
         matrices = layout.n_parts * n_branches * layout.n_components
         item = layout.real.itemsize
         squares = layout.n_states**2 * item
-        lengths_buffer = self._send("lengths", np.ascontiguousarray(lengths))
         program_buffer = self._send("program", program)
         p_buffer = growing["matrices"].reserve(matrices * squares)
         q_buffer = growing["slopes"].reserve(2 * matrices * squares if slopes else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
         partial = growing["partial"].reserve(len(layout.groups) * max(1, n_values) * 8)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
-        self._pmatrices(
-            self._queue, (matrices,), None, self._eigen, lengths_buffer, p_buffer, q_buffer, d_buffer,
-            np.int32(n_branches), np.int32(layout.n_parts), np.int32(slopes),
-        )  # fmt: skip
+        if self._tables is None or self._tables[1] < slopes or not np.array_equal(self._tables[0], lengths):
+            self._pmatrices(
+                self._queue, (matrices,), None, self._eigen, self._send("lengths", np.ascontiguousarray(lengths)),
+                p_buffer, q_buffer, d_buffer, np.int32(n_branches), np.int32(layout.n_parts), np.int32(slopes),
+            )  # fmt: skip
+            self._tables = (lengths.copy(), slopes)
+            self.counters.launches += 1
         local = layout.vw if layout.lane_per_item else 1
         for chunk in self._chunks:
             self._traverse(
@@ -214,7 +221,7 @@ class OpenCLEngine(Engine):
                 np.int32(len(program)), np.int32(n_values), np.int32(layout.n_taxa), np.int32(n_branches),
                 np.uint64(chunk.strides[0]), np.uint64(chunk.strides[1]),
             )  # fmt: skip
-        self.counters.launches += 1 + len(self._chunks)
+        self.counters.launches += len(self._chunks)
         return partial, site_buffer
 
     def _execute(

@@ -1,0 +1,228 @@
+"""A likelihood that stays on its device: get and set lengths and parameters, ask, optimise."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.patterns import compress
+from plltool.constants import (
+    DEFAULT_MODEL,
+    EVALUATION_EPSILON,
+    MAX_BRANCH_LENGTH,
+    MAX_EVALUATION_ROUNDS,
+    MIN_BRANCH_LENGTH,
+)
+from plltool.errors import InputError
+from plltool.hardware import Hardware
+from plltool.io.newick import write_newick
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import optimise_model
+from plltool.search.progress import Listener, Progress, ignore
+from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment, as_model, as_tree, directed_slots, open_engine
+from plltool.tree.topology import FloatArray, Tree
+
+LENGTHS = "lengths"
+
+
+class Likelihood:
+    """The likelihood of one alignment on one tree under one model, on one device.
+
+    Setting a length or a parameter changes the next answer; nothing is written to files. Use it in a ``with`` block,
+    or call `close`. Branches are numbered as in ``tree.ends``; lengths are expected substitutions per site.
+
+    Parameters
+    ----------
+    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
+    tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
+    model : string such as "GTR+F+G4", ModelSpec or Model; copied. Values in braces are never optimised
+    device : "auto", "numpy", "opencl", or "platform:device"
+    precision : "double" or "single"
+    vw : lanes of a block; None lets the device decide
+    threads : most cores of a CPU device to use; None for all
+
+    Attributes
+    ----------
+    alignment : the Alignment
+    device, reason : what does the arithmetic, and why it was chosen
+    warnings : what a user should know of the tree, one line each
+
+    Raises
+    ------
+    InputError
+        If alignment, tree or model cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+
+    def __init__(
+        self,
+        alignment: AlignmentLike,
+        tree: TreeLike,
+        model: ModelLike = DEFAULT_MODEL,
+        *,
+        device: str = "auto",
+        precision: str = "double",
+        vw: int | None = None,
+        threads: int | None = None,
+    ):
+        self.alignment = as_alignment(alignment)
+        self._tree = as_tree(tree, self.alignment.names)
+        self._model = as_model(model, self.alignment)
+        self._patterns = compress(self.alignment)
+        self.warnings = self._bound_lengths()
+        hardware = Hardware(device, precision, vw, threads)
+        slots = directed_slots(self.alignment.n_taxa)
+        self._engine, self.reason = open_engine(self._patterns, self._model, slots, hardware)
+        self.device = self._engine.device_name
+        self._likelihood = TreeLikelihood(self._tree, [self._model], self._engine)
+
+    def _bound_lengths(self) -> tuple[str, ...]:
+        """Move the tree's lengths within the bounds; returns a line if that changed any."""
+        bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
+        self._tree.lengths[:] = bounded
+        if not n_changed:
+            return ()
+        return (f"{n_changed} branch lengths outside {MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g} moved to the bound",)
+
+    def __enter__(self) -> Likelihood:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free what is held on the device."""
+        self._engine.close()
+
+    # --- tree -----------------------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> Tree:
+        """A copy of the tree with its present lengths."""
+        return self._tree.copy()
+
+    def newick(self) -> str:
+        """The tree with its present lengths as Newick text."""
+        return write_newick(self._tree)
+
+    @property
+    def lengths(self) -> FloatArray:
+        """(n_edges,) branch lengths; a copy. Set all of them by assignment."""
+        return self._tree.lengths.copy()
+
+    @lengths.setter
+    def lengths(self, values: npt.ArrayLike) -> None:
+        lengths = np.asarray(values, dtype=np.float64)
+        if lengths.shape != self._tree.lengths.shape:
+            raise InputError(f"expected {self._tree.n_edges} branch lengths, found an array of shape {lengths.shape}")
+        for edge in np.flatnonzero(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
+            raise InputError(
+                f"branch {edge}: found length {lengths[edge]:g}, expected {MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
+            )
+        self._tree.lengths[:] = lengths
+
+    def set_length(self, edge: int, length: float) -> None:
+        """Set the length of one branch; InputError outside the bounds or for a branch that does not exist."""
+        if not 0 <= edge < self._tree.n_edges:
+            raise InputError(f"found branch {edge}, expected 0 .. {self._tree.n_edges - 1}")
+        lengths = self.lengths
+        lengths[edge] = length
+        self.lengths = lengths
+
+    # --- model ----------------------------------------------------------------------------------------------
+
+    @property
+    def alpha(self) -> float | None:
+        """The shape of the gamma distribution of rates; None without +G."""
+        return self._model.alpha
+
+    @alpha.setter
+    def alpha(self, value: float) -> None:
+        self._model.set_alpha(value)
+        self._likelihood.model_changed()
+
+    @property
+    def exchangeabilities(self) -> FloatArray:
+        """(6,) AC AG AT CG CT GT, relative to GT; when set, only ratios matter."""
+        return self._model.exchangeabilities
+
+    @exchangeabilities.setter
+    def exchangeabilities(self, values: npt.ArrayLike) -> None:
+        self._model.set_exchangeabilities(values)
+        self._likelihood.model_changed()
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """(4,) base frequencies A C G T."""
+        return self._model.frequencies
+
+    @frequencies.setter
+    def frequencies(self, values: npt.ArrayLike) -> None:
+        self._model.set_frequencies(values)
+        self._likelihood.model_changed()
+
+    @property
+    def model(self) -> Model:
+        """A copy of the model with its present values."""
+        return self._model.copy()
+
+    @property
+    def model_string(self) -> str:
+        """The model with all present values in braces."""
+        return self._model.to_string()
+
+    # --- answers --------------------------------------------------------------------------------------------
+
+    def lnl(self) -> float:
+        """The log-likelihood of the alignment."""
+        return self._likelihood.lnl()
+
+    def site_lnl(self) -> FloatArray:
+        """(n_sites,) log-likelihood of each site, in the alignment's order; they sum to `lnl`."""
+        return self._likelihood.site_lnl()[self._patterns.site_pattern]
+
+    def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
+        """lnL, and its first and second derivative in each branch length, both (n_edges,)."""
+        lnl, slopes = self._likelihood.all_derivatives()
+        return lnl, slopes[:, 0], slopes[:, 1]
+
+    def optimise(self, *names: str, listener: Listener = ignore) -> float:
+        """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
+
+        Parameters
+        ----------
+        names : what to optimise, among "lengths", "rates", "frequencies", "alpha"; nothing for all that is free
+        listener : hears of every round
+
+        Raises
+        ------
+        InputError
+            For a name that is not free in this model.
+        """
+        free = (LENGTHS, *self._model.free_parameters)
+        for name in names:
+            if name not in free:
+                raise InputError(f"cannot optimise {name!r}; free in {str(self._model.spec)!r}: {', '.join(free)}")
+        chosen = names or free
+        groups = [name for name in chosen if name != LENGTHS]
+        return self._alternate(LENGTHS in chosen, groups, listener)
+
+    def _alternate(self, lengths: bool, groups: list[str], listener: Listener) -> float:
+        """Rounds of lengths and model until one gains less than EVALUATION_EPSILON; one round of either alone."""
+        started = time.perf_counter()
+        lnl = self.lnl()
+        for round_ in range(1, MAX_EVALUATION_ROUNDS + 1):
+            before = lnl
+            if lengths:
+                lnl = smooth(self._likelihood).lnl
+            if groups:
+                lnl = optimise_model(self._likelihood, groups)
+            listener(Progress("model", round_, lnl, 0, 0, time.perf_counter() - started))
+            if not (lengths and groups) or lnl - before < EVALUATION_EPSILON:
+                break
+        return lnl

@@ -1,0 +1,116 @@
+"""What a search or an evaluation returns, and the record of it that goes to a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool import __version__
+from plltool.errors import InputError
+from plltool.io.newick import write_newick
+from plltool.tree.topology import Tree
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A tree with its likelihood, and how both were obtained.
+
+    Attributes
+    ----------
+    lnl : log-likelihood of `tree` under `model`, of the whole alignment
+    tree : topology and branch lengths; tips in the alignment's order
+    newick : the same as text, written with the outgroup as one clade if one was asked for
+    model : model string with all parameter values
+    parameters : the same as numbers, see `Model.describe`
+    n_taxa, n_sites, n_patterns : of the alignment
+    device, reason : what did the arithmetic, and why it was chosen
+    layout : of the engine, see `Layout.describe`
+    counters : launches, instructions and bytes over the bus, see `Counters`
+    seconds : wall time of the whole run
+    seed : of the start trees; None where nothing was random
+    start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
+    warnings : what a user should know, one line each
+    version : of plltool
+    """
+
+    lnl: float
+    tree: Tree
+    newick: str
+    model: str
+    parameters: dict[str, Any]
+    n_taxa: int
+    n_sites: int
+    n_patterns: int
+    device: str
+    reason: str
+    layout: dict[str, object]
+    counters: dict[str, object]
+    seconds: float
+    seed: int | None
+    start_lnls: tuple[float, ...]
+    warnings: tuple[str, ...]
+    version: str = field(default=__version__, kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
+
+        `command` is the command line that made it, if one did.
+        """
+        return {
+            "lnl": self.lnl,
+            "model": self.model,
+            "n_taxa": self.n_taxa,
+            "n_sites": self.n_sites,
+            "n_patterns": self.n_patterns,
+            "device": self.device,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 3),
+            "tree": self.newick,
+            "seed": self.seed,
+            "start_lnls": list(self.start_lnls),
+            "parameters": self.parameters,
+            "layout": self.layout,
+            "counters": self.counters,
+            "warnings": list(self.warnings),
+            "version": self.version,
+            "command": command,
+        }
+
+
+class SearchResult(Result):
+    """What `search` found."""
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationResult(Result):
+    """What `evaluate` computed.
+
+    Attributes
+    ----------
+    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    """
+
+    site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+
+
+def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:
+    """Raise InputError if a name of the outgroup is no taxon, or all are: before a run, not after it."""
+    if outgroup is None:
+        return
+    unknown = sorted(set(outgroup).difference(names))
+    if unknown:
+        raise InputError(f"the outgroup's taxon {unknown[0]!r} is not in the alignment")
+    if not 0 < len(set(outgroup)) < len(names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+
+
+def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+    """The tree as Newick and warnings: an outgroup that is not one clade must not cost the result."""
+    try:
+        return write_newick(tree, outgroup=outgroup), []
+    except InputError as error:
+        return write_newick(tree), [f"{error}; the tree is written without an outgroup"]

@@ -1,0 +1,90 @@
+"""Trees over some of the taxa: leaving taxa out, and putting identical sequences back beside their twins."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from plltool.constants import MIN_BRANCH_LENGTH
+from plltool.errors import InputError
+from plltool.tree.topology import NO_NODE, Tree
+
+
+def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
+    """The tree over `names` only, its tips numbered in their order.
+
+    Branches that meet where a taxon was left out become one, as long as both together.
+
+    Raises
+    ------
+    InputError
+        If there are fewer than 3 names, one occurs twice, or one is not a taxon of the tree.
+    """
+    numbers = {name: number for number, name in enumerate(names)}
+    unknown = sorted(numbers.keys() - set(tree.names))
+    if unknown:
+        raise InputError(f"cannot restrict a tree to a taxon that it lacks: {unknown[0]!r}")
+    if not 3 <= len(numbers) == len(names):
+        raise InputError(f"a tree needs at least 3 taxa, all different, found {len(names)} ({len(numbers)} different)")
+    new_number = [numbers.get(name, NO_NODE) for name in tree.names] + [NO_NODE] * (tree.n_nodes - tree.n_taxa)
+    root = tree.names.index(names[0])
+    visits = list(tree.directed_from(root))
+    branching = _count_branches(tree, visits, new_number)
+    ends, lengths = [], []
+    anchor = {root: (root, 0.0)}  # the nearest kept node above or at each node, and the length up to it
+    next_node = len(names)
+    for node, parent, edge in visits:
+        above, length = anchor[parent]
+        anchor[node] = above, length + float(tree.lengths[edge])
+        if new_number[node] == NO_NODE and branching[node] > 1:
+            new_number[node] = next_node
+            next_node += 1
+        if new_number[node] != NO_NODE:
+            ends.append((new_number[above], new_number[node]))
+            lengths.append(anchor[node][1])
+            anchor[node] = node, 0.0
+    return Tree.from_edges(names, ends, lengths)
+
+
+def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_number: Sequence[int]) -> list[int]:
+    """For each node the number of its children with kept tips at or below them."""
+    branching = [0] * tree.n_nodes
+    for node, parent, _ in reversed(visits):
+        if new_number[node] != NO_NODE or branching[node]:
+            branching[parent] += 1
+    return branching
+
+
+def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequence[int]]) -> Tree:
+    """Put identical sequences back: each beside its twin, with a branch of the least length.
+
+    A tip with duplicates becomes a cherry (a comb, where there are several): its branch keeps its length and leads to
+    the cherry's node, all branches within have the least length.
+
+    Parameters
+    ----------
+    tree : n_kept taxa
+    names : of all taxa, in the order in which the tips of the new tree are numbered
+    groups : ``groups[i]`` holds the taxa, as indices of `names`, that tip i of `tree` stands for, itself first; every
+        taxon is in one group, as `without_duplicates` makes them
+
+    Returns
+    -------
+    The tree of all taxa; its first branches are those of `tree` in their order.
+    """
+    shift = len(names) - tree.n_taxa
+    tips = [group[0] for group in groups]
+    number = np.array([*tips, *range(len(names), tree.n_nodes + shift)], dtype=np.int32)
+    ends = number[tree.ends].tolist()
+    lengths = tree.lengths.tolist()
+    next_node = tree.n_nodes + shift
+    for tip, group in enumerate(groups):
+        branch = ends[int(tree.edges[tip, 0])]
+        for twin in group[1:]:
+            branch[branch.index(group[0])] = next_node
+            branch = [group[0], next_node]
+            ends += [branch, [twin, next_node]]
+            lengths += [MIN_BRANCH_LENGTH, MIN_BRANCH_LENGTH]
+            next_node += 1
+    return Tree.from_edges(names, ends, lengths)

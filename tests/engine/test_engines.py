@@ -1,0 +1,395 @@
+"""The numpy engine against brute force, OpenCL engines of every kind against the numpy engine, and properties."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from engine_kinds import FEW_KINDS, Kind, as_params
+from helpers import (
+    numpy_engine,
+    program_to_branch,
+    program_to_node,
+    random_codes,
+    random_ends,
+    random_mixture,
+)
+from oracles.likelihood import brute_force
+
+from plltool.engine import program as prog
+
+NUMPY_RTOL = 1e-12  # both double, short sums
+OPENCL_RTOL = 1e-11  # the order of sums differs; measured below 3e-15
+SAME_SUM_RTOL = 1e-11  # the same sum in another order
+
+
+def lnl_on(engine, ends, lengths, branch=0):
+    program, a, b = program_to_branch(ends, engine.layout.n_taxa, branch)
+    engine.run(program, lengths)
+    return engine.evaluate([(a, b, branch)], lengths)[0]
+
+
+# --- numpy engine and brute force -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("parts", [(7,), (1, 5, 3)], ids=["1part", "3parts"])
+@pytest.mark.parametrize("n_components", [1, 4])
+@pytest.mark.parametrize(("n_states", "n_taxa"), [(2, 6), (3, 5), (4, 5), (20, 4)])
+def test_numpy_is_brute_force(numpy_kind, n_states, n_taxa, n_components, parts):
+    rng = np.random.default_rng(n_states + n_components)
+    if n_states == 20:
+        parts = tuple(-(-n // 3) for n in parts)
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, n_states, n_components) for _ in parts]
+    codes = random_codes(rng, n_taxa, sum(parts), n_states)
+    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    of_part = np.repeat(np.arange(len(parts)), parts)
+    tree = [tuple(pair) for pair in ends.tolist()]
+    expected = np.concatenate(
+        [
+            brute_force(tree, lengths, codes[:, of_part == p].T.tolist(), mixture.oracle)
+            for p, mixture in enumerate(mixtures)
+        ]
+    )
+    engine = numpy_engine(n_taxa - 2, codes, weights, mixtures, parts, numpy_kind.vw)
+    branch = int(rng.integers(len(ends)))
+    sums = np.bincount(of_part, weights * expected)
+    np.testing.assert_allclose(lnl_on(engine, ends, lengths, branch)[:, 0], sums, rtol=NUMPY_RTOL)
+    _, a, b = program_to_branch(ends, n_taxa, branch)
+    np.testing.assert_allclose(engine.site_lnl(a, b, branch, lengths), expected, rtol=NUMPY_RTOL)
+
+
+def test_parts_may_have_their_own_lengths(few_kind, make_engine):
+    rng = np.random.default_rng(4)
+    ends, _ = random_ends(rng, 5)
+    lengths = rng.random((2, len(ends)))
+    mixtures = [random_mixture(rng, 4, 2) for _ in range(2)]
+    codes = random_codes(rng, 5, 9)
+    expected = [
+        brute_force(ends.tolist(), lengths[p], codes[:, columns].T.tolist(), mixtures[p].oracle).sum()
+        for p, columns in enumerate((slice(0, 4), slice(4, 9)))
+    ]
+    engine = make_engine(few_kind, 3, codes, np.ones(9), mixtures, (4, 5))
+    np.testing.assert_allclose(lnl_on(engine, ends, lengths)[:, 0], expected, rtol=NUMPY_RTOL)
+
+
+def test_insert_and_triplet_give_the_likelihood_of_the_joined_tree(any_kind, make_engine):
+    rng = np.random.default_rng(5)
+    n_taxa, n_patterns = 6, 5
+    ends, lengths = random_ends(rng, n_taxa)
+    mixture = random_mixture(rng, 4, 4)
+    codes = random_codes(rng, n_taxa, n_patterns)
+    weights = rng.integers(1, 9, n_patterns).astype(float)
+    expected = weights @ brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
+    engine = make_engine(any_kind, n_taxa - 1, codes, weights, [mixture])
+    scratch = n_taxa - 2
+    for node in range(n_taxa, 2 * n_taxa - 2):
+        program, around = program_to_node(ends, n_taxa, node)
+        for turn in range(3):  # each neighbour in each role
+            (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
+            joins = [
+                prog.propagate(scratch, c, pc),
+                prog.insert(10, a, pa, b, pb, scratch),
+                prog.triplet(0, a, pa, b, pb, c, pc),
+            ]
+            values = engine.execute(np.concatenate([program, *joins]), lengths, 11)
+            np.testing.assert_allclose(values[0, [0, 10]], expected, rtol=OPENCL_RTOL)
+
+
+def test_ambiguity_is_the_sum_over_its_states(few_kind, make_engine):
+    """A code that allows two states has the sum of their likelihoods; an undetermined tip is no tip at all."""
+    rng = np.random.default_rng(6)
+    ends, lengths = random_ends(rng, 4)
+    mixture = random_mixture(rng)
+    others = random_codes(rng, 3, 1, unclear=0)
+    codes = np.concatenate([np.array([[1, 4, 5, 1, 2, 4, 8, 15]]), np.repeat(others, 8, axis=1)])
+    engine = make_engine(few_kind, 2, codes, np.ones(8), [mixture])
+    program, a, b = program_to_branch(ends, 4, 0)
+    engine.run(program, lengths)
+    site = np.exp(engine.site_lnl(a, b, 0, lengths))
+    np.testing.assert_allclose(site[2], site[0] + site[1], rtol=1e-13)
+    np.testing.assert_allclose(site[7], site[3:7].sum(), rtol=1e-13)
+
+
+def test_columns_of_gaps_only_and_taxa_of_gaps_only(any_kind, make_engine):
+    rng = np.random.default_rng(7)
+    ends, lengths = random_ends(rng, 4)
+    mixture = random_mixture(rng, 4, 4)
+    codes = random_codes(rng, 4, 6, unclear=0)
+    codes[2] = 15  # a taxon
+    codes[:, 3] = 15  # a column
+    engine = make_engine(any_kind, 2, codes, np.ones(6), [mixture])
+    program, a, b = program_to_branch(ends, 4, 0)
+    engine.run(program, lengths)
+    site = engine.site_lnl(a, b, 0, lengths)
+    np.testing.assert_allclose(
+        site, brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle), atol=1e-13
+    )
+    assert abs(site[3]) < 1e-13  # the probability of no data is 1
+
+
+# --- OpenCL and numpy -----------------------------------------------------------------------------------------
+
+
+def everything(rng, ends, n_taxa):
+    """A program with every instruction on every place of a tree, slot, tip and mixed operands; and its n_values.
+
+    Returns (program, n_values, kind of each value: "lnl" or "slope").
+    """
+    n_branches = len(ends)
+    rows, kinds = [], []
+    scratch = n_taxa - 2
+    for branch in range(n_branches):
+        _, a, b = program_to_branch(ends, n_taxa, branch)
+        rows += [program, prog.evaluate(len(kinds), a, b, branch), prog.evaluate(len(kinds) + 1, b, a, branch)]
+        kinds += ["lnl"] * 2
+        rows += [prog.derivative(len(kinds), a, b, branch)]
+        kinds += ["lnl", "slope", "slope"]
+    for node in range(n_taxa, 2 * n_taxa - 2):
+        program, around = program_to_node(ends, n_taxa, node)
+        (a, pa), (b, pb), (c, pc) = (around[k] for k in rng.permutation(3))
+        rows += [program, prog.propagate(scratch, c, pc), prog.insert(len(kinds), a, pa, b, pb, scratch)]
+        kinds += ["lnl"]
+        rows += [prog.triplet(len(kinds), a, pa, b, pb, c, pc)]
+        kinds += ["lnl"] + ["slope"] * 9
+    return np.concatenate(rows), len(kinds), np.array(kinds)
+
+
+def one_part_per_pattern(mixtures, parts):
+    return [mixture for mixture, n in zip(mixtures, parts, strict=True) for _ in range(n)]
+
+
+def assert_engines_agree(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, rtol):
+    """Each value to `rtol`: of itself if it is a lnL, of the sum of its absolute contributions if it is a slope."""
+    n_patterns = sum(parts)
+    single = numpy_engine(
+        engine.n_slots, codes, np.ones(n_patterns), one_part_per_pattern(mixtures, parts), (1,) * n_patterns
+    )
+    per_pattern = single.execute(program, lengths, n_values)
+    of_part = np.repeat(np.arange(len(parts)), parts)
+    members = of_part == np.arange(len(parts))[:, None]
+    expected = (members * weights) @ per_pattern
+    size = (members * weights) @ np.abs(per_pattern)
+    found = engine.execute(program, lengths, n_values)
+    assert found.shape == expected.shape
+    limit = rtol * np.where(kinds == "lnl", np.abs(expected), size)
+    excess = np.abs(found - expected) / np.maximum(limit, np.finfo(float).tiny)
+    assert excess.max() <= 1, f"{excess.max() * rtol:.2g} at value {np.unravel_index(excess.argmax(), excess.shape)}"
+    return excess.max() * rtol
+
+
+@pytest.mark.parametrize(
+    "parts", [(1,), (3,), (5,), (101,), (31, 33, 5)], ids=["1", "VW-1", "VW+1", "101", "3parts"]
+)
+def test_opencl_is_numpy(opencl_kind, make_engine, parts):
+    rng = np.random.default_rng(sum(parts))
+    n_taxa = 6
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
+    codes = random_codes(rng, n_taxa, sum(parts))
+    codes[3] = 15
+    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    program, n_values, kinds = everything(rng, ends, n_taxa)
+    engine = make_engine(opencl_kind, n_taxa - 1, codes, weights, mixtures, parts)
+    assert_engines_agree(
+        engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, OPENCL_RTOL
+    )
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params([k for k in FEW_KINDS if k.kind != "numpy"]))
+@pytest.mark.parametrize(("n_states", "n_components"), [(2, 1), (2, 4), (4, 1), (20, 1), (20, 4)])
+def test_opencl_is_numpy_for_other_models(kind, make_engine, n_states, n_components):
+    rng = np.random.default_rng(n_states)
+    parts, n_taxa = (9, 35), 5
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, n_states, n_components) for _ in parts]
+    codes = random_codes(rng, n_taxa, sum(parts), n_states)
+    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    program, n_values, kinds = everything(rng, ends, n_taxa)
+    engine = make_engine(kind, n_taxa - 1, codes, weights, mixtures, parts)
+    assert_engines_agree(
+        engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, OPENCL_RTOL
+    )
+
+
+# Measured with the test below on PoCL 3.0, worst of the kinds: 2.1e-7 of lnL, 1.1e-6 of the contributions to a slope.
+# Rounding of 24 bits (6e-8) once per newview along the path, at random; the limits leave room for another device.
+SINGLE_RTOL = 1e-5
+
+
+@pytest.mark.parametrize("kind", as_params([Kind("numpy", 4), Kind("vector", 4, 3), Kind("lanes", 32, 2)]))
+def test_single_precision_is_near_double(kind, make_engine, record_property):
+    rng = np.random.default_rng(11)
+    parts, n_taxa = (50, 33), 12
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
+    codes = random_codes(rng, n_taxa, sum(parts))
+    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    program, n_values, kinds = everything(rng, ends, n_taxa)
+    engine = make_engine(kind, n_taxa - 1, codes, weights, mixtures, parts, precision="single")
+    worst = assert_engines_agree(
+        engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, SINGLE_RTOL
+    )
+    record_property("worst", worst)
+    assert worst > 1e-12  # it is single precision indeed
+
+
+# --- weights --------------------------------------------------------------------------------------------------
+
+
+def test_weight_sets(any_kind, make_engine):
+    rng = np.random.default_rng(8)
+    parts, n_taxa = (5, 8), 4
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, 4, 2) for _ in parts]
+    codes = random_codes(rng, n_taxa, 13)
+    weights = rng.integers(0, 5, (3, 13)).astype(float)
+    weights[1, :5] = 0  # a bootstrap replicate may leave a part out
+    engine = make_engine(any_kind, n_taxa - 2, codes, weights, mixtures, parts)
+    program, a, b = program_to_branch(ends, n_taxa, 1)
+    engine.run(program, lengths)
+    site = engine.site_lnl(a, b, 1, lengths)
+    found = engine.evaluate([(a, b, 1), (b, a, 1)], lengths)
+    assert found.shape == (2, 2, 3)
+    expected = np.array([[weights[s, :5] @ site[:5], weights[s, 5:] @ site[5:]] for s in range(3)]).T
+    np.testing.assert_allclose(found[0], expected, rtol=OPENCL_RTOL)
+    np.testing.assert_allclose(found[1], expected, rtol=OPENCL_RTOL)
+    assert found[0, 0, 1] == 0
+
+
+def test_a_weight_counts_as_so_many_columns(few_kind, make_engine):
+    rng = np.random.default_rng(9)
+    ends, lengths = random_ends(rng, 5)
+    mixture = random_mixture(rng, 4, 4)
+    codes = random_codes(rng, 5, 6)
+    weights = np.array([3.0, 1.0, 2.0, 1.0, 4.0, 1.0])
+    once = make_engine(few_kind, 3, codes, weights, [mixture])
+    written_out = np.repeat(codes, weights.astype(int), axis=1)
+    often = make_engine(few_kind, 3, written_out, np.ones(12), [mixture])
+    np.testing.assert_allclose(
+        lnl_on(once, ends, lengths), lnl_on(often, ends, lengths), rtol=SAME_SUM_RTOL
+    )
+
+
+# --- properties -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def case():
+    rng = np.random.default_rng(10)
+    n_taxa, n_patterns = 9, 43
+    ends, lengths = random_ends(rng, n_taxa)
+    return {
+        "ends": ends,
+        "lengths": lengths,
+        "mixture": random_mixture(rng, 4, 4),
+        "codes": random_codes(rng, n_taxa, n_patterns),
+        "weights": rng.integers(1, 9, n_patterns).astype(float),
+    }
+
+
+def case_lnl(make_engine, kind, case, branch=0, **changes):
+    at = {**case, **changes}
+    n_taxa = len(at["codes"])
+    engine = make_engine(kind, n_taxa - 2, at["codes"], at["weights"], [at["mixture"]])
+    return lnl_on(engine, at["ends"], at["lengths"], branch)[0, 0]
+
+
+def test_the_root_does_not_matter(any_kind, make_engine, case):
+    found = [case_lnl(make_engine, any_kind, case, branch) for branch in range(len(case["ends"]))]
+    np.testing.assert_allclose(found, found[0], rtol=SAME_SUM_RTOL)
+
+
+def test_the_order_of_taxa_does_not_matter(few_kind, make_engine, case):
+    n_taxa = len(case["codes"])
+    order = np.random.default_rng(1).permutation(n_taxa)
+    renamed = np.concatenate([np.argsort(order), np.arange(n_taxa, 2 * n_taxa - 2)])
+    found = case_lnl(make_engine, few_kind, case, ends=renamed[case["ends"]], codes=case["codes"][order])
+    np.testing.assert_allclose(found, case_lnl(make_engine, few_kind, case), rtol=SAME_SUM_RTOL)
+
+
+def test_the_order_of_columns_does_not_matter(few_kind, make_engine, case):
+    order = np.random.default_rng(2).permutation(len(case["weights"]))
+    found = case_lnl(make_engine, few_kind, case, codes=case["codes"][:, order], weights=case["weights"][order])
+    np.testing.assert_allclose(found, case_lnl(make_engine, few_kind, case), rtol=SAME_SUM_RTOL)
+
+
+def test_the_layout_does_not_matter(any_kind, make_engine, case):
+    expected = case_lnl(make_engine, Kind("numpy", 1), case)
+    np.testing.assert_allclose(case_lnl(make_engine, any_kind, case), expected, rtol=SAME_SUM_RTOL)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("max_groups", [1, 2, 3, 64])
+@pytest.mark.parametrize("kind", as_params([Kind("vector", 4), Kind("vector", 2, 3), Kind("lanes", 4, 3)]))
+def test_the_number_of_groups_does_not_matter(make_engine, case, kind, max_groups):
+    expected = case_lnl(make_engine, Kind("numpy", 1), case)
+    found = case_lnl(make_engine, dataclasses.replace(kind, max_groups=max_groups), case)
+    np.testing.assert_allclose(found, expected, rtol=SAME_SUM_RTOL)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params([Kind("vector", 4), Kind("vector", 2, 3, 4), Kind("lanes", 4, 3)]))
+def test_the_split_into_buffers_changes_no_bit(make_engine, opencl_device, kind):
+    """A device that holds few tiles per buffer: the same instructions on the same groups, so the same bits."""
+    rng = np.random.default_rng(12)
+    parts, n_taxa = (43, 30), 6
+    ends, lengths = random_ends(rng, n_taxa)
+    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
+    codes = random_codes(rng, n_taxa, sum(parts))
+    weights = rng.integers(1, 9, sum(parts)).astype(float)
+    program, n_values, _ = everything(rng, ends, n_taxa)
+    whole = make_engine(kind, n_taxa - 1, codes, weights, mixtures, parts)
+    layout = whole.layout
+    tile_bytes = layout.tile_blocks * layout.block_values * 8 * whole.n_slots
+    for tiles in (int(layout.groups[:, 1].max()), int(layout.groups[:, 1].max()) + 2):
+        small = dataclasses.replace(opencl_device, max_allocation=tiles * tile_bytes)
+        split = make_engine(kind, n_taxa - 1, codes, weights, mixtures, parts, device=small)
+        assert len(whole._chunks) == 1
+        assert len(split._chunks) > 1
+        assert max(chunk.clas.size for chunk in split._chunks) <= small.max_allocation
+        expected = whole.execute(program, lengths, n_values)
+        assert np.array_equal(split.execute(program, lengths, n_values), expected)
+        newviews, a, b = program_to_branch(ends, n_taxa, 0)
+        for engine in (whole, split):
+            engine.run(newviews, lengths)
+        assert np.array_equal(split.site_lnl(a, b, 0, lengths), whole.site_lnl(a, b, 0, lengths))
+
+
+def test_the_same_request_gives_the_same_bits(any_kind, make_engine, case):
+    first, second = (case_lnl(make_engine, any_kind, case) for _ in range(2))
+    assert first == second
+
+
+def test_a_growing_program_keeps_its_clas(few_kind, make_engine, case):
+    """Buffers that hold lengths, matrices and results grow between launches; CLAs stay."""
+    n_taxa = len(case["codes"])
+    ends, lengths = case["ends"], case["lengths"]
+    engine = make_engine(few_kind, n_taxa - 2, case["codes"], case["weights"], [case["mixture"]])
+    program, a, b = program_to_branch(ends, n_taxa, 0)
+    before = engine.execute(np.concatenate([program, prog.evaluate(0, a, b, 0)]), lengths, 1)[0, 0]
+    many = np.concatenate([lengths, np.full(3000, lengths[0])])
+    edges = np.column_stack([np.full(3000, a), np.full(3000, b), len(lengths) + np.arange(3000)])
+    found = engine.evaluate(edges, many)
+    assert np.all(found == before)
+
+
+def test_set_model_replaces_the_model(few_kind, make_engine, case):
+    rng = np.random.default_rng(13)
+    other = random_mixture(rng, 4, 4)
+    n_taxa = len(case["codes"])
+    engine = make_engine(few_kind, n_taxa - 2, case["codes"], case["weights"], [other])
+    engine.set_model([case["mixture"].components])
+    expected = case_lnl(make_engine, few_kind, case)
+    assert lnl_on(engine, case["ends"], case["lengths"])[0, 0] == expected
+
+
+def test_counters(few_kind, make_engine, case):
+    n_taxa = len(case["codes"])
+    engine = make_engine(few_kind, n_taxa - 2, case["codes"], case["weights"], [case["mixture"]])
+    lnl_on(engine, case["ends"], case["lengths"])
+    counted = engine.counters.as_dict()
+    assert counted["newviews"] == n_taxa - 2
+    assert counted["instructions"] == n_taxa - 1
+    assert counted["requests"] == {"run": 1, "evaluate": 1}
+    assert counted["launches"] > 0

@@ -1,0 +1,148 @@
+"""Where each number lies: Figures 1 and 2 of Izquierdo-Carrasco et al. 2013, padding, tiles, groups and parts."""
+
+import numpy as np
+import pytest
+from helpers import jukes_cantor_mixture, mix, numpy_engine
+
+from plltool.engine import program as prog
+from plltool.engine.layout import Layout
+
+# The figures' CLA: 4 sites, 2 rates, DNA. Each entry is (site, rate, state) as printed from left to right.
+FIGURE_1 = [(site, rate, state) for site in range(4) for rate in range(2) for state in "ACGT"]
+FIGURE_2 = [
+    *[(0, 0, "A"), (1, 0, "A"), (0, 0, "C"), (1, 0, "C"), (0, 0, "G"), (1, 0, "G"), (0, 0, "T"), (1, 0, "T")],
+    *[(0, 1, "A"), (1, 1, "A"), (0, 1, "C"), (1, 1, "C"), (0, 1, "G"), (1, 1, "G"), (0, 1, "T"), (1, 1, "T")],
+    *[(2, 0, "A"), (3, 0, "A"), (2, 0, "C"), (3, 0, "C"), (2, 0, "G"), (3, 0, "G"), (2, 0, "T"), (3, 0, "T")],
+    *[(2, 1, "A"), (3, 1, "A"), (2, 1, "C"), (3, 1, "C"), (2, 1, "G"), (3, 1, "G"), (2, 1, "T"), (3, 1, "T")],
+]
+
+
+def figure_values(order):
+    """The CLA of ((tip)) propagated by JC at rates 0.5 and 1.5, t = 0.3, in the order of a figure.
+
+    Site s of the tip has state s, so every value differs by its (site == state, rate).
+    """
+    values = []
+    for site, rate, state in order:
+        decay = np.exp(-4 / 3 * (0.5, 1.5)[rate] * 0.3)
+        values.append((1 + 3 * decay) / 4 if "ACGT"[site] == state else (1 - decay) / 4)
+    return np.array(values)
+
+
+FIGURE_CODES = np.array([[1, 2, 4, 8]])
+FIGURES = pytest.mark.parametrize(("vw", "order"), [(1, FIGURE_1), (2, FIGURE_2)], ids=["figure1", "figure2"])
+
+
+def two_rates():
+    return mix([(0.5, np.full(4, 0.25), np.ones((4, 4)), rate) for rate in (0.5, 1.5)])
+
+
+@FIGURES
+def test_numpy_clas_lie_as_in_the_paper(vw, order):
+    engine = numpy_engine(2, FIGURE_CODES, np.ones(4), [two_rates()], vw=vw)
+    engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))
+    np.testing.assert_allclose(engine._clas[1].ravel(), figure_values(order), rtol=1e-14)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("lanes", [True, False], ids=["lanes", "vector"])
+@FIGURES
+def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order, lanes):
+    cl = pytest.importorskip("pyopencl")
+    from plltool.engine.opencl.engine import OpenCLEngine
+
+    if vw == 1 and not lanes:
+        pytest.skip("OpenCL C has no double1; a single lane is the lanes variant")
+    layout = Layout(4, 2, 1, (4,), vw, lane_per_item=lanes, tile_major=False)
+    with OpenCLEngine(layout, 2, FIGURE_CODES, np.ones(4), opencl_device) as engine:
+        engine.set_model([two_rates().components])
+        engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))
+        stored = np.empty(2 * 32)
+        cl.enqueue_copy(engine._queue, stored, engine._chunks[0].clas)
+    np.testing.assert_allclose(stored[32:], figure_values(order), rtol=1e-14)
+
+
+def test_sizes():
+    layout = Layout(4, 4, 3, (5, 9), vw=4, tile_blocks=2)
+    assert (layout.n_parts, layout.n_patterns) == (2, 14)
+    assert layout.part_blocks == (2, 3)
+    assert layout.part_tiles == (1, 2)
+    assert (layout.n_tiles, layout.n_blocks, layout.n_lanes) == (3, 6, 24)
+    assert layout.block_values == 4 * 4 * 4
+    assert layout.block_bytes == 64 * 8 + 4 * 4
+    assert layout.slot_bytes == 6 * (64 * 8 + 4 * 4)
+
+
+def test_parts_never_share_a_tile():
+    layout = Layout(4, 4, 3, (5, 9), vw=4, tile_blocks=2)
+    assert layout.lane_of_pattern.tolist() == [*range(5), *range(8, 17)]
+    assert layout.block_part.tolist() == [0, 0, 1, 1, 1, 1]
+    assert layout.tile_used_blocks.tolist() == [2, 2, 1]
+
+
+@pytest.mark.parametrize(("n_patterns", "n_blocks"), [(1, 1), (3, 1), (4, 1), (5, 2), (8, 2), (9, 3)])
+def test_a_part_is_padded_to_whole_blocks(n_patterns, n_blocks):
+    layout = Layout(4, 1, 2, (n_patterns,), vw=4)
+    assert layout.part_blocks == (n_blocks,)
+    assert layout.n_lanes == 4 * n_blocks
+
+
+def test_padding_is_undetermined_and_weighs_nothing():
+    layout = Layout(4, 1, 2, (3, 1), vw=2, tile_blocks=2)
+    codes = layout.pad_codes(np.array([[1, 2, 4, 8], [8, 4, 2, 1]]))
+    assert codes.dtype == np.uint8
+    # [tile][taxon][block in tile][lane]
+    assert codes.tolist() == [[[[1, 2], [4, 15]], [[8, 4], [2, 15]]], [[[8, 15], [15, 15]], [[1, 15], [15, 15]]]]
+    weights = layout.pad_weights(np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]))
+    assert weights.tolist() == [[1, 2, 3, 0, 4, 0, 0, 0], [5, 6, 7, 0, 8, 0, 0, 0]]
+
+
+def test_many_states_need_wider_codes():
+    assert Layout(8, 1, 2, (1,), 1).code == np.uint8
+    layout = Layout(20, 1, 1, (1,), vw=2)
+    assert layout.code == np.uint32
+    assert layout.pad_codes(np.array([[1 << 19]])).ravel().tolist() == [1 << 19, (1 << 20) - 1]
+    assert Layout(32, 1, 1, (1,), vw=2).pad_codes(np.array([[1 << 31]])).ravel().tolist() == [1 << 31, (1 << 32) - 1]
+
+
+@pytest.mark.parametrize("max_groups", [1, 2, 3, 5, 64])
+@pytest.mark.parametrize("parts", [(1,), (37,), (5, 9), (40, 1, 17)])
+def test_groups_cover_every_tile_once_in_order(parts, max_groups):
+    layout = Layout(4, 1, 2, parts, vw=2, tile_blocks=3, max_groups=max_groups)
+    first, count, part = layout.groups.T
+    covered = [(tile, p) for f, c, p in zip(first, count, part, strict=True) for tile in range(f, f + c)]
+    assert [tile for tile, _ in covered] == list(range(layout.n_tiles))
+    assert [p for _, p in covered] == layout.block_part[:: layout.tile_blocks].tolist()
+    assert len(layout.groups) <= max_groups + len(parts)
+    assert [int(part[g]) for g in layout.part_first_group] == list(range(len(parts)))
+    assert all(g == 0 or part[g - 1] == part[g] - 1 for g in layout.part_first_group)
+
+
+def test_strides():
+    """In blocks, for 5 slots and 7 tiles of 3 blocks."""
+    tiles_first = Layout(4, 1, 2, (1,), 2, tile_blocks=3, tile_major=True)
+    slots_first = Layout(4, 1, 2, (1,), 2, tile_blocks=3, tile_major=False)
+    for layout, outer in ((tiles_first, "tile"), (slots_first, "slot")):
+        tile_stride, slot_stride = layout.strides(5, 7)
+        starts = sorted(tile * tile_stride + slot * slot_stride for tile in range(7) for slot in range(5))
+        assert starts == [3 * i for i in range(35)]  # every place used once
+        assert (tile_stride > slot_stride) == (outer == "tile")
+
+
+def test_macros_name_everything_the_kernels_ask_for():
+    macros = Layout(20, 2, 2, (1,), vw=4, tile_blocks=3, precision="single").macros()
+    assert set(macros) == {
+        *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
+        *("-DREAL=float", "-DCODE=uint", "-DSCALE_BITS=32"),
+    }
+
+
+def test_codes_of_a_layout_reach_the_likelihood():
+    """A pattern's weight and codes stay together through the padding."""
+    codes = np.array([[1, 2, 4, 8, 1], [1, 2, 4, 8, 2]])
+    mixtures = [jukes_cantor_mixture(), jukes_cantor_mixture()]
+    engine = numpy_engine(0, codes, np.arange(1.0, 6.0), mixtures, (3, 2), vw=2)
+    decay = np.exp(-4 / 3 * 0.2)
+    same, differ = np.log((1 + 3 * decay) / 16), np.log((1 - decay) / 16)
+    values = engine.evaluate([(~0, ~1, 0)], np.array([0.2]))
+    np.testing.assert_allclose(values[0, :, 0], [6 * same, 4 * same + 5 * differ], rtol=1e-14)

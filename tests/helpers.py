@@ -1,0 +1,187 @@
+"""Builders that several test folders share: models as the engine and as the oracle see them, trees, codes, programs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from oracles.likelihood import orient
+from scipy.linalg import expm
+
+from plltool.engine import program as prog
+from plltool.engine.layout import Layout
+from plltool.engine.numpy_engine import NumpyEngine
+from plltool.model.components import Components
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.random_tree import random_topology
+from plltool.tree.topology import Tree
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """A mixture of reversible processes twice: for the engines, and as the oracle's (weight, frequencies, Q)."""
+
+    components: Components
+    oracle: list[tuple[float, list[float], np.ndarray]]
+
+    @property
+    def n_states(self):
+        return self.components.n_states
+
+    @property
+    def n_components(self):
+        return self.components.n_components
+
+    def as_model(self):
+        """What `TreeLikelihood` asks of a model, with nothing to optimise."""
+        return FixedModel(self.components)
+
+
+class FixedModel:
+    free_parameters = ()
+
+    def __init__(self, components):
+        self._components = components
+
+    def components(self):
+        return self._components
+
+
+def mix(processes):
+    """A Mixture of (weight, frequencies, exchangeabilities (S, S), rate)."""
+    weights, oracle, eigen = [], [], []
+    for weight, frequencies, exchangeabilities, rate in processes:
+        pi = np.asarray(frequencies, dtype=float)
+        q = (np.asarray(exchangeabilities) + np.asarray(exchangeabilities).T) * pi
+        np.fill_diagonal(q, 0)
+        np.fill_diagonal(q, -q.sum(axis=1))
+        q /= -(pi * np.diag(q)).sum()
+        root = np.sqrt(pi)
+        values, vectors = np.linalg.eigh(q * root[:, None] / root)
+        values[-1] = 0.0  # the largest, and the one that belongs to the frequencies
+        eigen.append((values, vectors / root[:, None], vectors.T * root, pi, rate))
+        weights.append(weight)
+        oracle.append((float(weight), pi.tolist(), q * rate))
+    stacked = [np.array(column, dtype=float) for column in zip(*eigen, strict=True)]
+    return Mixture(Components(*stacked, np.array(weights, dtype=float)), oracle)
+
+
+def random_mixture(rng, n_states=4, n_components=1, rates=None):
+    """A mixture whose components all have their own rate matrix, frequencies, rate and weight."""
+    if rates is None:
+        rates = rng.gamma(2.0, 0.5, n_components) + 0.05
+    weights = rng.dirichlet(np.full(n_components, 5.0))
+    return mix(
+        [
+            (weights[c], rng.dirichlet(np.full(n_states, 5.0)), rng.random((n_states, n_states)) + 0.1, rates[c])
+            for c in range(n_components)
+        ]
+    )
+
+
+def jukes_cantor_mixture(n_states=4):
+    return mix([(1.0, np.full(n_states, 1 / n_states), np.ones((n_states, n_states)), 1.0)])
+
+
+def random_codes(rng, n_taxa, n_patterns, n_states=4, unclear=0.3):
+    """Sets of states: mostly single ones, some ambiguous or undetermined."""
+    codes = 1 << rng.integers(0, n_states, (n_taxa, n_patterns))
+    sets = rng.integers(1, 1 << n_states, (n_taxa, n_patterns))
+    return np.where(rng.random((n_taxa, n_patterns)) < unclear, sets, codes)
+
+
+def simulate_codes(rng, ends, lengths, n_taxa, n_patterns, mixture):
+    """Columns that evolved on a tree, one state per tip."""
+    p = [[np.cumsum(expm(q * t), axis=1) for t in lengths] for _, _, q in mixture.oracle]
+    codes = np.empty((n_taxa, n_patterns), dtype=np.int64)
+    oriented = orient([tuple(pair) for pair in np.asarray(ends).tolist()], n_taxa)
+    for column in range(n_patterns):
+        c = rng.choice(len(p), p=mixture.components.weights)
+        state = {n_taxa: rng.choice(mixture.n_states, p=mixture.components.frequencies[c])}
+        for parent, child, branch in oriented:
+            drawn = np.searchsorted(p[c][branch][state[parent]], rng.random())
+            state[child] = min(int(drawn), mixture.n_states - 1)
+        codes[:, column] = [1 << state[tip] for tip in range(n_taxa)]
+    return codes
+
+
+def random_ends(rng, n_taxa, scale=0.2):
+    """Branches and lengths of a random tree, as arrays."""
+    ends = random_topology(n_taxa, rng)
+    return ends, rng.exponential(scale, len(ends)) + 0.01
+
+
+def caterpillar(n_taxa):
+    """Branches of the most unbalanced tree: inner node n + i carries tip i + 1."""
+    inner = [n_taxa + i for i in range(n_taxa - 2)]
+    spine = list(pairwise(inner))
+    return [(0, inner[0]), (n_taxa - 1, inner[-1])] + spine + [(i + 1, node) for i, node in enumerate(inner)]
+
+
+def make_tree(ends, lengths, n_taxa):
+    return Tree.from_edges([f"t{i}" for i in range(n_taxa)], ends, lengths)
+
+
+def operand(node, n_taxa):
+    """What an instruction calls a node: ~tip, or the slot of an inner node."""
+    return ~node if node < n_taxa else node - n_taxa
+
+
+def clas_facing(ends, n_taxa, node, branch):
+    """Newviews (n, 8) of `node` and all inner nodes behind it, looking across `branch`; slot = node - n_taxa."""
+    kept = [tuple(pair) if index != branch else (-1, -2) for index, pair in enumerate(np.asarray(ends).tolist())]
+    children = {}
+    for parent, child, index in orient(kept, node):
+        children.setdefault(parent, []).append((operand(child, n_taxa), index))
+    rows = [prog.newview(parent - n_taxa, *a, *b) for parent, (a, b) in reversed(children.items())]
+    return np.concatenate([*rows, np.zeros((0, prog.N_WORDS), dtype=np.int32)])
+
+
+def program_to_branch(ends, n_taxa, branch):
+    """Newviews that look across a branch from both sides, and its two operands."""
+    a, b = (int(node) for node in ends[branch])
+    program = np.concatenate([clas_facing(ends, n_taxa, node, branch) for node in (a, b)])
+    return program, operand(a, n_taxa), operand(b, n_taxa)
+
+
+def program_to_node(ends, n_taxa, node):
+    """Newviews that look at an inner node from all sides, and its neighbours as (operand, branch)."""
+    program, around = [], []
+    for branch, pair in enumerate(np.asarray(ends).tolist()):
+        if node in pair:
+            other = pair[0] if pair[1] == node else pair[1]
+            program.append(clas_facing(ends, n_taxa, other, branch))
+            around.append((operand(other, n_taxa), branch))
+    return np.concatenate(program), around
+
+
+def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, **layout):
+    """A numpy engine with its models set; one part unless told otherwise."""
+    parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
+    first = mixtures[0]
+    shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, **layout)
+    engine = NumpyEngine(shape, n_slots, codes, weights)
+    engine.set_model([mixture.components for mixture in mixtures])
+    return engine
+
+
+def likelihood_of(tree, codes, weights, model, n_scratch=12):
+    """A TreeLikelihood on the numpy engine; `model` is a Mixture or a Model."""
+    model = model.as_model() if isinstance(model, Mixture) else model
+    components = model.components()
+    layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4)
+    engine = NumpyEngine(layout, 3 * (tree.n_taxa - 2) + n_scratch, codes, weights)
+    return TreeLikelihood(tree, [model], engine)
+
+
+def assert_valid_tree(tree):
+    """Every array of the tree agrees with the others, and it is connected."""
+    assert sum(1 for _ in tree.directed_from(0)) == tree.n_edges
+    for branch, (a, b) in enumerate(tree.ends.tolist()):
+        assert tree.edge_between(a, b) == tree.edge_between(b, a) == branch
+    for node in range(tree.n_nodes):
+        used = 1 if tree.is_tip(node) else 3
+        assert len(set(tree.neighbours[node, :used].tolist())) == used
+        assert np.all(tree.neighbours[node, used:] == -1)
+        assert np.all(tree.edges[node, used:] == -1)

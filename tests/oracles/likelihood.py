@@ -1,0 +1,128 @@
+"""Slow, obvious tree likelihoods: what the engines and the search are checked against. Imports nothing of plltool.
+
+A tree is a list of (node, node) branches with a list of lengths, tips being 0 .. n_tips-1. A column gives each tip's
+set of states as a bit mask. A model is a list of mixture components (weight, frequencies, rate matrix), the rate
+matrix with the component's rate multiplied in.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import product
+
+import numpy as np
+from scipy import linalg
+
+
+def transition_matrices(components, lengths):
+    """For each component, P(t) of each branch as nested lists."""
+    return [[linalg.expm(np.asarray(q) * t).tolist() for t in lengths] for _, _, q in components]
+
+
+def orient(branches, root):
+    """(parent, child, branch index) of every branch, parents before their children."""
+    neighbours = {}
+    for index, (a, b) in enumerate(branches):
+        neighbours.setdefault(a, []).append((b, index))
+        neighbours.setdefault(b, []).append((a, index))
+    order, queue, seen = [], [root], {root}
+    while queue:
+        node = queue.pop()
+        for child, index in neighbours.get(node, ()):
+            if child not in seen:
+                seen.add(child)
+                order.append((node, child, index))
+                queue.append(child)
+    return order
+
+
+def members(code, n_states):
+    """The states in a set."""
+    return [state for state in range(n_states) if code >> state & 1]
+
+
+def site_likelihood(branches, lengths, column, components):
+    """The likelihood of one column by summing over every state of every inner node. Up to 6 tips."""
+    n_tips = len(column)
+    root = n_tips
+    inner = sorted({node for branch in branches for node in branch if node >= n_tips})
+    total = 0.0
+    for (weight, frequencies, _), p in zip(components, transition_matrices(components, lengths), strict=True):
+        n_states = len(frequencies)
+        oriented = orient(branches, root)
+        for states in product(range(n_states), repeat=len(inner)):
+            state_of = dict(zip(inner, states, strict=True))
+            term = weight * frequencies[state_of[root]]
+            for parent, child, branch in oriented:
+                row = p[branch][state_of[parent]]
+                if child < n_tips:
+                    term *= sum(row[state] for state in members(column[child], n_states))
+                else:
+                    term *= row[state_of[child]]
+            total += term
+    return total
+
+
+def brute_force(branches, lengths, columns, components):
+    """lnL of each column."""
+    return np.array([math.log(site_likelihood(branches, lengths, column, components)) for column in columns])
+
+
+def log_sum(logs):
+    """log(sum(exp(x))) without underflow."""
+    top = max(logs)
+    if top == -math.inf:
+        return top
+    return top + math.log(math.fsum(math.exp(x - top) for x in logs))
+
+
+def log_or_minus_infinity(x):
+    return math.log(x) if x > 0 else -math.inf
+
+
+def pruning(branches, lengths, columns, components):
+    """lnL of each column by Felsenstein's pruning in log space, rooted at the first inner node; trees of any depth."""
+    n_tips = len(columns[0])
+    oriented = orient(branches, n_tips)
+    all_p = transition_matrices(components, lengths)
+    all_log_p = [[[[log_or_minus_infinity(x) for x in row] for row in p] for p in of_branch] for of_branch in all_p]
+    lnl = []
+    for column in columns:
+        logs = []
+        for (weight, frequencies, _), log_p in zip(components, all_log_p, strict=True):
+            n_states = len(frequencies)
+            cla = {
+                tip: [0.0 if code >> state & 1 else -math.inf for state in range(n_states)]
+                for tip, code in enumerate(column)
+            }
+            for parent, child, branch in reversed(oriented):
+                below = cla.pop(child)
+                up = [log_sum([p + x for p, x in zip(row, below, strict=True)]) for row in log_p[branch]]
+                cla[parent] = [x + y for x, y in zip(cla[parent], up, strict=True)] if parent in cla else up
+            logs += [math.log(weight * f) + x for f, x in zip(frequencies, cla[n_tips], strict=True)]
+        lnl.append(log_sum(logs))
+    return np.array(lnl)
+
+
+# central differences of fourth order: points, and weights of the first and the second derivative
+POINTS = (-2, -1, 0, 1, 2)
+FIRST = (1 / 12, -2 / 3, 0.0, 2 / 3, -1 / 12)
+SECOND = (-1 / 12, 4 / 3, -5 / 2, 4 / 3, -1 / 12)
+
+
+def derivative(f, t, h):
+    """f'(t) and f''(t); their errors are of the order of h^4, and of the rounding of f over h and h^2."""
+    values = [f(t + k * h) for k in POINTS]
+    first = sum(w * v for w, v in zip(FIRST, values, strict=True)) / h
+    second = sum(w * v for w, v in zip(SECOND, values, strict=True)) / h**2
+    return first, second
+
+
+def mixed_derivative(f, t, u, h, g):
+    """d2 f / dt du at (t, u), steps h and g."""
+    return sum(
+        w * v * f(t + i * h, u + j * g)
+        for i, w in zip(POINTS, FIRST, strict=True)
+        for j, v in zip(POINTS, FIRST, strict=True)
+        if w and v
+    ) / (h * g)
