@@ -11,6 +11,7 @@ from plltool.alignment.patterns import compress
 from plltool.constants import (
     DEFAULT_MODEL,
     EVALUATION_EPSILON,
+    EVALUATION_PRECISION,
     MAX_BRANCH_LENGTH,
     MAX_EVALUATION_ROUNDS,
     MIN_BRANCH_LENGTH,
@@ -18,21 +19,32 @@ from plltool.constants import (
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.newick import write_newick
+from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.search.progress import Listener, Progress, ignore
-from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment, as_model, as_tree, directed_slots, open_engine
+from plltool.session import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_alignment,
+    as_model,
+    as_tree,
+    directed_slots,
+    open_engine,
+)
 from plltool.tree.topology import FloatArray, Tree
 
 LENGTHS = "lengths"
+LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 
 
 class Likelihood:
     """The likelihood of one alignment on one tree under one model, on one device.
 
     Setting a length or a parameter changes the next answer; nothing is written to files. Use it in a ``with`` block,
-    or call `close`. Branches are numbered as in ``tree.ends``; lengths are expected substitutions per site.
+    or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected substitutions per site.
 
     Parameters
     ----------
@@ -47,7 +59,9 @@ class Likelihood:
     Attributes
     ----------
     alignment : the Alignment
-    device, reason : what does the arithmetic, and why it was chosen
+    patterns : its distinct columns
+    engine : what does the arithmetic, with its layout and counters
+    reason : why it was chosen
     warnings : what a user should know of the tree, one line each
 
     Raises
@@ -72,22 +86,19 @@ class Likelihood:
         self.alignment = as_alignment(alignment)
         self._tree = as_tree(tree, self.alignment.names)
         self._model = as_model(model, self.alignment)
-        self._patterns = compress(self.alignment)
+        self.patterns = compress(self.alignment)
         self.warnings = self._bound_lengths()
         hardware = Hardware(device, precision, vw, threads)
         slots = directed_slots(self.alignment.n_taxa)
-        self._engine, self.reason = open_engine(self._patterns, self._model, slots, hardware)
-        self.device = self._engine.device_name
-        self._likelihood = TreeLikelihood(self._tree, [self._model], self._engine)
+        self.engine, self.reason = open_engine(self.patterns, self._model, slots, hardware)
+        self._likelihood = TreeLikelihood(self._tree, [self._model], self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths within the bounds; returns a line if that changed any."""
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
-        if not n_changed:
-            return ()
-        return (f"{n_changed} branch lengths outside {MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g} moved to the bound",)
+        return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
 
     def __enter__(self) -> Likelihood:
         return self
@@ -97,7 +108,7 @@ class Likelihood:
 
     def close(self) -> None:
         """Free what is held on the device."""
-        self._engine.close()
+        self.engine.close()
 
     # --- tree -----------------------------------------------------------------------------------------------
 
@@ -121,9 +132,7 @@ class Likelihood:
         if lengths.shape != self._tree.lengths.shape:
             raise InputError(f"expected {self._tree.n_edges} branch lengths, found an array of shape {lengths.shape}")
         for edge in np.flatnonzero(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
-            raise InputError(
-                f"branch {edge}: found length {lengths[edge]:g}, expected {MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
-            )
+            raise InputError(f"branch {edge}: found length {lengths[edge]:g}, expected {LENGTH_RANGE}")
         self._tree.lengths[:] = lengths
 
     def set_length(self, edge: int, length: float) -> None:
@@ -184,7 +193,7 @@ class Likelihood:
 
     def site_lnl(self) -> FloatArray:
         """(n_sites,) log-likelihood of each site, in the alignment's order; they sum to `lnl`."""
-        return self._likelihood.site_lnl()[self._patterns.site_pattern]
+        return self._likelihood.site_lnl()[self.patterns.site_pattern]
 
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
         """lnL, and its first and second derivative in each branch length, both (n_edges,)."""
@@ -219,9 +228,9 @@ class Likelihood:
         for round_ in range(1, MAX_EVALUATION_ROUNDS + 1):
             before = lnl
             if lengths:
-                lnl = smooth(self._likelihood).lnl
+                lnl = smooth(self._likelihood, EVALUATION_PRECISION).lnl
             if groups:
-                lnl = optimise_model(self._likelihood, groups)
+                lnl = optimise_model(self._likelihood, groups, EVALUATION_PRECISION)
             listener(Progress("model", round_, lnl, 0, 0, time.perf_counter() - started))
             if not (lengths and groups) or lnl - before < EVALUATION_EPSILON:
                 break

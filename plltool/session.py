@@ -12,7 +12,16 @@ from plltool.alignment.alignment import Alignment, make_alignment, show_name
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.constants import MAX_SCRATCH_BYTES, MAX_SCRATCH_SLOTS, MIN_SCRATCH_SLOTS
 from plltool.engine.base import Engine
-from plltool.engine.select import make_engine
+from plltool.engine.layout import Layout
+from plltool.engine.opencl.device import list_devices
+from plltool.engine.select import (
+    NUMPY_DEFAULT_LANES,
+    choose_layout,
+    engine_bytes,
+    find_automatic,
+    find_device,
+    make_engine,
+)
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_alignment
@@ -52,8 +61,10 @@ def as_alignment(given: AlignmentLike) -> Alignment:
 
 
 def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
-    """A tree whose tips are numbered as `names`: from a file, a Newick string (it begins with a parenthesis or a
-    comment), a dendropy tree, or a copy of a Tree.
+    """A tree whose tips are numbered as `names`.
+
+    It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
+    which is copied; its branches keep their numbers if its tips have the right ones.
 
     Raises
     ------
@@ -64,8 +75,9 @@ def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
         differing = sorted(set(given.names) ^ set(names))
         if differing:
             where = "the alignment" if differing[0] in given.names else "the tree"
-            raise InputError(f"the taxa of tree and alignment differ: {show_name(differing[0])} is missing from {where}")
-        return restrict_tree(given, names)
+            missing = f"{show_name(differing[0])} is missing from {where}"
+            raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
+        return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
     if isinstance(given, str) and given.lstrip().startswith(("(", "[")):
         return parse_newick(given, "the tree given", names)
     if isinstance(given, (str, PathLike)):
@@ -123,6 +135,31 @@ def open_engine(patterns: Patterns, model: Model, n_slots: int, hardware: Hardwa
         vw=hardware.vw,
         threads=hardware.threads,
     )
+
+
+def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> tuple[str, int]:
+    """Where a search would run, and the bytes that it would hold there, without starting one.
+
+    Raises
+    ------
+    DeviceError
+        If a device asked for by name is missing or cannot use the settings.
+    """
+    components = model.components()
+    n_slots = search_slots(patterns, components.n_states, components.n_components)
+    parts = (patterns.n_patterns,)
+    shape = components.n_states, components.n_components, patterns.n_taxa, parts
+    if hardware.device == "auto":
+        devices = find_automatic()[0][:1]
+    elif hardware.device == "numpy":
+        devices = []
+    else:
+        devices = [find_device(list_devices()[0], hardware.device)]
+    if not devices:
+        lanes = hardware.vw or NUMPY_DEFAULT_LANES
+        return "numpy", engine_bytes(Layout(*shape, lanes, precision=hardware.precision), n_slots)
+    layout = choose_layout(devices[0], *shape, precision=hardware.precision, vw=hardware.vw, n_slots=n_slots)
+    return devices[0].label, engine_bytes(layout, n_slots)
 
 
 def start_generator(seed: int, start: int) -> np.random.Generator:

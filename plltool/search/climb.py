@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.constants import (
+    BROAD_CUTOFF,
+    BROAD_PER_PRUNE,
     GAIN_GRID,
-    INSERTIONS_PER_PRUNE,
     MIN_MOVE_GAIN,
+    NARROW_CUTOFF,
+    NARROW_PER_PRUNE,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
-    SCORE_CUTOFF,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -23,18 +25,37 @@ from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import NO_NODE, Tree
 
 
-def best_steps(steps: Steps, floor: float) -> npt.NDArray[np.intp]:
-    """The INSERTIONS_PER_PRUNE best steps of each prune whose score is at least `floor`, in order of steps."""
+@dataclass(frozen=True)
+class Breadth:
+    """Which scored insertions get their lengths optimised.
+
+    Attributes
+    ----------
+    per_prune : at most so many of each subtree, the best by score
+    cutoff : times the typical loss: insertions that lose more are not looked at
+    """
+
+    per_prune: int
+    cutoff: float
+
+
+NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
+BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF)
+
+
+def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.intp]:
+    """Indices of the steps that `breadth` admits, in their order; `lnl` is that of the current tree."""
+    floor = lnl - breadth.cutoff * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
     order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
     prune = steps.prune[order]
     first = np.flatnonzero(np.diff(prune, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
-    return np.sort(order[rank < INSERTIONS_PER_PRUNE])
+    return np.sort(order[rank < breadth.per_prune])
 
 
 def find_moves(
-    likelihood: TreeLikelihood, lnl: float, radius: int, joints: npt.NDArray[np.integer] | None
+    likelihood: TreeLikelihood, lnl: float, radius: int, breadth: Breadth, joints: npt.NDArray[np.integer] | None
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
@@ -42,8 +63,7 @@ def find_moves(
     """
     prunes = all_prunes(likelihood, joints)
     steps = scan(likelihood, prunes, radius, lnl)
-    chosen = best_steps(steps, lnl - SCORE_CUTOFF * steps.typical_loss)
-    return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
+    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
@@ -108,11 +128,12 @@ def climb_round(
     likelihood: TreeLikelihood,
     lnl: float,
     radius: int,
+    breadth: Breadth = NARROW,
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
 ) -> Round:
     """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`."""
-    moves = find_moves(likelihood, lnl, radius, joints)
+    moves = find_moves(likelihood, lnl, radius, breadth, joints)
     ranked = rank_moves(moves, lnl)
     waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree

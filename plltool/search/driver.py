@@ -7,11 +7,18 @@ import math
 import time
 from dataclasses import dataclass
 
-from plltool.constants import MAX_POLISH_ROUNDS, NNI_EPSILON, SEARCH_RADII, SMOOTHING_EPSILON, START_EPSILON
+from plltool.constants import (
+    MAX_POLISH_ROUNDS,
+    NNI_EPSILON,
+    SEARCH_RADII,
+    SMOOTHING_EPSILON,
+    STAGE_EPSILON,
+    START_EPSILON,
+)
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
-from plltool.search.climb import climb_round
+from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.progress import Listener, Progress, ignore
 
 
@@ -22,7 +29,7 @@ class SearchOptions:
     Attributes
     ----------
     radii : SPR radii, one stage each
-    epsilon : lnL gained by a round below which a stage ends, and the last polish's precision
+    epsilon : lnL gained by a round over the whole tree below which the search ends
     optimise_parameters : whether free model parameters are optimised
     """
 
@@ -36,9 +43,10 @@ def search_tree(
 ) -> float:
     """Improve the likelihood's tree, branch lengths and models in place.
 
-    Stages: lengths and model roughly; NNI rounds; SPR rounds at each radius until a round gains less than
-    ``options.epsilon``, the model re-optimised after each radius; polish of lengths and model. `report` hears of
-    every round. Returns the final lnL, which never falls on the way.
+    Stages: lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; rounds
+    at the last radius that look at more insertions, until one over the whole tree gains less than
+    ``options.epsilon``; polish of lengths and model. `report` hears of every round. Returns the final lnL, which
+    never falls on the way.
     """
     return _Search(likelihood, options or SearchOptions(), report).run()
 
@@ -55,10 +63,11 @@ class _Search:
 
     def run(self) -> float:
         self.tune("start", START_EPSILON)
-        self.climb("nni", 1, NNI_EPSILON)
+        self.climb("nni", 1, NARROW, NNI_EPSILON)
         for radius in self.options.radii:
-            self.climb("spr", radius, self.options.epsilon)
+            self.climb("spr", radius, NARROW, STAGE_EPSILON)
             self.tune("model", self.options.epsilon)
+        self.climb("broad", self.options.radii[-1], BROAD, self.options.epsilon, to_the_end=True)
         self.polish()
         return self.lnl
 
@@ -76,16 +85,19 @@ class _Search:
         self.report(stage, round_)
         return self.lnl - before
 
-    def climb(self, stage: str, radius: int, epsilon: float) -> None:
-        """Rounds at one radius, over what the last one changed, until one over the whole tree gains too little."""
+    def climb(self, stage: str, radius: int, breadth: Breadth, epsilon: float, to_the_end: bool = False) -> None:
+        """Rounds at one radius, each over what the last one changed, until one gains less than `epsilon`.
+
+        Then the next stage looks at the whole tree; the last one does so itself, until that gains too little.
+        """
         joints = None
         for round_ in itertools.count(1):
-            done = climb_round(self.likelihood, self.lnl, radius, joints)
+            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self.report(stage, round_, done.n_moves, radius if stage == "spr" else 0)
+            self.report(stage, round_, done.n_moves, radius)
             if gain >= epsilon:
                 joints = done.joints
-            elif joints is None:
+            elif joints is None or not to_the_end:
                 break
             else:
                 joints = None

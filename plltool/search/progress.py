@@ -12,11 +12,11 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "model", "nni", "spr" or "polish"
+    stage : "start", "nni", "spr", "model", "broad" or "polish"
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round
-    radius : of the SPR rounds; 0 elsewhere
+    radius : of the NNI (1) and SPR rounds; 0 elsewhere
     seconds : since the search began
     """
 

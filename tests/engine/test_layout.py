@@ -45,15 +45,13 @@ def test_numpy_clas_lie_as_in_the_paper(vw, order):
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("lanes", [True, False], ids=["lanes", "vector"])
 @FIGURES
-def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order, lanes):
+def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order):
     cl = pytest.importorskip("pyopencl")
     from plltool.engine.opencl.engine import OpenCLEngine
 
-    if vw == 1 and not lanes:
-        pytest.skip("OpenCL C has no double1; a single lane is the lanes variant")
-    layout = Layout(4, 2, 1, (4,), vw, lane_per_item=lanes, tile_major=False)
+    # OpenCL C has no double1: a single lane is the variant with lanes
+    layout = Layout(4, 2, 1, (4,), vw, lane_per_item=vw == 1, tile_major=False)
     with OpenCLEngine(layout, 2, FIGURE_CODES, np.ones(4), opencl_device) as engine:
         engine.set_model([two_rates().components])
         engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))

@@ -10,7 +10,7 @@ from plltool.errors import DeviceError
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
 # the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
-# Intel's runtime handle 8. Drivers report a preferred width of 1 (Intel) or 8 (PoCL), so it is the native one that counts.
+# Intel's runtime handle 8. Intel reports a preferred width of 1 and a native one of 8: the native one counts.
 POCL_SAFE_WIDTH = 4
 POCL_GOOD_LLVM = 15
 NARROWEST_VECTOR = 2

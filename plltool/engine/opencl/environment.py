@@ -79,7 +79,7 @@ def _registered_drivers() -> list[str]:
     for file in (file for folder in folders for file in sorted(folder.glob("*.icd"))):
         with contextlib.suppress(OSError):
             drivers.append(file.read_text(encoding="utf-8", errors="surrogateescape").strip())
-    return list(dict.fromkeys(drivers))
+    return list(dict.fromkeys(filter(None, drivers)))
 
 
 def _cache_folder() -> Path:

@@ -1,0 +1,297 @@
+"""What a script calls and the command line wraps: `search`, `evaluate` and `Likelihood`.
+
+    from plltool.api import search
+    result = search("primates.phy", model="GTR+F+G4")
+    print(result.lnl, result.newick)
+
+What goes on is logged to the logger "plltool"; nothing is printed or written to files.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from plltool.alignment.alignment import Alignment, without_duplicates
+from plltool.alignment.patterns import Patterns, compress
+from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_MODEL, DEFAULT_SEED
+from plltool.engine.base import Engine
+from plltool.errors import InputError
+from plltool.hardware import Hardware
+from plltool.live import Likelihood
+from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.results import EvaluationResult, SearchResult, check_outgroup, write_rooted
+from plltool.search.driver import SearchOptions, search_tree
+from plltool.search.parsimony import stepwise_addition
+from plltool.search.progress import Listener, Progress, ignore
+from plltool.session import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_alignment,
+    as_model,
+    as_tree,
+    open_engine,
+    search_slots,
+    start_generator,
+)
+from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.random_tree import random_tree
+from plltool.tree.topology import Tree
+
+__all__ = ["EvaluationResult", "Likelihood", "Progress", "SearchOptions", "SearchResult", "evaluate", "search"]
+
+START_KINDS = ("parsimony", "random")
+
+_log = logging.getLogger("plltool")
+
+
+def search(
+    alignment: AlignmentLike,
+    model: ModelLike = DEFAULT_MODEL,
+    *,
+    seed: int = DEFAULT_SEED,
+    start: TreeLike = "parsimony",
+    starts: int = 1,
+    outgroup: Sequence[str] | None = None,
+    device: str = "auto",
+    precision: str = "double",
+    vw: int | None = None,
+    threads: int | None = None,
+    options: SearchOptions | None = None,
+    listener: Listener = ignore,
+) -> SearchResult:
+    """Find a maximum-likelihood tree.
+
+    Identical sequences are searched once and put back beside their twins with branches of the least length; the
+    result's lnL is that of the whole tree.
+
+    Parameters
+    ----------
+    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
+    model : string such as "GTR+F+G4", ModelSpec or Model; values in braces are never optimised
+    seed : of the start trees, 0 or more; the same seed, device and layout give the same tree
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
+    starts : how many start trees; the best result is returned
+    outgroup : names of taxa that the Newick text shows as one clade
+    device : "auto", "numpy", "opencl", or "platform:device"
+    precision : "double" or "single"
+    vw : lanes of a block; None lets the device decide
+    threads : most cores of a CPU device to use; None for all
+    options : how hard to search
+    listener : hears of every round of the search
+
+    Raises
+    ------
+    InputError
+        If alignment, model, start tree or outgroup cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    data = as_alignment(alignment)
+    check_outgroup(outgroup, data.names)
+    problem = _pose(data, model, start, starts, seed)
+    _announce(data, problem.patterns)
+    hardware = Hardware(device, precision, vw, threads)
+    slots = search_slots(problem.patterns, data.states.n_states, problem.model.components().n_components)
+    engine, reason = open_engine(problem.patterns, problem.model, slots, hardware)
+    with engine:
+        _log.info("device: %s", reason)
+        found = _search_all(problem, engine, options or SearchOptions(), listener)
+    tree, lnl = _restore(found, data, problem.groups, hardware)
+    newick, remarks = write_rooted(tree, outgroup)
+    return SearchResult(
+        lnl=lnl,
+        tree=tree,
+        newick=newick,
+        seed=seed,
+        start_lnls=found.lnls,
+        **_facts(data, found.model, engine, reason),
+        seconds=time.perf_counter() - began,
+        warnings=_warn(data, remarks),
+    )
+
+
+def evaluate(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike = DEFAULT_MODEL,
+    *,
+    fixed: bool = False,
+    site_lnl: bool = False,
+    outgroup: Sequence[str] | None = None,
+    device: str = "auto",
+    precision: str = "double",
+    vw: int | None = None,
+    threads: int | None = None,
+    listener: Listener = ignore,
+) -> EvaluationResult:
+    """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
+
+    Parameters
+    ----------
+    alignment, model, outgroup, device, precision, vw, threads, listener : as for `search`
+    tree : file, Newick string, dendropy tree, or Tree
+    fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
+        says so
+    site_lnl : also return the lnL of each site
+
+    Raises
+    ------
+    InputError
+        If alignment, tree, model or outgroup cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    data = as_alignment(alignment)
+    check_outgroup(outgroup, data.names)
+    with Likelihood(data, tree, model, device=device, precision=precision, vw=vw, threads=threads) as likelihood:
+        _announce(data, likelihood.patterns)
+        _log.info("device: %s", likelihood.reason)
+        remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
+        lnl = start_lnl = likelihood.lnl()
+        if not fixed:
+            lnl = likelihood.optimise(listener=listener)
+        sites = likelihood.site_lnl() if site_lnl else None
+    newick, rooting = write_rooted(likelihood.tree, outgroup)
+    return EvaluationResult(
+        lnl=lnl,
+        tree=likelihood.tree,
+        newick=newick,
+        seed=None,
+        start_lnls=(start_lnl,),
+        **_facts(data, likelihood.model, likelihood.engine, likelihood.reason),
+        seconds=time.perf_counter() - began,
+        warnings=_warn(data, [*remarks, *rooting]),
+        site_lnl=sites,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is searched: an alignment without duplicates, a model, and where to start.
+
+    ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
+    one start tree.
+    """
+
+    names: tuple[str, ...]
+    patterns: Patterns
+    groups: list[list[int]]
+    model: Model
+    start: str | Tree
+    starts: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """The best tree and its model, and the lnL reached from each start tree."""
+
+    lnl: float
+    tree: Tree
+    model: Model
+    lnls: tuple[float, ...]
+
+
+def _pose(data: Alignment, model: ModelLike, start: TreeLike, starts: int, seed: int) -> _Problem:
+    """Check what was asked for and leave the duplicates out."""
+    if starts < 1 or seed < 0:
+        raise InputError(f"expected at least 1 start and a seed of at least 0, found {starts} and {seed}")
+    reduced, groups = without_duplicates(data)
+    first: str | Tree
+    if isinstance(start, str) and start in START_KINDS:
+        first = start
+    elif starts > 1:
+        raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
+    else:
+        first = restrict_tree(as_tree(start, data.names), reduced.names)
+    return _Problem(reduced.names, compress(reduced), groups, as_model(model, data), first, starts, seed)
+
+
+def _announce(data: Alignment, patterns: Patterns) -> None:
+    """Log what is about to be computed."""
+    for warning in data.warnings:
+        _log.warning(warning)
+    size = f"{data.n_taxa} taxa, {data.n_sites} sites, {patterns.n_patterns} patterns"
+    _log.info("alignment: %s: %s", data.source, size)
+    n_duplicates = data.n_taxa - patterns.n_taxa
+    if n_duplicates:
+        _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
+
+
+def _start_tree(problem: _Problem, number: int) -> Tree:
+    """Start tree `number`, from 0."""
+    if isinstance(problem.start, Tree):
+        return problem.start.copy()
+    rng = start_generator(problem.seed, number)
+    if problem.start == "random":
+        return random_tree(problem.names, rng)
+    return stepwise_addition(problem.patterns.codes, problem.patterns.weights, problem.names, rng)
+
+
+def _search_all(problem: _Problem, engine: Engine, options: SearchOptions, listener: Listener) -> _Found:
+    """Search from every start tree; the first of the best is kept."""
+    best: _Found | None = None
+    lnls: tuple[float, ...] = ()
+    for number in range(problem.starts):
+        kind = "as given" if isinstance(problem.start, Tree) else problem.start
+        _log.info("start tree %d of %d: %s", number + 1, problem.starts, kind)
+        tree, model = _start_tree(problem, number), problem.model.copy()
+        lnl = search_tree(TreeLikelihood(tree, [model], engine), options, listener)
+        lnls += (lnl,)
+        if best is None or lnl > best.lnl:
+            best = _Found(lnl, tree, model, ())
+    assert best is not None, "there is at least one start"
+    return replace(best, lnls=lnls)
+
+
+def _restore(found: _Found, data: Alignment, groups: list[list[int]], hardware: Hardware) -> tuple[Tree, float]:
+    """The tree of all taxa, and its lnL."""
+    if found.tree.n_taxa == data.n_taxa:
+        return found.tree, found.lnl
+    tree = restore_duplicates(found.tree, data.names, groups)
+    with Likelihood(data, tree, found.model, **asdict(hardware)) as whole:
+        return tree, whole.lnl()
+
+
+def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
+    """What "as they are" leaves open: parameters without a value, a tree without lengths."""
+    remarks = []
+    model = likelihood.model
+    if model.free_parameters:
+        listed = " and ".join(model.free_parameters)
+        remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
+        remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
+    return remarks
+
+
+def _warn(data: Alignment, remarks: Sequence[str]) -> tuple[str, ...]:
+    """Log the remarks made during a run and return all warnings."""
+    for remark in remarks:
+        _log.warning(remark)
+    return (*data.warnings, *remarks)
+
+
+def _facts(data: Alignment, model: Model, engine: Engine, reason: str) -> dict[str, Any]:
+    """The fields that every result takes from its alignment, model and engine."""
+    return {
+        "model": model.to_string(),
+        "parameters": model.describe(),
+        "n_taxa": data.n_taxa,
+        "n_sites": data.n_sites,
+        "n_patterns": engine.layout.n_patterns,
+        "device": engine.device_name,
+        "reason": reason,
+        "layout": engine.layout.describe(),
+        "counters": engine.counters.as_dict(),
+    }

@@ -1,0 +1,99 @@
+"""The command line: one module per command, all errors one line, exit codes as the README lists them."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+import click
+
+from plltool import __version__
+from plltool.cli.check import check
+from plltool.cli.compare import compare
+from plltool.cli.devices import devices
+from plltool.cli.evaluate import evaluate
+from plltool.cli.reporting import COMMAND_KEY
+from plltool.cli.search import search
+from plltool.errors import PlltoolError
+
+EXIT_ERROR = 1
+EXIT_SIGNAL = 128  # plus the number of the signal
+
+
+class _Terminated(BaseException):
+    """SIGTERM, so that files are closed and the device is freed on the way out."""
+
+
+@contextmanager
+def _termination_raises() -> Iterator[None]:
+    """Within, SIGTERM raises `_Terminated`."""
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _stop(ctx: click.Context, code: int, message: str) -> NoReturn:
+    """One line on stderr, the traceback before it with --debug, then exit."""
+    if ctx.params["debug"]:
+        traceback.print_exc()
+    click.echo(f"plltool: {' '.join(message.split())}", err=True)
+    ctx.exit(code)
+
+
+def _stop_silently() -> NoReturn:
+    """Whoever read stdout has gone, as `head` does: exit as if by SIGPIPE, without a message at shutdown."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(EXIT_SIGNAL + signal.SIGPIPE)
+
+
+class MainGroup(click.Group):
+    """The group of all commands; turns exceptions into messages and exit codes."""
+
+    def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
+        command = shlex.join([info_name or "plltool", *args])
+        ctx = super().make_context(info_name, args, *rest, **extra)
+        ctx.meta[COMMAND_KEY] = command
+        return ctx
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with _termination_raises():
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit, click.Abort):
+            raise
+        except PlltoolError as error:
+            _stop(ctx, EXIT_ERROR, f"error: {error}")
+        except KeyboardInterrupt:
+            _stop(ctx, EXIT_SIGNAL + signal.SIGINT, "interrupted")
+        except _Terminated:
+            _stop(ctx, EXIT_SIGNAL + signal.SIGTERM, "terminated")
+        except BrokenPipeError:
+            _stop_silently()
+        except MemoryError as error:
+            _stop(ctx, EXIT_ERROR, f"error: out of memory: {error}")
+        except Exception as error:
+            _stop(ctx, EXIT_ERROR, f"internal error: {type(error).__name__}: {error}; please report it with --debug")
+
+
+@click.group(cls=MainGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="plltool")
+@click.option("--debug", is_flag=True, help="Show where an error arose.")
+def main(debug: bool) -> None:
+    """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
+
+
+for _command in (search, evaluate, compare, check, devices):
+    main.add_command(_command)

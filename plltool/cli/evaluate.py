@@ -1,0 +1,100 @@
+"""``plltool evaluate``: the likelihood of a given topology."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from plltool.cli.options import (
+    PATH,
+    OutputChoice,
+    alignment_argument,
+    hardware_options,
+    json_option,
+    model_option,
+    outgroup_option,
+    output_options,
+    quiet_option,
+    resolve_option,
+    split_outgroup,
+)
+from plltool.cli.output import OutputFiles, claim_files, print_line
+from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.hardware import Hardware
+
+if TYPE_CHECKING:
+    from plltool.alignment.patterns import FloatArray
+
+
+@click.command()
+@alignment_argument
+@click.option("--tree", required=True, type=PATH, help="Newick file of the topology, with or without lengths.")
+@model_option
+@click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
+@outgroup_option
+@resolve_option
+@hardware_options
+@output_options
+@json_option
+@quiet_option
+def evaluate(
+    alignment: Path,
+    tree: Path,
+    model: str,
+    fixed: bool,
+    site_lnl: Path | None,
+    outgroup: tuple[str, ...],
+    resolve: int | None,
+    hardware: Hardware,
+    output: OutputChoice,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
+
+    Without --prefix and --site-lnl no files are written.
+    """
+    files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
+    if files:
+        files.claim(output.redo)
+    if site_lnl:
+        claim_files([site_lnl], output.redo)
+    from plltool import api
+    from plltool.io.alignment_reader import read_alignment
+    from plltool.io.newick import read_newick
+    from plltool.io.record import format_record, write_text
+
+    data = read_alignment(alignment)
+    topology = read_newick(tree, data.names, resolve)
+    with Reporter(quiet, files.log if files else None) as reporter:
+        prepare_devices(hardware)
+        result = api.evaluate(
+            data,
+            topology,
+            model,
+            fixed=fixed,
+            site_lnl=site_lnl is not None,
+            outgroup=split_outgroup(outgroup, data.names),
+            listener=reporter.progress,
+            **asdict(hardware),
+        )
+        if files:
+            files.write(result, given_command())
+        if site_lnl and result.site_lnl is not None:
+            write_text(site_lnl, format_sites(result.site_lnl))
+        reporter.write_log(f"lnL: {result.lnl:.6f}")
+    if as_json:
+        print_line(format_record(result.as_record(given_command())))
+        return
+    for line in (f"lnL: {result.lnl:.6f}", f"model: {result.model}", f"tree: {result.newick}"):
+        print_line(line)
+
+
+def format_sites(site_lnl: FloatArray) -> str:
+    """A table of site, from 1, and lnL, separated by a tab."""
+    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
+    return "\n".join(["site\tlnl", *rows]) + "\n"

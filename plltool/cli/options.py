@@ -1,0 +1,167 @@
+"""Options that several commands share; nothing heavy is imported here, so that ``--help`` is instant."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plltool.constants import DEFAULT_MODEL, DEFAULT_SEED
+from plltool.hardware import PRECISIONS, Hardware
+
+if TYPE_CHECKING:
+    from plltool.alignment.alignment import Alignment
+    from plltool.search.driver import SearchOptions
+    from plltool.tree.topology import Tree
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+PATH = click.Path(path_type=Path)
+
+
+@dataclass(frozen=True)
+class StartChoice:
+    """Where a search starts: "parsimony", "random" or a tree file, and the seed for nodes that need resolving."""
+
+    start: str
+    resolve: int | None
+
+    def load(self, alignment: Alignment) -> str | Tree:
+        """The kind of start tree, or the tree from the file."""
+        from plltool.api import START_KINDS
+        from plltool.io.newick import read_newick
+
+        return self.start if self.start in START_KINDS else read_newick(self.start, alignment.names, self.resolve)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How hard to search; None leaves a default."""
+
+    radius: tuple[int, ...] | None
+    epsilon: float | None
+
+    def options(self) -> SearchOptions:
+        """The same as the search knows it."""
+        from plltool.search.driver import SearchOptions
+
+        options = SearchOptions()
+        if self.radius is not None:
+            options = replace(options, radii=self.radius)
+        if self.epsilon is not None:
+            options = replace(options, epsilon=self.epsilon)
+        return options
+
+
+@dataclass(frozen=True)
+class OutputChoice:
+    """Where results go, and whether older ones may be replaced."""
+
+    prefix: Path | None
+    redo: bool
+
+
+def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
+    """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
+    names = [field.name for field in fields(kind)]
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_packed(**values: Any) -> Any:
+            packed = kind(**{name: values.pop(name) for name in names})
+            return command(**values, **{keyword: packed})
+
+        wrapped: Callable[..., Any] = with_packed
+        for option in reversed(options):
+            wrapped = option(wrapped)
+        return wrapped
+
+    return decorate
+
+
+def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    fields_ = value.split(",")
+    if not all(field.strip().isdecimal() and int(field) > 0 for field in fields_):
+        raise click.BadParameter(f"found {value!r}, expected whole numbers from 1 on, separated by commas")
+    return tuple(int(field) for field in fields_)
+
+
+alignment_argument = click.argument("alignment", type=PATH)
+model_option = click.option(
+    "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help="Substitution model, such as HKY+FO+G4."
+)
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of the start trees."
+)
+outgroup_option = click.option(
+    "--outgroup",
+    multiple=True,
+    metavar="NAME[,NAME]...",
+    help="Taxa that the tree shows as one clade; may be repeated. A value that is a taxon's name is not split.",
+)
+resolve_option = click.option(
+    "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
+
+hardware_options = _packed(
+    "hardware",
+    Hardware,
+    click.option(
+        "--device",
+        default="auto",
+        show_default=True,
+        help="auto, numpy, opencl, cpu, gpu, an index such as 0:0, or part of a device's name (see `plltool devices`).",
+    ),
+    click.option("--precision", type=click.Choice(PRECISIONS), default="double", show_default=True),
+    click.option("--vw", type=click.IntRange(min=1), help="Patterns per vector; by default the device's best."),
+    click.option("--threads", type=click.IntRange(min=1), help="Most cores of a CPU device to use; all by default."),
+)
+start_options = _packed(
+    "start",
+    StartChoice,
+    click.option(
+        "--start",
+        default="parsimony",
+        show_default=True,
+        metavar="parsimony|random|FILE",
+        help="Start tree; a Newick file may lack branch lengths.",
+    ),
+    resolve_option,
+)
+effort_options = _packed(
+    "effort",
+    Effort,
+    click.option(
+        "--radius",
+        callback=_parse_radii,
+        metavar="N[,N]...",
+        help="Radii of the SPR stages, in branches.",
+    ),
+    click.option(
+        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a stage ends."
+    ),
+)
+output_options = _packed(
+    "output",
+    OutputChoice,
+    click.option(
+        "--prefix",
+        type=PATH,
+        help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
+    ),
+    click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+)
+
+
+def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
+    """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
+    outgroup = [part for value in values for part in ([value] if value in names else value.split(","))]
+    return outgroup or None

@@ -1,0 +1,68 @@
+"""The files of a run: named by a prefix, never overwritten unasked, known to be writable before the work begins."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from plltool.errors import InputError
+
+if TYPE_CHECKING:
+    from plltool.results import Result
+
+
+@dataclass(frozen=True)
+class OutputFiles:
+    """What a run writes."""
+
+    tree: Path
+    record: Path
+    log: Path
+
+    @classmethod
+    def of_prefix(cls, prefix: Path) -> OutputFiles:
+        """PREFIX.best.nwk, PREFIX.json, PREFIX.log."""
+        folder, name = prefix.parent, prefix.name
+        return cls(folder / f"{name}.best.nwk", folder / f"{name}.json", folder / f"{name}.log")
+
+    def claim(self, redo: bool) -> None:
+        """`claim_files` of results and log; the log of a run that left no results may be replaced."""
+        claim_files([self.tree, self.record], redo)
+        claim_files([self.log], redo=True)
+
+    def write(self, result: Result, command: str) -> None:
+        """Write tree and record; InputError if a file cannot be written."""
+        from plltool.io.record import write_record, write_text
+
+        write_text(self.tree, result.newick + "\n")
+        write_record(self.record, result.as_record(command))
+
+
+def claim_files(paths: Iterable[Path], redo: bool) -> None:
+    """Make sure that the files can be written when the work is done.
+
+    Raises
+    ------
+    InputError
+        If one exists and `redo` is not set, is a folder, or its folder cannot be written to.
+    """
+    for path in paths:
+        if path.is_dir():
+            raise InputError(f"{path}: cannot write the file: it is a folder")
+        if path.exists() and not redo:
+            raise InputError(f"{path}: exists already; --redo replaces it, --prefix names other files")
+        try:
+            with tempfile.TemporaryFile(dir=path.parent):
+                pass
+        except OSError as error:
+            raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def print_line(text: str) -> None:
+    """A line on stdout, its names byte for byte whatever the locale."""
+    click.echo(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,120 @@
+"""``plltool search``: from an alignment to a maximum-likelihood tree."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from plltool.cli.options import (
+    Effort,
+    OutputChoice,
+    StartChoice,
+    alignment_argument,
+    effort_options,
+    hardware_options,
+    model_option,
+    outgroup_option,
+    output_options,
+    quiet_option,
+    seed_option,
+    split_outgroup,
+    start_options,
+)
+from plltool.cli.output import OutputFiles, print_line
+from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.hardware import Hardware
+
+if TYPE_CHECKING:
+    from plltool.api import SearchOptions
+    from plltool.results import SearchResult
+
+
+@click.command()
+@alignment_argument
+@model_option
+@start_options
+@click.option("--starts", type=click.IntRange(min=1), default=1, show_default=True, help="Start trees; the best wins.")
+@seed_option
+@outgroup_option
+@hardware_options
+@output_options
+@effort_options
+@quiet_option
+def search(
+    alignment: Path,
+    model: str,
+    start: StartChoice,
+    starts: int,
+    seed: int,
+    outgroup: tuple[str, ...],
+    hardware: Hardware,
+    output: OutputChoice,
+    effort: Effort,
+    quiet: bool,
+) -> None:
+    """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS, DNA or RNA, gzipped or not).
+
+    Writes the best tree, a JSON record and a log; the prefix is ALIGNMENT.plltool unless told otherwise. Progress goes
+    to stderr, a summary to stdout.
+    """
+    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
+    files.claim(output.redo)
+    from plltool import api
+    from plltool.io.alignment_reader import read_alignment
+
+    data = read_alignment(alignment)
+    options = effort.options()
+    with Reporter(quiet, files.log, starts * count_stages(options)) as reporter:
+        prepare_devices(hardware)
+        result = api.search(
+            data,
+            model,
+            seed=seed,
+            start=start.load(data),
+            starts=starts,
+            outgroup=split_outgroup(outgroup, data.names),
+            options=options,
+            listener=reporter.progress,
+            **asdict(hardware),
+        )
+        files.write(result, given_command())
+        lines = summarise(result, files)
+        for line in [*lines, *describe_work(result)]:
+            reporter.write_log(line)
+    for line in lines:
+        print_line(line)
+
+
+def count_stages(options: SearchOptions) -> int:
+    """Stages of one search: start, NNI, SPR and model at each radius, polish."""
+    return 3 + 2 * len(options.radii)
+
+
+def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
+    """What was found and where it is."""
+    lines = [f"lnL: {result.lnl:.6f}"]
+    if len(result.start_lnls) > 1:
+        lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
+    return [
+        *lines,
+        f"model: {result.model}",
+        f"seconds: {result.seconds:.1f}",
+        f"tree: {files.tree}",
+        f"record: {files.record}",
+        f"log: {files.log}",
+    ]
+
+
+def describe_work(result: SearchResult) -> list[str]:
+    """What the device did, for the log."""
+    counters = result.counters
+    return [
+        f"device: {result.device}",
+        f"layout: {result.layout}",
+        f"launches: {counters['launches']}, instructions: {counters['instructions']}",
+        f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",
+        f"requests: {counters['requests']}",
+    ]

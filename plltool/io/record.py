@@ -1,0 +1,91 @@
+"""The JSON record of a run, and files that are either written whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from plltool.errors import InputError
+
+RECORD_KEYS = (
+    "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
+    "parameters", "layout", "counters", "warnings", "version", "command",
+)  # fmt: skip
+_NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
+
+
+def format_record(record: Mapping[str, Any]) -> str:
+    """The record as JSON text, ASCII only, so that names of any bytes survive every locale.
+
+    Raises
+    ------
+    ValueError
+        If a key of `RECORD_KEYS` is missing or a number is not finite.
+    """
+    missing = [key for key in RECORD_KEYS if key not in record]
+    if missing:
+        raise ValueError(f"a run record lacks {', '.join(missing)}")
+    return json.dumps(record, indent=1, allow_nan=False)
+
+
+def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:
+    """Write a record; errors as in `format_record` and `write_text`."""
+    write_text(path, format_record(record) + "\n")
+
+
+def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read what `write_record` wrote.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or is no run record.
+    """
+    source = os.fspath(path)
+    try:
+        record = json.loads(Path(source).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{source}: cannot read the file: {error.strerror}") from error
+    except ValueError as error:  # not JSON, or not UTF-8
+        raise InputError(f"{source}: found something else than JSON ({error})") from error
+    if not isinstance(record, dict):
+        raise InputError(f"{source}: found a JSON {type(record).__name__}, expected the record of a run")
+    missing = [key for key in RECORD_KEYS if key not in record]
+    if missing:
+        raise InputError(f"{source}: not the record of a run, it lacks {', '.join(missing)}")
+    return record
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a UTF-8 file through a temporary one beside it, so that a crash leaves the old file or the new one.
+
+    Surrogate escapes become the bytes that they stand for. Raises InputError if the file cannot be written.
+    """
+    target = Path(path)
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
+        try:
+            with open(handle, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
+                stream.write(text)
+                stream.flush()
+                os.fsync(handle)
+            os.chmod(temporary, _NEW_FILE_MODE & ~_user_mask())
+            os.replace(temporary, target)
+        except BaseException:
+            with suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as error:
+        raise InputError(f"{target}: cannot write the file: {error.strerror}") from error
+
+
+def _user_mask() -> int:
+    """The process's mask of file permissions, which can only be read by setting it."""
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,37 @@
+"""Small alignment files, and running the command in this process."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from samples import STRANGE_NAMES, small_records
+
+from plltool.cli import main
+
+
+@pytest.fixture
+def small(data_dir, tmp_path) -> Path:
+    """A FASTA file of 6 primates and 300 sites."""
+    path = tmp_path / "small.fasta"
+    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
+    return path
+
+
+@pytest.fixture
+def strange(data_dir, tmp_path) -> Path:
+    """A FASTA file whose names have blanks, quotes, commas and letters beyond ASCII."""
+    records = small_records(data_dir, len(STRANGE_NAMES))
+    path = tmp_path / "strange.fasta"
+    lines = [f">{name}\n{sequence}\n" for name, (_, sequence) in zip(STRANGE_NAMES, records, strict=True)]
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def plltool():
+    """Call the command: ``plltool("check", path)`` returns click's result."""
+
+    def call(*arguments):
+        return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")
+
+    return call

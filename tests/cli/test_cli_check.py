@@ -1,0 +1,32 @@
+"""`plltool check`: facts and warnings, or what is wrong with the format."""
+
+import json
+
+
+def test_facts(plltool, small):
+    small.write_text(small.read_text() + ">twin\n" + small.read_text().splitlines()[1] + "\n")
+    result = plltool("check", small, "--device", "numpy", "--json")
+    assert result.exit_code == 0, result.stderr
+    facts = json.loads(result.stdout)
+    assert (facts["n_taxa"], facts["n_duplicates"], facts["n_sites"]) == (7, 1, 300)
+    assert abs(sum(facts["frequencies"].values()) - 1) < 1e-12
+    assert any("identical sequences" in warning for warning in facts["warnings"])
+    patterns = facts["n_patterns"]
+    slots = 3 * (6 - 2) + 32
+    least = slots * patterns * 16 * 8  # CLAs of the 6 that differ, GTR+G4, double
+    assert least < facts["device_bytes"] < 1.5 * least
+
+
+def test_text(plltool, small):
+    result = plltool("check", small)
+    assert result.exit_code == 0, result.stderr
+    for part in ("taxa: 6", "sites: 300", "patterns: ", "gaps: ", "base frequencies: A 0.", "MiB"):
+        assert part in result.stdout
+
+
+def test_a_broken_file(plltool, small):
+    small.write_text(">a\nACGT\n>b\nAC\n")
+    result = plltool("check", small)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"plltool: error: {small}: ")
+    assert result.stderr.count("\n") == 1

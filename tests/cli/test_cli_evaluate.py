@@ -1,0 +1,66 @@
+"""`plltool evaluate`: the same keys as a search, one JSON object, lnL of sites."""
+
+import json
+import math
+
+import pytest
+
+from plltool.io.record import read_record
+
+QUICK = ("--model", "HKY+F", "--device", "numpy")
+
+
+@pytest.fixture
+def tree(plltool, small):
+    """The tree that a search found."""
+    assert plltool("search", small, *QUICK).exit_code == 0
+    return f"{small}.plltool.best.nwk"
+
+
+def test_json_is_one_object_with_the_keys_of_a_search(plltool, small, tree):
+    result = plltool("evaluate", small, "--tree", tree, *QUICK, "--json")
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    record = read_record(f"{small}.plltool.json")
+    assert list(found) == list(record)
+    assert found["lnl"] == pytest.approx(record["lnl"], abs=0.05)
+
+
+def test_fixed_repeats_the_lnl_of_the_search(plltool, small, tree):
+    record = read_record(f"{small}.plltool.json")
+    arguments = ("--model", record["model"], "--device", "numpy", "--fixed", "--json")
+    found = json.loads(plltool("evaluate", small, "--tree", tree, *arguments).stdout)
+    assert found["lnl"] == pytest.approx(record["lnl"], rel=1e-11)  # the tree is written with all digits
+    assert found["warnings"] == record["warnings"]
+
+
+def test_fixed_says_what_has_no_value(plltool, small, tree):
+    result = plltool("evaluate", small, "--tree", tree, "--model", "HKY+FO+G4", "--device", "numpy", "--fixed")
+    assert result.exit_code == 0
+    assert "no values for rates and frequencies and alpha" in result.stderr
+
+
+def test_site_lnl_sums_to_lnl(plltool, small, tree, tmp_path):
+    sites = tmp_path / "sites.tsv"
+    result = plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", sites, "--json")
+    rows = [line.split("\t") for line in sites.read_text().splitlines()]
+    assert rows[0] == ["site", "lnl"]
+    assert [int(site) for site, _ in rows[1:]] == list(range(1, 301))
+    assert math.fsum(float(lnl) for _, lnl in rows[1:]) == pytest.approx(json.loads(result.stdout)["lnl"], rel=1e-11)
+    assert plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", sites).exit_code == 1
+
+
+def test_prefix_writes_the_same_record(plltool, small, tree, tmp_path):
+    result = plltool("evaluate", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "e", "--json")
+    assert result.exit_code == 0, result.stderr
+    assert read_record(tmp_path / "e.json") == json.loads(result.stdout)
+    assert (tmp_path / "e.best.nwk").is_file()
+
+
+def test_taxa_that_differ_are_named(plltool, small, tmp_path):
+    path = tmp_path / "other.nwk"
+    path.write_text("(Homo_sapiens,Pan,Gorilla,(x,y));")
+    result = plltool("evaluate", small, "--tree", path)
+    assert result.exit_code == 1
+    assert "'x'" in result.stderr
+    assert "other.nwk" in result.stderr

@@ -1,0 +1,100 @@
+"""The group of commands: help, versions, exit codes, signals, errors that nobody expected."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import click
+import pytest
+
+from plltool import __version__
+from plltool.cli import main
+
+RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
+
+
+def all_commands():
+    return [pytest.param(command, id=name) for name, command in main.commands.items()]
+
+
+@pytest.mark.parametrize("command", all_commands())
+def test_every_command_and_option_has_help(command, plltool):
+    assert command.help
+    result = plltool(command.name, "--help")
+    assert result.exit_code == 0
+    for parameter in command.params:
+        if isinstance(parameter, click.Option) and not isinstance(parameter.type, click.Choice):
+            assert parameter.help, f"{command.name} {parameter.opts[0]} has no help"
+
+
+def test_the_commands():
+    assert sorted(main.commands) == ["check", "compare", "devices", "evaluate", "search"]
+
+
+def test_version(plltool):
+    assert __version__ in plltool("--version").stdout
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; from plltool.cli import main\n"
+        "main(['search', '--help'], standalone_mode=False)\n"
+        "print([m for m in ('numpy', 'scipy', 'pyopencl', 'dendropy') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_unexpected_errors_are_one_line(plltool, small, monkeypatch):
+    def fail(*_, **__):
+        raise ZeroDivisionError("two\nlines")
+
+    monkeypatch.setattr("plltool.api.search", fail)
+    arguments = ("search", small, "--device", "numpy")
+    result = plltool(*arguments)
+    assert result.exit_code == 1
+    assert result.stderr.splitlines()[-1].startswith("plltool: internal error: ZeroDivisionError: two lines")
+    assert "Traceback" not in result.stderr
+    assert "Traceback" in plltool("--debug", *arguments).stderr
+
+
+@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
+def test_signals_end_a_run_with_one_line(small, tmp_path, number, word):
+    out = tmp_path / "err"
+    arguments = ["search", str(small), "--device", "numpy", "--starts", "1000", "--prefix", str(tmp_path / "run")]
+    with open(out, "w") as stderr:
+        process = subprocess.Popen(RUN + arguments, stdout=subprocess.DEVNULL, stderr=stderr)
+        deadline = time.monotonic() + 60
+        while "round" not in out.read_text() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(number)
+        assert process.wait(timeout=60) == 128 + number
+    assert out.read_text().splitlines()[-1] == f"plltool: {word}"
+    assert "stopped: " in (tmp_path / "run.log").read_text()
+    assert not (tmp_path / "run.json").exists()
+
+
+def test_exit_codes_of_the_process(small):
+    assert subprocess.run([*RUN, "check", str(small)], capture_output=True, check=False).returncode == 0
+    assert subprocess.run([*RUN, "check", "nowhere"], capture_output=True, check=False).returncode == 1
+    assert subprocess.run([*RUN, "check"], capture_output=True, check=False).returncode == 2
+
+
+def test_a_reader_that_has_gone_is_no_error(small):
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run([*RUN, "check", str(small)], stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert done.returncode == 128 + signal.SIGPIPE
+    assert done.stderr == ""
+
+
+def test_without_pyopencl_everything_runs_on_numpy(small, tmp_path):
+    (tmp_path / "pyopencl.py").write_text("raise ImportError('none here')")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    arguments = [*RUN, "search", str(small), "--model", "JC"]
+    done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [line for line in done.stderr.splitlines() if "numpy" in line and "none here" in line]

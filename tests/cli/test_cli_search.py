@@ -1,0 +1,142 @@
+"""`plltool search`: results, names, and what it refuses."""
+
+import pytest
+from samples import STRANGE_NAMES
+
+from plltool.io.newick import read_newick
+from plltool.io.record import RECORD_KEYS, read_record
+from plltool.tree.splits import rf_distance
+
+QUICK = ("--model", "HKY+F", "--device", "numpy")
+
+
+def test_writes_tree_record_and_log(plltool, small):
+    result = plltool("search", small, *QUICK, "--seed", 7)
+    assert result.exit_code == 0, result.stderr
+    prefix = small.with_name("small.fasta.plltool")
+    record = read_record(f"{prefix}.json")
+    assert tuple(record) == RECORD_KEYS
+    assert (record["n_taxa"], record["n_sites"], record["seed"]) == (6, 300, 7)
+    assert record["command"].startswith("plltool search ")
+    assert f"lnL: {record['lnl']:.6f}" in result.stdout
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    assert sorted(read_newick(f"{prefix}.best.nwk").names) == sorted(names)
+    log = prefix.with_name(prefix.name + ".log").read_text()
+    for part in ("plltool 0.", "command: ", "device: ", "polish", "launches: ", "bytes to the device: ", "lnL: "):
+        assert part in log
+
+
+def test_progress_is_on_stderr_only(plltool, small):
+    result = plltool("search", small, *QUICK)
+    assert "polish" in result.stderr
+    assert "polish" not in result.stdout
+    assert "\r" not in result.stderr
+    quiet = plltool("search", small, *QUICK, "--quiet", "--redo")
+    assert quiet.stderr == ""
+    assert "polish" in (small.parent / "small.fasta.plltool.log").read_text()
+
+
+def test_same_seed_same_tree(plltool, small, tmp_path):
+    trees = []
+    for name in ("a", "b"):
+        assert plltool("search", small, *QUICK, "--prefix", tmp_path / name, "--start", "random").exit_code == 0
+        trees.append((tmp_path / f"{name}.best.nwk").read_text())
+    assert trees[0] == trees[1]
+
+
+def test_strange_names_survive(plltool, strange):
+    result = plltool("search", strange, *QUICK, "--outgroup", "a,b")
+    assert result.exit_code == 0, result.stderr
+    prefix = f"{strange}.plltool"
+    tree = read_newick(f"{prefix}.best.nwk")
+    assert sorted(tree.names) == sorted(STRANGE_NAMES)
+    text = (strange.parent / f"{strange.name}.plltool.best.nwk").read_text(encoding="utf-8")
+    assert read_record(f"{prefix}.json")["tree"] == text.strip()
+    again = plltool("evaluate", strange, "--tree", f"{prefix}.best.nwk", *QUICK)
+    assert again.exit_code == 0, again.stderr
+
+
+def test_names_that_are_not_utf8_survive(plltool, small):
+    content = small.read_bytes().replace(b">Lemur_catta", b">Lemur\xe9")
+    small.write_bytes(content)
+    assert plltool("search", small, *QUICK).exit_code == 0
+    assert b"Lemur\xe9" in (small.parent / "small.fasta.plltool.best.nwk").read_bytes()
+    assert "Lemur\udce9" in read_record(f"{small}.plltool.json")["tree"]
+
+
+def test_refuses_to_overwrite_without_redo(plltool, small):
+    assert plltool("search", small, *QUICK).exit_code == 0
+    tree = small.parent / "small.fasta.plltool.best.nwk"
+    tree.write_text("mine")
+    refused = plltool("search", small, *QUICK)
+    assert refused.exit_code == 1
+    assert "best.nwk: exists already" in refused.stderr
+    assert tree.read_text() == "mine"
+    assert plltool("search", small, *QUICK, "--redo").exit_code == 0
+    assert tree.read_text() != "mine"
+
+
+def test_a_failed_run_does_not_block_the_next(plltool, small):
+    assert plltool("search", small, "--model", "NONSENSE").exit_code == 1
+    assert plltool("search", small, *QUICK).exit_code == 0
+
+
+@pytest.mark.parametrize("prefix", ["missing/x", "small.fasta/x", "folder"])
+def test_a_prefix_that_cannot_be_written_is_found_first(plltool, small, prefix):
+    (small.parent / "folder.json").mkdir()
+    result = plltool("search", small, *QUICK, "--prefix", small.parent / prefix)
+    assert result.exit_code == 1
+    assert "cannot write the file" in result.stderr
+    assert "alignment" not in result.stderr, "it began to work"
+
+
+def test_start_file_with_multifurcations(plltool, small, tmp_path):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    start = tmp_path / "star.nwk"
+    start.write_text(f"({','.join(names)});")
+    refused = plltool("search", small, *QUICK, "--start", start)
+    assert refused.exit_code == 1
+    assert "--resolve" in refused.stderr
+    result = plltool("search", small, *QUICK, "--start", start, "--resolve", 3)
+    assert result.exit_code == 0, result.stderr
+    parsimony = plltool("search", small, *QUICK, "--prefix", tmp_path / "other")
+    assert parsimony.exit_code == 0
+    assert rf_distance(read_newick(f"{small}.plltool.best.nwk"), read_newick(tmp_path / "other.best.nwk")) == 0
+
+
+def test_several_starts_are_all_recorded(plltool, small):
+    result = plltool("search", small, *QUICK, "--starts", 3, "--start", "random", "--radius", "3", "--epsilon", "1")
+    assert result.exit_code == 0, result.stderr
+    record = read_record(f"{small}.plltool.json")
+    assert len(record["start_lnls"]) == 3
+    assert record["lnl"] == max(record["start_lnls"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (("--outgroup", "nobody"), "'nobody'"),
+        (("--start", "nowhere.nwk"), "nowhere.nwk: cannot read"),
+        (("--model", "GTR+X"), "'+X'"),
+        (("--device", "numpy", "--vw", "3"), "3 lanes"),
+        pytest.param(("--device", "no such device"), "no such device", marks=pytest.mark.opencl),
+    ],
+)
+def test_errors_are_one_line(plltool, small, arguments, part):
+    result = plltool("search", small, *arguments)
+    assert result.exit_code == 1
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("plltool: error: ")
+    assert part in last
+
+
+def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
+    result = plltool("search", small, *QUICK, "--outgroup", "Homo_sapiens,Tarsius_syrichta")
+    assert result.exit_code == 0, result.stderr
+    assert "warning: the outgroup is not one clade" in result.stderr
+    assert any("not one clade" in line for line in read_record(f"{small}.plltool.json")["warnings"])
+
+
+@pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
+def test_wrong_usage_exits_2(plltool, small, argument):
+    assert plltool("search", small, argument).exit_code == 2
