@@ -20,7 +20,7 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.output import print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command, name_stage, prepare_devices
 from plltool.constants import COMPARE_TOLERANCE
 from plltool.hardware import parse_hardware
 
@@ -119,6 +119,4 @@ def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None
 
 
 def _describe_round(event: Progress | None) -> str:
-    if event is None:
-        return NO_ROUND
-    return f"{event.stage}{event.radius or ''} {event.round}"
+    return NO_ROUND if event is None else f"{name_stage(event)} {event.round}"

@@ -130,8 +130,12 @@ class Reporter(logging.Handler):
             click.echo(text, err=True, nl=False)
 
 
+def name_stage(event: Progress) -> str:
+    """The stage and, where it tells anything, its radius."""
+    return f"{event.stage} radius {event.radius}" if event.radius > 1 else event.stage
+
+
 def describe_progress(event: Progress) -> str:
-    """One round as a line: time, stage, radius, round, lnL, moves."""
-    stage = f"{event.stage} radius {event.radius}" if event.radius else event.stage
-    moves = f"  {event.moves} moves" if event.stage in ("nni", "spr") else ""
-    return f"{event.seconds:9.1f} s  {stage:<14} round {event.round:<3} lnL {event.lnl:.6f}{moves}"
+    """One round as a line: time, stage, round, lnL, moves where there may be some."""
+    moves = f"  {event.moves} moves" if event.radius else ""
+    return f"{event.seconds:9.1f} s  {name_stage(event):<15} round {event.round:<3} lnL {event.lnl:.6f}{moves}"

@@ -89,8 +89,8 @@ def search(
 
 
 def count_stages(options: SearchOptions) -> int:
-    """Stages of one search: start, NNI, SPR and model at each radius, polish."""
-    return 3 + 2 * len(options.radii)
+    """Stages of one search: start, NNI, SPR and model at each radius, the broad one, polish."""
+    return 4 + 2 * len(options.radii)
 
 
 def summarise(result: SearchResult, files: OutputFiles) -> list[str]:

@@ -84,7 +84,7 @@ class Engine(ABC):
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         """Run a program that ends in one EVALUATE; returns lnL per pattern (n_patterns,)."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027 (nothing to free is a valid answer)
         """Free what the engine holds on its device."""
 
     def __enter__(self) -> Engine:

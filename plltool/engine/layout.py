@@ -19,8 +19,8 @@ IntArray = npt.NDArray[np.int32]
 # A CLA entry whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
 SCALE_BITS = {"double": 256, "single": 32}
-REAL_TYPE = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
-C_TYPE = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+REAL_TYPE: dict[str, np.dtype[np.floating]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 SCALE_BYTES = 4
 
 
@@ -52,11 +52,11 @@ class Layout:
     max_groups: int = 64
 
     @property
-    def real(self) -> np.dtype:
+    def real(self) -> np.dtype[np.floating]:
         return REAL_TYPE[self.precision]
 
     @property
-    def code(self) -> np.dtype:
+    def code(self) -> np.dtype[np.unsignedinteger]:
         """Tip codes are sets of states, one bit each."""
         return np.dtype(np.uint8 if self.n_states <= 8 else np.uint32)
 

@@ -122,10 +122,10 @@ class NumpyEngine(Engine):
             z = np.ldexp(z, -exponent[:, None, None, :])
         return z, exponent
 
-    def _log(self, likelihood: FloatArray, scale: IntArray) -> FloatArray:
+    def _log(self, likelihood: npt.NDArray[np.floating], scale: npt.ArrayLike) -> FloatArray:
         good = np.isfinite(likelihood) & (likelihood > 0)
         logs = np.log(likelihood.astype(np.float64), where=good, out=np.full(likelihood.shape, np.nan))
-        return logs + scale * np.log(2.0)
+        return logs + np.asarray(scale) * np.log(2.0)
 
     @property
     def _block_mass(self) -> FloatArray:
@@ -135,7 +135,7 @@ class NumpyEngine(Engine):
     def _evaluate(self, row: IntArray) -> FloatArray:
         (x, scale_a), (y, scale_b) = self._operand(row[2]), self._operand(row[4])
         product = x * self._times(self._matrices, row[5], y)
-        likelihood = np.sum(self._block_mass * product, axis=(1, 2), dtype=np.float64)
+        likelihood = _sum_states(self._block_mass * product)
         return self._log(likelihood, scale_a + scale_b)[None]
 
     def _derivative(self, row: IntArray) -> FloatArray:
@@ -145,14 +145,14 @@ class NumpyEngine(Engine):
         s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
         decays = self._decays[part, row[5]]  # block, C, 3, k
         sums = np.einsum("bcdk,bckv->dbv", decays, s)
-        likelihood = np.sum(mass * (x * y), axis=(1, 2)) + sums[0]
+        likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale_a + scale_b), d1, sums[2] / likelihood - d1 * d1])
 
     def _insert(self, row: IntArray) -> FloatArray:
         (x, scale_a), (y, scale_b), (z, scale_c) = (self._operand(row[k]) for k in (2, 4, 6))
         product = z * self._times(self._matrices, row[3], x) * self._times(self._matrices, row[5], y)
-        likelihood = np.sum(self._block_mass * product, axis=(1, 2))
+        likelihood = _sum_states(self._block_mass * product)
         return self._log(likelihood, scale_a + scale_b + scale_c)[None]
 
     def _triplet(self, row: IntArray) -> FloatArray:
@@ -164,7 +164,7 @@ class NumpyEngine(Engine):
         mass = self._block_mass
 
         def total(i: int, j: int, k: int) -> FloatArray:
-            return np.sum(mass * orders[0][i] * orders[1][j] * orders[2][k], axis=(1, 2), dtype=np.float64)
+            return _sum_states(mass * orders[0][i] * orders[1][j] * orders[2][k])
 
         likelihood = total(0, 0, 0)
         g = [total(*order) / likelihood for order in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
@@ -179,4 +179,10 @@ class NumpyEngine(Engine):
                 ((0, 1, 1), 1, 2),
             )
         ]
-        return np.stack([self._log(likelihood, sum(scale for _, scale in operands)), *g, *curves])
+        scale_a, scale_b, scale_c = (scale for _, scale in operands)
+        return np.stack([self._log(likelihood, scale_a + scale_b + scale_c), *g, *curves])
+
+
+def _sum_states(values: FloatArray) -> FloatArray:
+    """Sum over components and states: (block, C, S, lane) to (block, lane), in double."""
+    return np.asarray(np.sum(values, axis=(1, 2), dtype=np.float64))

@@ -31,7 +31,7 @@ class Insertions:
 
     joints: IntArray
     columns: IntArray
-    branches: IntArray
+    branches: npt.NDArray[np.int64]
     toward_gap: npt.NDArray[np.bool_]
     healed: FloatArray
     lengths: FloatArray
@@ -100,7 +100,7 @@ def _optimise_batch(
 def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
     """The newviews from the gap to each chosen step, each chain in a slot of its own."""
     rows = []
-    at = np.asarray(chosen)
+    at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)
     while len(at):  # from the insertion back to the gap
         depth = steps.depth[at]
         source = np.where(depth == 0, steps.source[at], slots)

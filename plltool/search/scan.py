@@ -20,6 +20,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.topology import FloatArray, IntArray
 
+IndexArray = npt.NDArray[np.int64]
 MAX_RADIUS = 28  # a path is two bits a branch in one int64
 
 
@@ -46,7 +47,7 @@ class Prunes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Insertions that were scored.
+    """Insertions that were scored; all columns are int64.
 
     Attributes
     ----------
@@ -57,21 +58,21 @@ class Steps:
         that is the CLA beyond it, through the healed branch; further on ``source`` is unused
     side, side_branch : (n,) the sibling's CLA and branch
     beyond, branch : (n,) the CLA beyond the branch of insertion, and that branch
-    key : int64 (n,) orders the steps of a prune depth first
+    key : (n,) orders the steps of a prune depth first
     scores : (n,) lnL of regrafting the subtree in the middle of the branch, other lengths as they are
     typical_loss : median of what the insertions next to the gap lose, at least 0; the data's own scale of lnL
     """
 
-    prune: IntArray
-    parent: IntArray
-    depth: IntArray
-    source: IntArray
-    source_branch: IntArray
-    side: IntArray
-    side_branch: IntArray
-    beyond: IntArray
-    branch: IntArray
-    key: npt.NDArray[np.int64]
+    prune: IndexArray
+    parent: IndexArray
+    depth: IndexArray
+    source: IndexArray
+    source_branch: IndexArray
+    side: IndexArray
+    side_branch: IndexArray
+    beyond: IndexArray
+    branch: IndexArray
+    key: IndexArray
     scores: FloatArray
     typical_loss: float
 
@@ -80,7 +81,7 @@ class Steps:
 
 
 STEP_COLUMNS = tuple(field.name for field in fields(Steps) if field.name not in ("scores", "typical_loss"))
-Columns = dict[str, npt.NDArray[np.int64]]
+Columns = dict[str, IndexArray]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
@@ -121,8 +122,7 @@ def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) ->
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
         onward = scores[frontier["parent"]] >= lnl - WALK_CUTOFF * typical_loss
         frontier = {name: column[onward] for name, column in frontier.items()}
-    compact = {name: column if name == "key" else column.astype(np.int32) for name, column in columns.items()}
-    return Steps(**compact, scores=scores, typical_loss=typical_loss)
+    return Steps(**columns, scores=scores, typical_loss=typical_loss)
 
 
 def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:

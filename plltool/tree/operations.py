@@ -34,9 +34,9 @@ class DirectedView:
         flat = tree.edges.ravel()
         used = np.flatnonzero(flat >= 0)
         pairs = used[np.argsort(flat[used], kind="stable")].reshape(-1, 2)  # the two places of each branch
-        self.back = np.zeros(tree.edges.size, dtype=np.int32)
-        self.back[pairs] = pairs[:, ::-1] % 3
-        self.back = self.back.reshape(tree.edges.shape)
+        back = np.zeros(tree.edges.size, dtype=np.int32)
+        back[pairs] = pairs[:, ::-1] % 3
+        self.back: IntArray = back.reshape(tree.edges.shape)
         self.facing = self.away[tree.neighbours, self.back]
 
     @property

@@ -159,7 +159,10 @@ def one_part_per_pattern(mixtures, parts):
 
 
 def assert_engines_agree(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts, rtol):
-    """Each value to `rtol`: of itself if it is a lnL, of the sum of its absolute contributions if it is a slope."""
+    """Each value to `rtol`: of itself if it is a lnL, of the sum of its absolute contributions if it is a slope.
+
+    A contribution counts as 1 at least, the size of a rate matrix: those of an undetermined taxon cancel to 0.
+    """
     n_patterns = sum(parts)
     single = numpy_engine(
         engine.n_slots, codes, np.ones(n_patterns), one_part_per_pattern(mixtures, parts), (1,) * n_patterns
@@ -168,7 +171,7 @@ def assert_engines_agree(engine, program, n_values, kinds, lengths, codes, weigh
     of_part = np.repeat(np.arange(len(parts)), parts)
     members = of_part == np.arange(len(parts))[:, None]
     expected = (members * weights) @ per_pattern
-    size = (members * weights) @ np.abs(per_pattern)
+    size = (members * weights) @ np.maximum(np.abs(per_pattern), 1.0)
     found = engine.execute(program, lengths, n_values)
     assert found.shape == expected.shape
     limit = rtol * np.where(kinds == "lnl", np.abs(expected), size)
