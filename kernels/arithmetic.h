@@ -55,8 +55,10 @@ inline INTV load_scale(const Operand *o, int block)
 /* y_i = sum_j P_ij x_j */
 inline void multiply(const __global REAL *p, const REALV *x, REALV *y)
 {
+    #pragma unroll
     for (int i = 0; i < N_STATES; i++) {
         REALV sum = p[i * N_STATES] * x[0];
+        #pragma unroll
         for (int j = 1; j < N_STATES; j++)
             sum = p[i * N_STATES + j] * x[j] + sum;
         y[i] = sum;

@@ -39,6 +39,7 @@ START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
 STAGE_EPSILON = 1.0  # lnL gained by an SPR round below which the next stage begins
 NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
 MAX_POLISH_ROUNDS = 10
+POLISH_EPSILON = 1e-3  # lnL precision of lengths and model at the end; rounds stop when they gain less than 0.01
 SCAN_PHASES = (3,)  # depths at which a walk pauses to drop hopeless directions; a launch each
 WALK_CUTOFF = 3.0  # times the typical loss: steps that lose more are not walked beyond
 RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again at once

@@ -197,19 +197,14 @@ class EngineRequest:
 
     def opencl_engine(self, device: Device) -> Engine:
         """An engine on `device`; whatever goes wrong is a DeviceError."""
-        import pyopencl as cl
-
         from plltool.engine.opencl.engine import OpenCLEngine
 
         layout = _layout_for(device, self.shape, self.vw, self.n_slots)
         needed = engine_bytes(layout, self.n_slots, len(np.atleast_2d(self.weights)))
         if device.kind == "gpu" and needed > device.memory:  # it may show only at the first launch otherwise
             raise DeviceError(f"{device.label}: needs {needed / 2**30:.1f} GiB, has {device.memory / 2**30:.1f} GiB")
-        try:
-            threads = self.threads if device.kind == "cpu" else None
-            return OpenCLEngine(layout, self.n_slots, self.codes, self.weights, device, threads)
-        except cl.Error as error:
-            raise DeviceError(f"{device.label}: {error}") from error
+        threads = self.threads if device.kind == "cpu" else None
+        return OpenCLEngine(layout, self.n_slots, self.codes, self.weights, device, threads)
 
 
 def make_engine(

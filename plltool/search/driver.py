@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from plltool.constants import (
     MAX_POLISH_ROUNDS,
     NNI_EPSILON,
+    POLISH_EPSILON,
     SEARCH_RADII,
     SMOOTHING_EPSILON,
     STAGE_EPSILON,
@@ -105,5 +106,5 @@ class _Search:
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""
         for round_ in range(1, MAX_POLISH_ROUNDS + 1):
-            if self.tune("polish", SMOOTHING_EPSILON, round_) < SMOOTHING_EPSILON:
+            if self.tune("polish", POLISH_EPSILON, round_) < SMOOTHING_EPSILON:
                 break

@@ -102,7 +102,9 @@ class OpenCLEngine(Engine):
             self._traverse = cl.Kernel(program, "traverse")
             self._allocate(codes, weights)
         except cl.MemoryError as error:
-            raise DeviceError(f"{device.name}: out of memory for {n_slots} CLAs: {error}") from error
+            raise DeviceError(f"{device.label}: out of memory for {n_slots} CLAs: {error}") from error
+        except cl.Error as error:
+            raise DeviceError(f"{device.label}: {error}") from error
 
     def _allocate(self, codes: npt.NDArray[np.integer], weights: FloatArray) -> None:
         layout = self.layout

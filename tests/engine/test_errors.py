@@ -1,0 +1,146 @@
+"""What an engine refuses: likelihoods of 0, by pattern, and arrays that do not fit its layout."""
+
+import dataclasses
+import warnings
+
+import numpy as np
+import pytest
+from engine_kinds import Kind
+from helpers import jukes_cantor_mixture, numpy_engine, random_mixture
+
+from plltool.engine import program as prog
+from plltool.engine.layout import Layout
+from plltool.engine.numpy_engine import NumpyEngine
+from plltool.errors import DeviceError, EngineError
+
+AT_ZERO = np.array([0.0])
+APART = np.array([0.1])
+
+
+def contradictory(at, n_patterns=70):
+    """Two tips that agree except in pattern `at`, impossible over a branch of length 0."""
+    codes = np.ones((2, n_patterns), dtype=int)
+    codes[1, at] = 2
+    return codes
+
+
+@pytest.mark.parametrize("at", [0, 1, 33, 69])
+def test_a_likelihood_of_zero_names_the_pattern(any_kind, make_engine, at):
+    parts = (34, 36)  # pattern 33 is the last of its part, and padding follows
+    mixtures = [jukes_cantor_mixture()] * 2
+    engine = make_engine(any_kind, 1, contradictory(at), np.ones(70), mixtures, parts)
+    with pytest.raises(EngineError, match=rf"likelihood of pattern {at} is not positive"):
+        engine.evaluate([(~0, ~1, 0)], AT_ZERO)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()])
+    engine.run(prog.propagate(0, ~0, 0), AT_ZERO)
+    requests = {
+        "derivatives": lambda: engine.derivatives([(~0, ~1, 0)], AT_ZERO),
+        "triplets": lambda: engine.triplets([(~0, 0, ~1, 0, ~1, 0)], AT_ZERO),
+        "insert": lambda: engine.execute(prog.insert(0, ~1, 0, ~1, 0, 0), AT_ZERO, 1),
+    }
+    for request in requests.values():
+        with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):
+            request()
+
+
+def test_site_lnl_refuses_too(any_kind, make_engine):
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()])
+    with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):
+        engine.site_lnl(~0, ~1, 0, AT_ZERO)
+
+
+def test_an_engine_goes_on_after_an_error(any_kind, make_engine):
+    codes = contradictory(3)
+    codes[1, 50] = 4
+    engine = make_engine(any_kind, 1, codes, np.ones(70), [jukes_cantor_mixture()] * 2, (20, 50))
+    for _ in range(2):
+        with pytest.raises(EngineError, match="pattern 3 "):
+            engine.evaluate([(~0, ~1, 0)], AT_ZERO)
+        assert np.isfinite(engine.evaluate([(~0, ~1, 0)], APART)).all()
+    with pytest.raises(EngineError, match="pattern 50 "):  # part 0 apart, part 1 not
+        engine.evaluate([(~0, ~1, 0)], np.array([[0.1], [0.0]]))
+
+
+def test_a_pattern_that_weighs_nothing_is_refused_all_the_same(few_kind, make_engine):
+    weights = np.ones(70)
+    weights[5] = 0
+    engine = make_engine(few_kind, 1, contradictory(5), weights, [jukes_cantor_mixture()])
+    with pytest.raises(EngineError, match="pattern 5 "):
+        engine.evaluate([(~0, ~1, 0)], AT_ZERO)
+
+
+def test_an_empty_set_of_states_has_no_likelihood(few_kind, make_engine):
+    codes = np.ones((2, 9), dtype=int)
+    codes[0, 7] = 0
+    engine = make_engine(few_kind, 1, codes, np.ones(9), [jukes_cantor_mixture()])
+    with pytest.raises(EngineError, match="pattern 7 "):
+        engine.evaluate([(~0, ~1, 0)], APART)
+
+
+def test_lengths_that_are_no_numbers(few_kind, make_engine):
+    engine = make_engine(few_kind, 1, contradictory(5), np.ones(70), [jukes_cantor_mixture()])
+    with pytest.raises(EngineError, match="is not positive and finite"):
+        engine.evaluate([(~0, ~1, 0)], np.array([np.nan]))
+
+
+def test_errors_come_without_warnings():
+    engine = numpy_engine(1, contradictory(5), np.ones(70), [jukes_cantor_mixture()])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(EngineError):
+            engine.evaluate([(~0, ~1, 0)], AT_ZERO)
+
+
+# --- arrays that do not fit ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(2, 6), (3, 5), (5, 3)])
+def test_codes_that_do_not_fit(shape):
+    with pytest.raises(EngineError, match=r"codes have shape .* the layout \(3, 6\)"):
+        NumpyEngine(Layout(4, 1, 3, (6,), 2), 1, np.ones(shape, dtype=int), np.ones(6))
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 7), (6, 1)])
+def test_weights_that_do_not_fit(shape):
+    with pytest.raises(EngineError, match=r"\d+ weights for 6 patterns"):
+        NumpyEngine(Layout(4, 1, 3, (6,), 2), 1, np.ones((3, 6), dtype=int), np.ones(shape))
+
+
+@pytest.mark.parametrize(
+    "mixtures",
+    [
+        [random_mixture(np.random.default_rng(1), 4, 2)],
+        [random_mixture(np.random.default_rng(1), 4, 2)] * 3,
+        [random_mixture(np.random.default_rng(1), 4, 2), random_mixture(np.random.default_rng(1), 4, 1)],
+        [random_mixture(np.random.default_rng(1), 2, 2)] * 2,
+    ],
+    ids=["too few parts", "too many parts", "components", "states"],
+)
+def test_models_that_do_not_fit(few_kind, make_engine, mixtures):
+    fitting = [random_mixture(np.random.default_rng(1), 4, 2)] * 2
+    engine = make_engine(few_kind, 1, np.ones((2, 6), dtype=int), np.ones(6), fitting, (2, 4))
+    with pytest.raises(EngineError, match="2 parts of 4 states and 2 components"):
+        engine.set_model([mixture.components for mixture in mixtures])
+
+
+def test_the_last_eigenvalue_is_exactly_zero(few_kind, make_engine):
+    """The OpenCL kernel leaves its term out."""
+    mixture = random_mixture(np.random.default_rng(1))
+    engine = make_engine(few_kind, 1, np.ones((2, 6), dtype=int), np.ones(6), [mixture])
+    values = mixture.components.eigenvalues.copy()
+    values[0, -1] = 1e-17
+    with pytest.raises(EngineError, match="last eigenvalue"):
+        engine.set_model([dataclasses.replace(mixture.components, eigenvalues=values)])
+
+
+@pytest.mark.opencl
+def test_a_group_larger_than_the_largest_buffer(make_engine, opencl_device):
+    tiny = dataclasses.replace(opencl_device, max_allocation=1000)
+    with pytest.raises(DeviceError, match="exceed the largest buffer of 1000 bytes"):
+        make_engine(
+            Kind("vector", 4, 8), 10, contradictory(1), np.ones(70), [jukes_cantor_mixture()], device=tiny
+        )

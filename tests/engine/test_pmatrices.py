@@ -1,0 +1,68 @@
+"""P(t) through a small program: between two tips of known states, EVALUATE gives log(pi_i P_ij)."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers import jukes_cantor_mixture, random_mixture
+from scipy.linalg import expm
+
+LENGTHS = [1e-8, 1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0]
+RTOL = 1e-12  # both double; expm loses most, by squaring
+
+
+def pairs(n_states):
+    """Codes (2, S * S) of all pairs of states."""
+    first, second = np.divmod(np.arange(n_states**2), n_states)
+    return np.stack([1 << first, 1 << second])
+
+
+def joint(make_engine, kind, mixture, length):
+    """pi_i P_ij(t) as the engine has it, and P'/P and P''/P - (P'/P)^2."""
+    n_states = mixture.n_states
+    codes = pairs(n_states)
+    parts = (1,) * n_states**2
+    engine = make_engine(kind, 1, codes, np.ones(n_states**2), [mixture] * n_states**2, parts)
+    values = engine.derivatives([(~0, ~1, 0)], np.array([length]))[0]
+    lnl = engine.evaluate([(~0, ~1, 0)], np.array([length]))[0, :, 0]
+    return lnl, values
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_jukes_cantor(few_kind, make_engine, length):
+    lnl, values = joint(make_engine, few_kind, jukes_cantor_mixture(), length)
+    differs = -math.expm1(-4 / 3 * length) / 16
+    expected = np.where(np.eye(4, dtype=bool), 0.25 - 3 * differs, differs).ravel()
+    np.testing.assert_allclose(np.exp(lnl), expected, rtol=RTOL)
+    np.testing.assert_allclose(np.exp(values[:, 0]), expected, rtol=RTOL)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("n_states", [2, 4])
+def test_any_reversible_process(few_kind, make_engine, n_states, length):
+    mixture = random_mixture(np.random.default_rng(n_states), n_states, 1)
+    (_, frequencies, q), = mixture.oracle
+    lnl, values = joint(make_engine, few_kind, mixture, length)
+    p = expm(q * length)
+    expected = (np.array(frequencies)[:, None] * p).ravel()
+    np.testing.assert_allclose(np.exp(lnl), expected, rtol=RTOL)
+    slope, curve = (q @ p).ravel() / p.ravel(), (q @ q @ p).ravel() / p.ravel()
+    scale = max(1.0, float(np.abs(slope).max()))  # 1 / t where states differ and t is small
+    np.testing.assert_allclose(values[:, 1], slope, rtol=1e-11, atol=1e-12 * scale)
+    np.testing.assert_allclose(values[:, 2], curve - slope**2, rtol=1e-10, atol=1e-12 * scale**2)
+
+
+def test_length_zero_is_the_identity(few_kind, make_engine):
+    codes = pairs(4)[:, ::5]  # equal states only: others have no likelihood
+    mixture = random_mixture(np.random.default_rng(1))
+    engine = make_engine(few_kind, 1, codes, np.ones(4), [mixture])
+    found = engine.site_lnl(~0, ~1, 0, np.array([0.0]))
+    np.testing.assert_array_equal(np.exp(found), np.exp(np.log(mixture.components.frequencies[0])))
+
+
+def test_components_mix_by_weight_and_run_at_their_rates(few_kind, make_engine):
+    mixture = random_mixture(np.random.default_rng(2), 4, 4)
+    engine = make_engine(few_kind, 1, pairs(4), np.ones(16), [mixture])
+    found = np.exp(engine.site_lnl(~0, ~1, 0, np.array([0.3])))
+    expected = sum(weight * np.array(pi)[:, None] * expm(q * 0.3) for weight, pi, q in mixture.oracle)
+    np.testing.assert_allclose(found, expected.ravel(), rtol=RTOL)
