@@ -23,6 +23,9 @@ DAMPING_GROWTH = 1.5  # of a damped length whose derivative kept its sign
 MODEL_EPSILON = 0.01  # lnL gained by an iteration of L-BFGS-B below which model parameters count as converged
 MAX_MODEL_ITERATIONS = 50
 DIFFERENCE_STEP = 1e-4  # of a parameter's logarithm; balances the step's own error and rounding of lnL near 1e6
+POLISH_GAIN = 0.01  # lnL gained by a round of lengths and model below which both count as optimised
+POLISH_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.06 below the optimum, with this 0.02
+MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------
 HEALING_ROUNDS = 2  # Newton rounds for the branches that close the gaps of pruned subtrees
@@ -38,8 +41,6 @@ SEARCH_RADII = (5, 10)  # of the SPR stages, the last one gone through narrow an
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
 STAGE_EPSILON = 1.0  # lnL gained by an SPR round below which the next stage begins
 NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
-MAX_POLISH_ROUNDS = 10
-POLISH_EPSILON = 1e-3  # lnL precision of lengths and model at the end; rounds stop when they gain less than 0.01
 SCAN_PHASES = (3,)  # depths at which a walk pauses to drop hopeless directions; a launch each
 WALK_CUTOFF = 3.0  # times the typical loss: steps that lose more are not walked beyond
 RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again at once
@@ -48,9 +49,6 @@ ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_SEED = 1  # a run without --seed can be repeated, too
-EVALUATION_EPSILON = 0.01  # lnL gained by a round of lengths and model below which both count as optimised
-EVALUATION_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.06 below the optimum, with this 0.02
-MAX_EVALUATION_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 MIN_SCRATCH_SLOTS = 32  # CLAs of a search beyond those of the tree; the deepest scan takes 30
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch
 MAX_SCRATCH_BYTES = 1 << 30  # of those CLAs, above the least number

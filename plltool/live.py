@@ -10,19 +10,15 @@ import numpy.typing as npt
 from plltool.alignment.patterns import compress
 from plltool.constants import (
     DEFAULT_MODEL,
-    EVALUATION_EPSILON,
-    EVALUATION_PRECISION,
     MAX_BRANCH_LENGTH,
-    MAX_EVALUATION_ROUNDS,
     MIN_BRANCH_LENGTH,
 )
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.newick import write_newick
 from plltool.model.model import Model
-from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.polish import polish
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
     AlignmentLike,
@@ -218,20 +214,9 @@ class Likelihood:
             if name not in free:
                 raise InputError(f"cannot optimise {name!r}; free in {str(self._model.spec)!r}: {', '.join(free)}")
         chosen = names or free
-        groups = [name for name in chosen if name != LENGTHS]
-        return self._alternate(LENGTHS in chosen, groups, listener)
-
-    def _alternate(self, lengths: bool, groups: list[str], listener: Listener) -> float:
-        """Rounds of lengths and model until one gains less than EVALUATION_EPSILON; one round of either alone."""
         started = time.perf_counter()
-        lnl = self.lnl()
-        for round_ in range(1, MAX_EVALUATION_ROUNDS + 1):
-            before = lnl
-            if lengths:
-                lnl = smooth(self._likelihood, EVALUATION_PRECISION).lnl
-            if groups:
-                lnl = optimise_model(self._likelihood, groups, EVALUATION_PRECISION)
-            listener(Progress("model", round_, lnl, 0, 0, time.perf_counter() - started))
-            if not (lengths and groups) or lnl - before < EVALUATION_EPSILON:
-                break
-        return lnl
+
+        def report(round_: int, lnl: float) -> None:
+            listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
+
+        return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)

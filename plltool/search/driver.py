@@ -8,17 +8,15 @@ import time
 from dataclasses import dataclass
 
 from plltool.constants import (
-    MAX_POLISH_ROUNDS,
     NNI_EPSILON,
-    POLISH_EPSILON,
     SEARCH_RADII,
-    SMOOTHING_EPSILON,
     STAGE_EPSILON,
     START_EPSILON,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
+from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.progress import Listener, Progress, ignore
 
@@ -76,15 +74,13 @@ class _Search:
         seconds = time.perf_counter() - self.started
         self.listener(Progress(stage, round_, self.lnl, moves, radius, seconds))
 
-    def tune(self, stage: str, epsilon: float, round_: int = 1) -> float:
-        """Model parameters between two smoothings; returns the gain."""
-        before = self.lnl
+    def tune(self, stage: str, epsilon: float) -> None:
+        """Model parameters between two smoothings."""
         self.lnl = smooth(self.likelihood, epsilon).lnl
         if self.options.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
             optimise_model(self.likelihood, epsilon=epsilon)
             self.lnl = smooth(self.likelihood, epsilon).lnl
-        self.report(stage, round_)
-        return self.lnl - before
+        self.report(stage, 1)
 
     def climb(self, stage: str, radius: int, breadth: Breadth, epsilon: float, to_the_end: bool = False) -> None:
         """Rounds at one radius, each over what the last one changed, until one gains less than `epsilon`.
@@ -105,6 +101,9 @@ class _Search:
 
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""
-        for round_ in range(1, MAX_POLISH_ROUNDS + 1):
-            if self.tune("polish", POLISH_EPSILON, round_) < SMOOTHING_EPSILON:
-                break
+
+        def report(round_: int, lnl: float) -> None:
+            self.lnl = lnl
+            self.report("polish", round_)
+
+        polish(self.likelihood, groups=None if self.options.optimise_parameters else (), report=report)

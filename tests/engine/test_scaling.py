@@ -11,7 +11,7 @@ from plltool.engine import program as prog
 LOG_OF_SMALLEST_DOUBLE = -745.1
 RTOL = 1e-9  # measured: 2e-14; powers of two add no rounding
 SINGLE_RTOL = 1e-5  # measured: 2e-7 of lnL
-ARM = 270  # taxa of each of the three caterpillars that meet at one node
+ARM = 210  # taxa of each of the three caterpillars that meet at one node
 
 
 class Deep:
@@ -102,18 +102,16 @@ def test_deep_trees_in_single_precision(kind, make_engine, deep):
     assert np.abs(found / deep.lnl - 1).max() < SINGLE_RTOL
 
 
-def test_each_lane_is_rescaled_by_itself(make_engine):
-    """A column that underflows beside one that does not: the latter keeps its bits."""
-    deep = Deep()
-    deep.codes[:, 1] = 15  # all gaps: a likelihood of 1
-    deep.codes[:, 3] = 15
-    for kind in (Kind("numpy", 4), Kind("numpy", 2)):
-        engine = deep.engine(make_engine, kind)
-        program, a, b = program_to_branch(deep.ends, deep.n_taxa, 0)
-        engine.run(program, deep.lengths)
-        site = engine.site_lnl(a, b, 0, deep.lengths)
-        assert abs(site[[1, 3]]).max() < 1e-11
-        np.testing.assert_allclose(site[[0, 2, 4]], deep.site_lnl[[0, 2, 4]], rtol=RTOL)
+def test_each_lane_is_rescaled_by_itself(make_engine, deep):
+    """Columns that underflow beside columns of gaps only, whose likelihood is 1."""
+    codes = deep.codes.copy()
+    codes[:, [1, 3]] = 15
+    engine = make_engine(Kind("numpy", 4), deep.n_taxa - 2, codes, deep.weights, [deep.mixture])
+    program, a, b = program_to_branch(deep.ends, deep.n_taxa, 0)
+    engine.run(program, deep.lengths)
+    site = engine.site_lnl(a, b, 0, deep.lengths)
+    assert abs(site[[1, 3]]).max() < 1e-11
+    np.testing.assert_allclose(site[[0, 2, 4]], deep.site_lnl[[0, 2, 4]], rtol=RTOL)
 
 
 def test_derivatives_do_not_see_the_scale(make_engine, deep):

@@ -1,0 +1,184 @@
+"""Branch lengths against closed forms and another optimiser."""
+
+import numpy as np
+import pytest
+from helpers import (
+    jukes_cantor_mixture,
+    likelihood_of,
+    make_tree,
+    random_codes,
+    random_ends,
+    random_mixture,
+    simulate_codes,
+)
+from oracles.likelihood import pruning
+from scipy.optimize import minimize
+
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
+from plltool.optimise.lengths import predicted_gain, smooth
+from plltool.optimise.steps import apply_step, at_bound, newton_step
+
+STAR = [(0, 3), (1, 3), (2, 3)]
+FINE = 1e-9  # lnL that may still be gained
+LENGTH_RTOL = 1e-4  # what FINE leaves open: lnL is flat to 1e-9 within about 1e-5 of the optimum
+
+STARTS = pytest.mark.parametrize("start", [0.1, 1e-6, 5.0])
+
+
+@STARTS
+@pytest.mark.parametrize("differing", [1, 20, 60])
+def test_jukes_cantor_distance(start, differing):
+    """Two taxa and one of gaps: d = -3/4 log(1 - 4/3 p), of which the tree identifies only the sum of two lengths."""
+    codes = np.array([[1, 1], [1, 2], [15, 15]])
+    weights = np.array([100.0 - differing, differing])
+    tree = make_tree(STAR, [start] * 3, 3)
+    reached = smooth(likelihood_of(tree, codes, weights, jukes_cantor_mixture()), FINE)
+    p = differing / 100
+    assert reached.converged
+    assert tree.lengths[0] + tree.lengths[1] == pytest.approx(-3 / 4 * np.log(1 - 4 / 3 * p), rel=LENGTH_RTOL)
+    expected = 100 * ((1 - p) * np.log((1 - p) / 4) + p * np.log(p / 12))
+    assert reached.lnl == pytest.approx(expected, abs=1e-7)
+
+
+@STARTS
+def test_three_taxa_two_states(start):
+    """CFN on a star fits the pattern frequencies exactly: exp(-2 t_i) = sqrt(x_ij x_ik / x_jk), x = 1 - 2 p."""
+    weights = np.array([70.0, 5.0, 9.0, 16.0])
+    codes = np.array([[1, 2, 1, 1], [1, 1, 2, 1], [1, 1, 1, 2]])
+    share = weights / weights.sum()
+    agree = {(0, 1): share[0] + share[3], (0, 2): share[0] + share[2], (1, 2): share[0] + share[1]}
+    x = {pair: 2 * value - 1 for pair, value in agree.items()}
+    products = [(x[0, 1], x[0, 2], x[1, 2]), (x[0, 1], x[1, 2], x[0, 2]), (x[0, 2], x[1, 2], x[0, 1])]
+    expected = [-0.25 * np.log(a * b / c) for a, b, c in products]
+    tree = make_tree(STAR, [start] * 3, 3)
+    reached = smooth(likelihood_of(tree, codes, weights, jukes_cantor_mixture(2)), FINE)
+    assert reached.converged
+    np.testing.assert_allclose(tree.lengths, expected, rtol=LENGTH_RTOL)
+    assert reached.lnl == pytest.approx(weights @ np.log(share / 2), abs=1e-7)
+
+
+@STARTS
+def test_identical_sequences_have_the_least_length(start):
+    tree = make_tree(STAR, [start] * 3, 3)
+    reached = smooth(likelihood_of(tree, np.array([[1, 2, 4, 8]] * 3), np.full(4, 25.0), jukes_cantor_mixture()))
+    assert reached.converged
+    assert np.all(tree.lengths == MIN_BRANCH_LENGTH)
+
+
+def test_saturated_sequences_have_the_greatest_length():
+    """Three quarters of the sites differ or more: no finite distance."""
+    tree = make_tree(STAR, [0.1] * 3, 3)
+    codes = np.array([[1, 1], [1, 2], [15, 15]])
+    reached = smooth(likelihood_of(tree, codes, np.array([10.0, 90.0]), jukes_cantor_mixture()), FINE, 200)
+    assert reached.lnl == pytest.approx(10 * np.log(1 / 16) + 90 * np.log(1 / 16), abs=1e-6)
+    assert np.all(tree.lengths <= MAX_BRANCH_LENGTH)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@STARTS
+def test_lnl_never_falls_and_the_result_is_consistent(seed, start):
+    rng = np.random.default_rng(seed)
+    n_taxa = 12
+    ends, _ = random_ends(rng, n_taxa)
+    tree = make_tree(ends, start * rng.exponential(1.0, len(ends)), n_taxa)
+    mixture = random_mixture(rng, 4, 4)
+    codes = random_codes(rng, n_taxa, 30)
+    tree.lengths[:] = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    likelihood = likelihood_of(tree, codes, np.ones(30), mixture)
+    before = likelihood.lnl()
+    for rounds in (1, 2, 3, 5, 100):
+        reached = smooth(likelihood, SMOOTHING_EPSILON, rounds)
+        assert reached.lnl >= before - 1e-9 * abs(before)
+        assert reached.rounds <= rounds
+        assert likelihood.lnl() == pytest.approx(reached.lnl, rel=1e-12)
+        # the CLAs left behind are those of the tree's lengths
+        view = likelihood.view
+        node = n_taxa
+        edge = (int(view.away[node, 0]), int(view.facing[node, 0]), int(tree.edges[node, 0]))
+        found = likelihood.engine.evaluate([edge], tree.lengths)[0, 0, 0]
+        assert found == pytest.approx(reached.lnl, rel=1e-12)
+        before = reached.lnl
+    assert reached.converged
+    assert reached.predicted < SMOOTHING_EPSILON
+    assert np.all((tree.lengths >= MIN_BRANCH_LENGTH) & (tree.lengths <= MAX_BRANCH_LENGTH))
+
+
+def test_another_optimiser_on_the_oracle_agrees():
+    rng = np.random.default_rng(3)
+    ends, lengths = random_ends(rng, 4)
+    mixture = random_mixture(rng, 4, 1)
+    codes = simulate_codes(rng, ends, lengths, 4, 60, mixture)
+    columns = codes.T.tolist()
+    found = minimize(
+        lambda logs: -pruning(ends.tolist(), np.exp(logs), columns, mixture.oracle).sum(),
+        np.log(lengths),
+        method="L-BFGS-B",
+        bounds=[(np.log(MIN_BRANCH_LENGTH), np.log(MAX_BRANCH_LENGTH))] * len(ends),
+    )
+    tree = make_tree(ends, np.full(len(ends), 0.1), 4)
+    reached = smooth(likelihood_of(tree, codes, np.ones(60), mixture), 1e-6)
+    assert reached.lnl == pytest.approx(-found.fun, abs=1e-3)
+
+
+def test_all_derivatives_are_those_of_every_branch():
+    """Of `TreeLikelihood`: against differences of its own lnL, branch by branch."""
+    rng = np.random.default_rng(4)
+    n_taxa = 7
+    ends, lengths = random_ends(rng, n_taxa)
+    tree = make_tree(ends, lengths, n_taxa)
+    codes = random_codes(rng, n_taxa, 11)
+    weights = rng.integers(1, 5, 11).astype(float)
+    mixture = random_mixture(rng, 4, 2)
+    likelihood = likelihood_of(tree, codes, weights, mixture)
+    lnl, slopes = likelihood.all_derivatives()
+    assert lnl == pytest.approx(likelihood.lnl(), rel=1e-12)
+
+    def oracle(at):
+        return weights @ pruning(ends.tolist(), at, codes.T.tolist(), mixture.oracle)
+
+    assert lnl == pytest.approx(oracle(lengths), rel=1e-12)
+    for branch in range(tree.n_edges):
+        h = 1e-4 * lengths[branch]
+        up, down = lengths.copy(), lengths.copy()
+        up[branch] += h
+        down[branch] -= h
+        assert slopes[branch, 0] == pytest.approx((oracle(up) - oracle(down)) / (2 * h), rel=1e-5, abs=1e-4)
+    np.testing.assert_allclose(likelihood.site_lnl(), pruning(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle))
+
+
+# --- steps ----------------------------------------------------------------------------------------------------
+
+
+def test_newton_step_where_concave():
+    np.testing.assert_allclose(newton_step(np.array([0.1, 0.1]), np.array([2.0, -2.0]), np.array([-40.0, -40.0])), [0.05, -0.05])
+
+
+def test_newton_step_goes_uphill_where_convex():
+    step = newton_step(np.array([0.1, 0.1]), np.array([2.0, -2.0]), np.array([40.0, 0.0]))
+    assert step[0] > 0 > step[1]
+
+
+def test_apply_step_is_newton_for_small_steps_and_exact_for_x_log_t_minus_c_t():
+    np.testing.assert_allclose(apply_step(np.array([0.1]), np.array([1e-6])), [0.1 + 1e-6], rtol=1e-9)
+    changes, per_length, t = 3.0, 20.0, np.array([0.01, 0.1, 0.29])
+    d1, d2 = changes / t - per_length, -changes / t**2
+    np.testing.assert_allclose(apply_step(t, newton_step(t, d1, d2)), changes / per_length)
+
+
+def test_apply_step_stays_positive_and_bounded():
+    t = np.array([1e-6, 0.1, 100.0, 0.1])
+    moved = apply_step(t, np.array([-1.0, -1e9, 1e9, 1e9]))
+    assert np.all((moved >= MIN_BRANCH_LENGTH) & (moved <= MAX_BRANCH_LENGTH))
+    assert moved[3] == pytest.approx(1.6)  # MAX_LENGTH_FACTOR
+
+
+def test_at_bound():
+    lengths = np.array([MIN_BRANCH_LENGTH, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH, MAX_BRANCH_LENGTH, 0.1])
+    assert at_bound(lengths, np.array([-1.0, 1.0, 1.0, -1.0, -1.0])).tolist() == [True, False, True, False, False]
+
+
+def test_predicted_gain():
+    """d1^2 / (2 |d2|) for a small step; nothing at a bound."""
+    lengths = np.array([0.1, MIN_BRANCH_LENGTH])
+    found = predicted_gain(lengths, np.array([0.01, -5.0]), np.array([-100.0, -100.0]))
+    assert found == pytest.approx(0.01**2 / 200)

@@ -1,0 +1,131 @@
+"""Model parameters against closed forms and another optimiser on the oracle."""
+
+import numpy as np
+import pytest
+from helpers import likelihood_of, make_tree, numpy_engine, random_ends
+from oracles.likelihood import pruning
+from oracles.substitution import gamma_category_means, q_matrix
+from scipy.optimize import minimize, minimize_scalar
+
+from plltool.model.model import Model
+from plltool.model.spec import parse_model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import optimise_model
+
+STAR = [(0, 3), (1, 3), (2, 3)]
+
+
+@pytest.mark.parametrize(("transitions", "transversions"), [(20, 5), (5, 20), (12, 24)])
+def test_kappa_of_two_sequences(transitions, transversions):
+    """Kimura 1980: of P transitions and Q transversions, kappa = 2 log(1 - 2P - Q) / log(1 - 2Q) - 1."""
+    n = 200
+    codes = np.array([[1, 1, 1], [1, 4, 2], [15, 15, 15]])
+    weights = np.array([n - transitions - transversions, transitions, transversions], dtype=float)
+    p, q = transitions / n, transversions / n
+    distance = -0.5 * np.log(1 - 2 * p - q) - 0.25 * np.log(1 - 2 * q)
+    kappa = 2 * np.log(1 - 2 * p - q) / np.log(1 - 2 * q) - 1
+    model = Model(parse_model("K80"))
+    likelihood = likelihood_of(make_tree(STAR, [distance / 2] * 3, 3), codes, weights, model)
+    lnl = optimise_model(likelihood, epsilon=1e-8)
+    assert model.exchangeabilities[1] == pytest.approx(kappa, rel=1e-3)
+    best = weights @ np.log(np.array([1 - p - q, p, q / 2]) / 4)
+    assert lnl == pytest.approx(best, abs=1e-6)
+    assert likelihood.lnl() == pytest.approx(lnl, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(5)
+    ends, lengths = random_ends(rng, 5, 0.3)
+    codes = 1 << rng.choice(4, size=(5, 40), p=[0.4, 0.3, 0.2, 0.1])
+    codes[:, :20] = codes[0, :20]  # half of the columns slow
+    return ends, lengths, codes
+
+
+def oracle_lnl(data, rates, frequencies, alpha=None):
+    ends, lengths, codes = data
+    q = q_matrix(rates, frequencies)
+    categories = [1.0] if alpha is None else gamma_category_means(alpha, 4)
+    components = [(1 / len(categories), frequencies, q * rate) for rate in categories]
+    return pruning(ends.tolist(), lengths, codes.T.tolist(), components).sum()
+
+
+def likelihood_on(data, model):
+    ends, lengths, codes = data
+    return likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
+
+
+def test_alpha(data):
+    best = minimize_scalar(
+        lambda log: -oracle_lnl(data, [1] * 6, [0.25] * 4, float(np.exp(log))), bounds=np.log([0.1, 10]), method="bounded"
+    )
+    model = Model(parse_model("JC+G4"))
+    lnl = optimise_model(likelihood_on(data, model), epsilon=1e-7)
+    assert lnl == pytest.approx(-best.fun, abs=1e-4)
+    assert model.alpha == pytest.approx(np.exp(best.x), rel=1e-2)
+
+
+def test_rates_and_frequencies(data):
+    def negative(vector):
+        ratios = np.append(np.exp(vector[:3]), 1.0)
+        kappa = np.exp(vector[3])
+        return -oracle_lnl(data, [1, kappa, 1, 1, kappa, 1], (ratios / ratios.sum()).tolist())
+
+    best = minimize(negative, np.zeros(4), method="L-BFGS-B", bounds=[(-3, 3)] * 4)
+    lnl = optimise_model(likelihood_on(data, Model(parse_model("HKY+FO"))), epsilon=1e-7)
+    assert lnl == pytest.approx(-best.fun, abs=1e-3)
+
+
+def test_only_what_is_named_changes(data):
+    model = Model(parse_model("GTR+FO+G4"))
+    likelihood = likelihood_on(data, model)
+    before = likelihood.lnl()
+    lnl = optimise_model(likelihood, ["alpha"])
+    assert lnl > before
+    assert model.alpha != 1.0
+    assert model.exchangeabilities.tolist() == [1.0] * 6
+    assert model.frequencies.tolist() == [0.25] * 4
+    onward = optimise_model(likelihood, ["frequencies", "rates"])
+    assert onward > lnl
+    assert model.exchangeabilities.tolist() != [1.0] * 6
+
+
+def test_nothing_free(data):
+    model = Model(parse_model("JC"))
+    likelihood = likelihood_on(data, model)
+    assert optimise_model(likelihood) == likelihood.lnl()
+
+
+def test_lnl_never_falls(data):
+    model = Model(parse_model("GTR+FO+G4"))
+    likelihood = likelihood_on(data, model)
+    reached = [likelihood.lnl()]
+    for _ in range(3):
+        reached.append(optimise_model(likelihood))
+        assert likelihood.lnl() == pytest.approx(reached[-1], rel=1e-12)
+    assert all(later >= earlier for earlier, later in zip(reached[:-1], reached[1:], strict=True))
+
+
+def test_parts_are_optimised_together(data):
+    """Two parts with their own kappa reach what each reaches alone."""
+    ends, lengths, codes = data
+    halves = [codes[:, ::2], codes[:, 1::2]]
+    alone = []
+    for half in halves:
+        model = Model(parse_model("K80"))
+        lnl = optimise_model(likelihood_on((ends, lengths, half), model), epsilon=1e-7)
+        alone.append((lnl, model.exchangeabilities[1]))
+    models = [Model(parse_model("K80")) for _ in halves]
+
+    class AsMixture:
+        def __init__(self, model):
+            self.components = model.components()
+            self.n_states, self.n_components = 4, 1
+
+    joined = np.concatenate(halves, axis=1)
+    engine = numpy_engine(9, joined, np.ones(40), [AsMixture(model) for model in models], (20, 20))
+    likelihood = TreeLikelihood(make_tree(ends, lengths, 5), models, engine)
+    lnl = optimise_model(likelihood, epsilon=1e-7)
+    assert lnl == pytest.approx(sum(value for value, _ in alone), abs=1e-5)
+    found = [model.exchangeabilities[1] for model in models]
+    np.testing.assert_allclose(found, [kappa for _, kappa in alone], rtol=1e-2)
