@@ -1,11 +1,72 @@
-"""Where the tests find their data."""
+"""Where the tests find their data, and what becomes of those that need an OpenCL device.
+
+Without an option they are skipped, with a reason, where there is no device. ``--require-opencl`` makes them fail there:
+a check that never reached a device must not look like one that passed. ``--no-opencl`` takes pyopencl away, here and in
+the processes that tests start.
+"""
 
 import os
+import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 _REPOSITORY = Path(__file__).resolve().parents[1]
+_BLOCKING_FOLDER = Path(__file__).resolve().parent / "without_opencl"
+
+
+def pytest_addoption(parser):
+    group = parser.getgroup("OpenCL")
+    group.addoption("--no-opencl", action="store_true", help="run as if pyopencl were not installed")
+    group.addoption("--require-opencl", action="store_true", help="fail, not skip, where there is no OpenCL device")
+
+
+def pytest_configure(config):
+    if not config.option.no_opencl:
+        return
+    if config.option.require_opencl:
+        raise pytest.UsageError("--no-opencl and --require-opencl exclude each other")
+    if sys.modules.get("pyopencl") is not None:
+        raise pytest.UsageError("--no-opencl comes too late: something has imported pyopencl")
+    sys.modules["pyopencl"] = None  # the import system's own way to say that there is none
+    paths = [str(_BLOCKING_FOLDER), os.environ.get("PYTHONPATH", "")]
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+
+
+def pytest_report_header(config):
+    problem = "blocked by --no-opencl" if config.option.no_opencl else _find_opencl_problem()
+    return f"OpenCL: {problem or 'present'}"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Decide about a test marked `opencl` before its fixtures are made."""
+    if item.get_closest_marker("opencl") is None:
+        return
+    if item.config.option.no_opencl:
+        pytest.skip("needs OpenCL, which --no-opencl takes away")
+    problem = _find_opencl_problem()
+    if problem is None:
+        return
+    if item.config.option.require_opencl:
+        pytest.fail(f"no OpenCL device, but --require-opencl was given: {problem}", pytrace=False)
+    pytest.skip(f"no OpenCL device: {problem}")
+
+
+@cache
+def _find_opencl_problem() -> str | None:
+    """Why no OpenCL device can be used here; None if one can."""
+    from plltool.engine.opencl.device import list_devices
+    from plltool.errors import DeviceError
+
+    try:
+        devices, problems = list_devices()
+    except DeviceError as error:
+        return str(error)
+    if any(device.problem is None for device in devices):
+        return None
+    return "; ".join([*problems, *(f"{device.label}: {device.problem}" for device in devices)]) or "none found"
 
 
 @pytest.fixture(scope="session")

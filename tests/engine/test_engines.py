@@ -382,8 +382,10 @@ def test_set_model_replaces_the_model(few_kind, make_engine, case):
     other = random_mixture(rng, 4, 4)
     n_taxa = len(case["codes"])
     engine = make_engine(few_kind, n_taxa - 2, case["codes"], case["weights"], [other])
+    before = lnl_on(engine, case["ends"], case["lengths"])[0, 0]
     engine.set_model([case["mixture"].components])
     expected = case_lnl(make_engine, few_kind, case)
+    assert before != expected
     assert lnl_on(engine, case["ends"], case["lengths"])[0, 0] == expected
 
 

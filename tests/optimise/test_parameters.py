@@ -1,5 +1,7 @@
 """Model parameters against closed forms and another optimiser on the oracle."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, numpy_engine, random_ends
@@ -38,7 +40,7 @@ def data():
     rng = np.random.default_rng(5)
     ends, lengths = random_ends(rng, 5, 0.3)
     codes = 1 << rng.choice(4, size=(5, 40), p=[0.4, 0.3, 0.2, 0.1])
-    codes[:, :20] = codes[0, :20]  # half of the columns slow
+    codes[:, :8] = codes[0, :8]  # constant columns, so that alpha is between 0.1 and 10
     return ends, lengths, codes
 
 
@@ -57,7 +59,9 @@ def likelihood_on(data, model):
 
 def test_alpha(data):
     best = minimize_scalar(
-        lambda log: -oracle_lnl(data, [1] * 6, [0.25] * 4, float(np.exp(log))), bounds=np.log([0.1, 10]), method="bounded"
+        lambda log: -oracle_lnl(data, [1] * 6, [0.25] * 4, float(np.exp(log))),
+        bounds=np.log([0.1, 10]),
+        method="bounded",
     )
     model = Model(parse_model("JC+G4"))
     lnl = optimise_model(likelihood_on(data, model), epsilon=1e-7)
@@ -103,7 +107,7 @@ def test_lnl_never_falls(data):
     for _ in range(3):
         reached.append(optimise_model(likelihood))
         assert likelihood.lnl() == pytest.approx(reached[-1], rel=1e-12)
-    assert all(later >= earlier for earlier, later in zip(reached[:-1], reached[1:], strict=True))
+    assert all(later >= earlier for earlier, later in pairwise(reached))
 
 
 def test_parts_are_optimised_together(data):

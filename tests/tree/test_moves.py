@@ -89,7 +89,6 @@ def test_every_move_on_random_trees(seed):
             for target in range(tree.n_edges):
                 lengths = tuple(rng.random(3).tolist())
                 first, second = (int(n) for n in original.ends[target])
-                expected = None
                 undo = prune_regraft(tree, joint, subtree, target, 0.125, lengths)
                 if undo is None:
                     touches = joint in (first, second)
@@ -109,7 +108,7 @@ def test_every_move_on_random_trees(seed):
                     assert rf_distance(tree, original) > 0
                 undo.restore(tree)
                 assert state(tree) == before
-    assert done > 200
+    assert done > 150
 
 
 def test_moves_undone_in_reverse_order():
@@ -133,7 +132,6 @@ def test_moves_undone_in_reverse_order():
 
 def test_two_moves_that_each_carry_the_others_target():
     """A: subtree at 8 into a branch of 6's side; B: subtree at 6 into a branch of 8's side. After A, B is none."""
-    # (0,1) at 6, (2) at 7, (3) at 10, (4,5) at 9 ... a chain long enough that neither target touches a joint
     ends = [(0, 8), (1, 8), (8, 9), (9, 2), (9, 10), (10, 3), (10, 11), (11, 4), (11, 12), (12, 5), (12, 13)]
     ends += [(13, 6), (13, 7)]
     tree = make_tree(ends, None, 8)

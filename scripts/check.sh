@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Sets up a virtual environment in .venv and runs every check: ruff, mypy, the tests on an OpenCL device, which must be
+# there, and the tests without OpenCL. Needs Python 3.11 or newer ($PYTHON, or python3) and pip. Arguments are passed on
+# to both runs of pytest, such as: scripts/check.sh -m 'not slow'
+set -euo pipefail
+cd "$(dirname "$0")/.."
+[ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
+export PATH="$PWD/.venv/bin:$PATH"
+python -m pip install --quiet --editable ".[pocl,dev]"
+
+echo "== ruff"
+ruff check .
+echo "== mypy"
+mypy
+echo "== tests on an OpenCL device"
+python -m pytest --require-opencl --durations=10 "$@"
+echo "== tests without OpenCL"
+python -m pytest --no-opencl "$@"
+echo "== all checks passed"

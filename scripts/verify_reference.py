@@ -1,0 +1,103 @@
+"""Compare plltool with other programs' likelihoods on fixed trees, and with their optimised branch lengths.
+
+    python scripts/verify_reference.py DATA_DIR REFERENCE_DIR [--device numpy --device opencl] [--set NAME ...]
+
+DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json and trees/NAME.{fixed,start}.nwk, as
+tests/README.md describes. Prints one line per value and exits with 1 if any differs by more than its tolerance:
+1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
+"""
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from plltool.api import Likelihood, evaluate
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.newick import read_newick
+
+FIXED_TOLERANCE = 1e-3
+LENGTHS_TOLERANCE = 0.05
+START_LENGTHS = (0.1, 1e-6, 5.0)
+
+
+def find_alignment(folder: Path, name: str) -> Path | None:
+    """The alignment NAME in `folder`, plain or compressed."""
+    return next((path for path in (folder / f"{name}.phy", folder / f"{name}.phy.gz") if path.exists()), None)
+
+
+def fixed_rows(rows: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
+    """(label, model, lnL) of every model that plltool reads."""
+    for label, row in rows.items():
+        if label != "bl_optimised":
+            accepted = row[row["accept"]]
+            yield label, accepted["model"], accepted["lnl"]
+
+
+def check(label: str, found: float, expected: float, tolerance: float) -> bool:
+    """Print one comparison; whether it holds."""
+    good = abs(found - expected) <= tolerance
+    print(f"{'ok  ' if good else 'FAIL'} {label:58s} {found:18.6f} {expected:18.6f} {found - expected:+11.2e}", flush=True)
+    return good
+
+
+def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], device: str) -> bool:
+    """Fixed tree, lengths and parameters."""
+    good = True
+    for label, model, expected in fixed_rows(rows):
+        try:
+            found = evaluate(alignment, trees / f"{name}.fixed.nwk", model, fixed=True, device=device).lnl
+        except InputError as error:
+            print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
+            continue
+        good &= check(f"{device} {name} {label}", found, expected, FIXED_TOLERANCE)
+    return good
+
+
+def check_lengths(name: str, alignment: Any, trees: Path, row: dict[str, Any], device: str) -> bool:
+    """Branch lengths optimised under a fixed model, from several starts; a higher lnL is as good."""
+    good = True
+    for start in START_LENGTHS:
+        tree = read_newick(trees / f"{name}.start.nwk", alignment.names)
+        tree.lengths[:] = start
+        with Likelihood(alignment, tree, row["model"], device=device) as likelihood:
+            found = likelihood.optimise("lengths")
+        expected = row["raxml_ng"]
+        good &= check(f"{device} {name} lengths from {start:g}", min(found, expected), expected, LENGTHS_TOLERANCE)
+    return good
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--device", action="append", help="default: numpy and opencl")
+    parser.add_argument("--set", action="append", help="default: every DNA set of fixed.json")
+    arguments = parser.parse_args()
+    logging.getLogger("plltool").setLevel(logging.ERROR)
+    reference = json.loads((arguments.reference / "fixed.json").read_text())
+    good = True
+    for name in arguments.set or reference:
+        path = find_alignment(arguments.data, name)
+        if path is None:
+            print(f"skip {name}: no alignment")
+            continue
+        try:
+            alignment = read_alignment(path)
+        except InputError as error:
+            print(f"skip {name}: {error}")
+            continue
+        for device in arguments.device or ("numpy", "opencl"):
+            good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
+            if "bl_optimised" in reference[name]:
+                row = reference[name]["bl_optimised"]
+                good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
