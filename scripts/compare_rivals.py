@@ -4,7 +4,7 @@
 
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from
 another machine. Every program runs GTR+F+G4 on 2 threads; wall seconds of the whole process. Every final tree's
-lengths and model are optimised by one program, RAxML at its finest epsilon (`raxmlHPC-AVX -f e -e 0.0001`), whose lnL
+lengths and model are optimised by one program, RAxML at its finest epsilon (`raxmlHPC-PTHREADS-AVX -f e -e 0.0001`), whose lnL
 is quoted. Programs that are not installed are left out.
 """
 
@@ -23,7 +23,7 @@ from typing import Any
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 THREADS = "2"
-JUDGE = "raxmlHPC-AVX"
+JUDGE = ("raxmlHPC-PTHREADS-AVX", "-T", THREADS)
 
 
 def search_command(program: str, alignment: Path, start: Path, folder: Path) -> tuple[list[str], Path]:
@@ -47,7 +47,7 @@ def judge(alignment: Path, tree: Path, folder: Path) -> float | None:
     """lnL of a tree after RAxML optimised lengths and model."""
     for old in folder.glob("RAxML_*.judge"):
         old.unlink()
-    command = [JUDGE, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment, "-t", tree, "-n", "judge", "-w", folder]
+    command = [*JUDGE, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment, "-t", tree, "-n", "judge", "-w", folder]
     output = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False).stdout
     found = re.search(r"Final GAMMA\s+likelihood: (-[\d.]+)", output)
     return float(found.group(1)) if found else None
@@ -68,7 +68,7 @@ def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
             return None
         record = folder / "plltool.json"
         own = json.loads(record.read_text())["lnl"] if record.exists() else None
-        lnl = judge(alignment, tree, folder) if shutil.which(JUDGE) else None
+        lnl = judge(alignment, tree, folder) if shutil.which(JUDGE[0]) else None
         return {"seconds": round(seconds, 2), "own_lnl": own, "lnl": lnl}
 
 
