@@ -13,7 +13,7 @@ typedef struct {
 } Operand;
 
 /* The state set of each lane as 0/1 conditional likelihoods, the same for every component. */
-inline void expand_tip(const __global CODE *code, REALV *x)
+static inline void expand_tip(const __global CODE *code, REALV *x)
 {
 #if LANE_PER_ITEM
     const uint bits = code[LANE];
@@ -29,7 +29,7 @@ inline void expand_tip(const __global CODE *code, REALV *x)
 }
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. `tip` holds the expanded tip. */
-inline void load_operand(const Operand *o, const REALV *tip, int block, int component, REALV *x)
+static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, REALV *x)
 {
     if (o->is_tip) {
         for (int j = 0; j < N_STATES; j++)
@@ -41,19 +41,19 @@ inline void load_operand(const Operand *o, const REALV *tip, int block, int comp
     }
 }
 
-inline void prepare_tip(const Operand *o, int block, REALV *tip)
+static inline void prepare_tip(const Operand *o, int block, REALV *tip)
 {
     if (o->is_tip)
         expand_tip(o->code + (size_t)block * VW, tip);
 }
 
-inline INTV load_scale(const Operand *o, int block)
+static inline INTV load_scale(const Operand *o, int block)
 {
     return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + (size_t)block * STRIDE + LANE);
 }
 
 /* y_i = sum_j P_ij x_j */
-inline void multiply(const __global REAL *p, const REALV *x, REALV *y)
+static inline void multiply(const __global REAL *p, const REALV *x, REALV *y)
 {
     #pragma unroll
     for (int i = 0; i < N_STATES; i++) {
@@ -66,7 +66,7 @@ inline void multiply(const __global REAL *p, const REALV *x, REALV *y)
 }
 
 /* Bring each lane whose maximum fell below the threshold back to order 1 by its own power of two. */
-inline void rescale(__global REAL *cla, __global INTV *scale, REALV maximum)
+static inline void rescale(__global REAL *cla, __global INTV *scale, REALV maximum)
 {
     const REAL threshold = ldexp((REAL)1, -SCALE_BITS);
     if (!ANY(maximum < threshold))

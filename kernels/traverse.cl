@@ -48,7 +48,7 @@ typedef struct {
 } Job;
 
 /* The log of each lane's likelihood, scaling undone. */
-inline DOUBLEV log_likelihood(const Job *job, int block, REALV likelihood, INTV scale)
+static inline DOUBLEV log_likelihood(const Job *job, int block, REALV likelihood, INTV scale)
 {
     if (ANY(!(likelihood > (REALV)(0)))) {
 #if LANE_PER_ITEM
@@ -62,13 +62,13 @@ inline DOUBLEV log_likelihood(const Job *job, int block, REALV likelihood, INTV 
     return log(TO_DOUBLEV(likelihood)) + TO_DOUBLEV(scale) * M_LN2;
 }
 
-inline DOUBLEV load_weights(const Job *job, int block)
+static inline DOUBLEV load_weights(const Job *job, int block)
 {
     return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
 }
 
 /* Copies of the job's pointers, restrict and unrolling are worth 1.2 times on PoCL, nothing on Intel's compiler. */
-inline void newview(const Job *job, __global REAL *restrict cla, __global int *scale)
+static inline void newview(const Job *job, __global REAL *restrict cla, __global int *scale)
 {
     const Operand a = job->a, b = job->b;
     const __global REAL *restrict pa = job->pa;
@@ -100,7 +100,7 @@ inline void newview(const Job *job, __global REAL *restrict cla, __global int *s
     }
 }
 
-inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
+static inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip[N_STATES];
@@ -116,7 +116,7 @@ inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
     }
 }
 
-inline void evaluate(const Job *job, DOUBLEV *values)
+static inline void evaluate(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -139,7 +139,7 @@ inline void evaluate(const Job *job, DOUBLEV *values)
     }
 }
 
-inline void derivative(const Job *job, DOUBLEV *values)
+static inline void derivative(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -177,7 +177,7 @@ inline void derivative(const Job *job, DOUBLEV *values)
     }
 }
 
-inline void insert(const Job *job, DOUBLEV *values)
+static inline void insert(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -200,7 +200,7 @@ inline void insert(const Job *job, DOUBLEV *values)
     }
 }
 
-inline void triplet(const Job *job, DOUBLEV *values)
+static inline void triplet(const Job *job, DOUBLEV *values)
 {
     const int S2 = N_STATES * N_STATES;
     for (int block = 0; block < job->n_blocks; block++) {
@@ -266,7 +266,7 @@ inline void triplet(const Job *job, DOUBLEV *values)
 }
 
 /* Add the lanes of each value in a fixed order to this group's partial sums; shared holds MAX_VALUES * VW doubles. */
-inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
+static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
 {
 #if LANE_PER_ITEM
     for (int v = 0; v < n; v++)

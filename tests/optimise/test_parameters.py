@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from helpers import likelihood_of, make_tree, numpy_engine, random_ends
+from helpers import likelihood_of, make_tree, mix, numpy_engine, random_ends, simulate_codes
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize, minimize_scalar
@@ -39,9 +39,10 @@ def test_kappa_of_two_sequences(transitions, transversions):
 def data():
     rng = np.random.default_rng(5)
     ends, lengths = random_ends(rng, 5, 0.3)
-    codes = 1 << rng.choice(4, size=(5, 40), p=[0.4, 0.3, 0.2, 0.1])
-    codes[:, :8] = codes[0, :8]  # constant columns, so that alpha is between 0.1 and 10
-    return ends, lengths, codes
+    uneven = [0.4, 0.3, 0.2, 0.1]
+    rates = np.full((4, 4), 0.5) + 1.5 * np.eye(4)[[2, 3, 0, 1]]  # transitions
+    mixture = mix([(0.25, uneven, rates, rate) for rate in (0.1, 0.5, 1.0, 2.4)])
+    return ends, lengths, simulate_codes(rng, ends, lengths, 5, 100, mixture)
 
 
 def oracle_lnl(data, rates, frequencies, alpha=None):
@@ -127,7 +128,7 @@ def test_parts_are_optimised_together(data):
             self.n_states, self.n_components = 4, 1
 
     joined = np.concatenate(halves, axis=1)
-    engine = numpy_engine(9, joined, np.ones(40), [AsMixture(model) for model in models], (20, 20))
+    engine = numpy_engine(9, joined, np.ones(100), [AsMixture(model) for model in models], (50, 50))
     likelihood = TreeLikelihood(make_tree(ends, lengths, 5), models, engine)
     lnl = optimise_model(likelihood, epsilon=1e-7)
     assert lnl == pytest.approx(sum(value for value, _ in alone), abs=1e-5)

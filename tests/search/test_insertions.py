@@ -9,6 +9,7 @@ from helpers import likelihood_of, make_tree, random_ends, random_mixture, simul
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.search import insertions
 from plltool.search.insertions import Insertions, optimise_insertions, triplet_step
 from plltool.search.scan import Prunes, Steps, all_prunes, scan
 from plltool.tree.moves import prune_regraft
@@ -74,20 +75,14 @@ def test_lnl_is_at_least_the_score(case):
     assert np.mean(case.moves.lnl > scores + 0.1) > 0.5
 
 
-def test_lengths_are_nearly_optimal(case):
-    """Few Newton steps from the middle: further ones gain little for most insertions."""
-    likelihood, moves = case.likelihood, case.moves
+def test_lengths_are_nearly_optimal(case, monkeypatch):
+    """Few Newton steps from the middle: many more gain little for most insertions, and nothing is beyond bounds."""
+    moves = case.moves
     assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
-    again = []
-    for index in range(0, len(moves), 5):
-        tree = likelihood.tree.copy()
-        apply(tree, moves, index)
-        fresh = likelihood_of(tree, *case.data)
-        _, slopes = fresh.all_derivatives()
-        joint = int(moves.joints[index])
-        free = [e for e in tree.edges[joint].tolist() if MIN_BRANCH_LENGTH < tree.lengths[e] < MAX_BRANCH_LENGTH]
-        again.append(max([abs(slopes[e, 0]) * tree.lengths[e] for e in free], default=0.0))
-    assert np.median(again) < 0.1
+    monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
+    best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    assert np.all(best.lnl >= moves.lnl)
+    assert np.median(best.lnl - moves.lnl) < 0.1
 
 
 def test_the_nearer_end(case):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -20,6 +22,8 @@ from plltool.model.components import Components
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 BUILD_OPTIONS = ["-cl-mad-enable"]
 
+_log = logging.getLogger("plltool")
+
 
 def build_program(context: cl.Context, layout: Layout) -> cl.Program:
     """Compile the kernels for one layout; both pyopencl and the driver keep the binary on disk.
@@ -29,10 +33,15 @@ def build_program(context: cl.Context, layout: Layout) -> cl.Program:
     folder = files("plltool.kernels")
     names = ("layout.h", "arithmetic.h", "pmatrices.cl", "traverse.cl")
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
-    try:
-        return cl.Program(context, source).build(options=BUILD_OPTIONS + layout.macros())
-    except cl.RuntimeError as error:
-        raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
+    with warnings.catch_warnings(record=True) as remarks:  # a compiler's remarks are for the log, not for the user
+        warnings.simplefilter("always", cl.CompilerWarning)
+        try:
+            program = cl.Program(context, source).build(options=BUILD_OPTIONS + layout.macros())
+        except cl.RuntimeError as error:
+            raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
+    for remark in remarks:
+        _log.debug("%s: %s", context.devices[0].name, remark.message)
+    return program
 
 
 @dataclass
