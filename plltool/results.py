@@ -48,7 +48,7 @@ class Result:
     device: str
     reason: str
     layout: dict[str, object]
-    counters: dict[str, object]
+    counters: dict[str, Any]
     seconds: float
     seed: int | None
     start_lnls: tuple[float, ...]

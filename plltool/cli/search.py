@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -108,6 +109,13 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
     ]
 
 
+def describe_batches(counters: Mapping[str, Any]) -> str:
+    """How many requests of each kind, and their mean size."""
+    sizes = counters["request_instructions"]
+    requests = counters["requests"].items()
+    return ", ".join(f"{name} {number} x {sizes[name] / number:.0f} instructions" for name, number in requests)
+
+
 def describe_work(result: SearchResult) -> list[str]:
     """What the device did, for the log."""
     counters = result.counters
@@ -116,5 +124,5 @@ def describe_work(result: SearchResult) -> list[str]:
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",
-        f"requests: {counters['requests']}",
+        f"requests: {describe_batches(counters)}",
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,16 @@ IntArray = npt.NDArray[np.int32]
 
 @dataclass
 class Counters:
-    """Work done so far; no CLA is ever among the bytes."""
+    """Work done so far; no CLA is ever among the bytes.
+
+    Attributes
+    ----------
+    launches : kernels enqueued
+    instructions, newviews : executed, over all patterns at once
+    bytes_to_device, bytes_from_device : over the bus
+    requests : how often each kind of request was made
+    request_instructions : instructions in all requests of each kind; over `requests`, the mean batch
+    """
 
     launches: int = 0
     instructions: int = 0
@@ -33,8 +43,16 @@ class Counters:
     bytes_to_device: int = 0
     bytes_from_device: int = 0
     requests: dict[str, int] = field(default_factory=dict)
+    request_instructions: dict[str, int] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, object]:
+    def count(self, request: str, program: IntArray) -> None:
+        """Add one request."""
+        self.instructions += len(program)
+        self.newviews += int(np.count_nonzero(program[:, 0] == prog.NEWVIEW))
+        self.requests[request] = self.requests.get(request, 0) + 1
+        self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
+
+    def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -118,11 +136,8 @@ class Engine(ABC):
         lengths = np.asarray(lengths, dtype=np.float64)
         if lengths.ndim == 1:
             lengths = np.broadcast_to(lengths, (self.layout.n_parts, len(lengths)))
-        opcodes = program[:, 0]
-        self.counters.instructions += len(program)
-        self.counters.newviews += int(np.count_nonzero(opcodes == prog.NEWVIEW))
-        self.counters.requests[request] = self.counters.requests.get(request, 0) + 1
-        slopes = bool(np.any(opcodes == prog.TRIPLET))
+        self.counters.count(request, program)
+        slopes = bool(np.any(program[:, 0] == prog.TRIPLET))
         return self._execute(np.ascontiguousarray(program), lengths, n_values, weight_set, slopes)
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
