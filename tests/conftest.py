@@ -56,10 +56,12 @@ def pytest_runtest_setup(item):
 
 @cache
 def _find_opencl_problem() -> str | None:
-    """Why no OpenCL device can be used here; None if one can."""
+    """Why no OpenCL device can be used here; None if one can. Drivers from pip are offered, as the command does."""
     from plltool.engine.opencl.device import list_devices
+    from plltool.engine.opencl.environment import prepare_environment
     from plltool.errors import DeviceError
 
+    prepare_environment()
     try:
         devices, problems = list_devices()
     except DeviceError as error:
