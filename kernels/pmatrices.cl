@@ -2,6 +2,8 @@
  *
  *   P(t)   = I + U diag(expm1(l t)) U^-1      expm1 keeps every digit where t is near its minimum
  *   P'(t)  = U diag(l exp(l t)) U^-1,  P''(t) = U diag(l^2 exp(l t)) U^-1        with l = eigenvalue * rate
+ *   F(t)_kl = (exp(l_k t) - exp(l_l t)) / (l_k - l_l), t exp(l_k t) where they are equal: how P(t) answers to a change
+ *   of the rate matrix, dP = U (F * (U^-1 d(Q rate) U)) U^-1                     Daleckii & Krein
  *
  * Work: one work-item per (pset, branch, component); computed in double whatever REAL is.
  * Buffers: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [i][k] | U^-1 as [k][j] ],
@@ -17,9 +19,11 @@ __kernel void pmatrices(
     __global REAL *matrices,
     __global REAL *slopes,
     __global REAL *decays,
+    __global REAL *responses,
     const int n_branches,
     const int n_psets,
-    const int want_slopes)
+    const int want_slopes,
+    const int want_responses)
 {
     const size_t item = get_global_id(0);
     if (item >= (size_t)n_branches * n_psets * N_COMPONENTS)
@@ -61,5 +65,14 @@ __kernel void pmatrices(
                 p1[i * S + j] = (REAL)value1;
                 p2[i * S + j] = (REAL)value2;
             }
+        }
+    if (!want_responses)
+        return;
+    __global REAL *f = responses + (branch * N_COMPONENTS + component) * S * S;
+    for (int k = 0; k < S; k++)
+        for (int l = 0; l < S; l++) {
+            const double gap = fabs(e[k] - e[l]) * t;       /* from the slower decay, so that nothing overflows */
+            const double ratio = gap == 0.0 ? 1.0 : -expm1(-gap) / gap;
+            f[k * S + l] = (REAL)(t * (fmax(grow[k], grow[l]) + 1.0) * ratio);
         }
 }

@@ -14,12 +14,17 @@
  *   INSERT      values[result]     = lnL of joining Pa a, Pb b and c at one node (c is already propagated)
  *   TRIPLET     values[result..+9] = lnL, its gradient (a, b, c) and its Hessian (aa, bb, cc, ab, ac, bc) in the
  *               three branch lengths around the node that joins a, b and c
+ *   GRADIENT    values[result..] += per component: sum_p (w_p / L) (U^T m a)_k F_kl (U^-1 b)_l, S x S values, where a is
+ *               on the root's side: how lnL answers to d(Q rate) in the eigenbasis, by way of this branch
+ *   ROOT        values[result..] = per component and state i: sum_p (w_p / L) m_i a_i (Pb b)_i: how lnL answers to relative
+ *               changes of the weights and of the frequencies at the root
  * where m_ci = component weight * frequency. Values are sums over the group's patterns: partial[group][value].
  *
  * Buffers:
  *   matrices REAL [pset][branch][component][i][j]        P(t)
  *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t); read by TRIPLET only
  *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t)
+ *   responses REAL [pset][branch][component][k][l]       F(t); read by GRADIENT only
  *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ]
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
@@ -30,8 +35,10 @@
 #define DERIVATIVE 3
 #define INSERT 4
 #define TRIPLET 5
+#define GRADIENT 6
+#define ROOT 7
 
-#define MAX_VALUES 10       /* that one instruction makes */
+#define MAX_VALUES (N_STATES > 10 ? N_STATES : 10)      /* that are stored at once */
 #define MODEL_REALS (N_COMPONENTS * (N_STATES + 2 * N_STATES * N_STATES))
 
 typedef struct {
@@ -39,6 +46,7 @@ typedef struct {
     const __global REAL *pa, *pb, *pc;          /* P matrices */
     const __global REAL *qa, *qb, *qc;          /* their slopes */
     const __global REAL *decay;                 /* of branch pb */
+    const __global REAL *response;              /* of branch pb */
     const __global REAL *model;
     const __global double *weights;             /* first block of the tile */
     __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
@@ -139,6 +147,23 @@ static inline void evaluate(const Job *job, DOUBLEV *values)
     }
 }
 
+/* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i. */
+static inline REALV to_eigenbasis(
+    const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, REALV *sa, REALV *sb)
+{
+    const __global REAL *m = job->model + component * (N_STATES + 2 * N_STATES * N_STATES);
+    const __global REAL *ua = m + N_STATES, *ub = ua + N_STATES * N_STATES;
+    REALV xa[N_STATES], xb[N_STATES];
+    load_operand(&job->a, tip_a, block, component, xa);
+    load_operand(&job->b, tip_b, block, component, xb);
+    multiply(ua, xa, sa);
+    multiply(ub, xb, sb);
+    REALV at_zero_length = (m[0] * xa[0]) * xb[0];
+    for (int i = 1; i < N_STATES; i++)
+        at_zero_length = (m[i] * xa[i]) * xb[i] + at_zero_length;
+    return at_zero_length;
+}
+
 static inline void derivative(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
@@ -147,21 +172,11 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         REALV likelihood = (REALV)(0), first = (REALV)(0), second = (REALV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
-            const __global REAL *ua = m + N_STATES, *ub = ua + N_STATES * N_STATES;
             const __global REAL *d = job->decay + c * 3 * N_STATES;
-            REALV xa[N_STATES], xb[N_STATES];
-            load_operand(&job->a, tip_a, block, c, xa);
-            load_operand(&job->b, tip_b, block, c, xb);
-            for (int i = 0; i < N_STATES; i++)
-                likelihood = (m[i] * xa[i]) * xb[i] + likelihood;
+            REALV sa[N_STATES], sb[N_STATES];
+            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
-                REALV sa = ua[k * N_STATES] * xa[0], sb = ub[k * N_STATES] * xb[0];
-                for (int i = 1; i < N_STATES; i++) {
-                    sa = ua[k * N_STATES + i] * xa[i] + sa;
-                    sb = ub[k * N_STATES + i] * xb[i] + sb;
-                }
-                const REALV s = sa * sb;
+                const REALV s = sa[k] * sb[k];
                 likelihood = d[k] * s + likelihood;
                 first = d[N_STATES + k] * s + first;
                 second = d[2 * N_STATES + k] * s + second;
@@ -289,6 +304,74 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 #endif
 }
 
+/* Each pattern's weight over its likelihood, scaling left in: what its terms of a gradient are multiplied with. */
+static inline void pattern_shares(const Job *job, DOUBLEV *shares)
+{
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES], likelihood = (REALV)(0);
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            const __global REAL *d = job->decay + c * 3 * N_STATES;
+            REALV sa[N_STATES], sb[N_STATES];
+            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
+            for (int k = 0; k < N_STATES - 1; k++)
+                likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
+        }
+        shares[block] = load_weights(job, block) / TO_DOUBLEV(likelihood);
+    }
+}
+
+static inline void gradient(const Job *job, __global double *out, int start, __local double *shared)
+{
+    DOUBLEV shares[TILE_BLOCKS];
+    pattern_shares(job, shares);
+    for (int c = 0; c < N_COMPONENTS; c++) {
+        DOUBLEV sums[N_STATES * N_STATES];
+        for (int v = 0; v < N_STATES * N_STATES; v++)
+            sums[v] = (DOUBLEV)(0);
+        for (int block = 0; block < job->n_blocks; block++) {
+            REALV tip_a[N_STATES], tip_b[N_STATES], sa[N_STATES], sb[N_STATES];
+            prepare_tip(&job->a, block, tip_a);
+            prepare_tip(&job->b, block, tip_b);
+            to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
+            for (int k = 0; k < N_STATES; k++) {
+                const DOUBLEV share = shares[block] * TO_DOUBLEV(sa[k]);
+                for (int l = 0; l < N_STATES; l++)
+                    sums[k * N_STATES + l] = share * TO_DOUBLEV(sb[l]) + sums[k * N_STATES + l];
+            }
+        }
+        const size_t square = (size_t)c * N_STATES * N_STATES;
+        for (int v = 0; v < N_STATES * N_STATES; v++)
+            sums[v] *= (double)job->response[square + v];
+        for (int k = 0; k < N_STATES; k++)
+            store_values(out + square + k * N_STATES, sums + k * N_STATES, N_STATES, start, shared);
+    }
+}
+
+static inline void root(const Job *job, __global double *out, int start, __local double *shared)
+{
+    DOUBLEV shares[TILE_BLOCKS];
+    pattern_shares(job, shares);
+    for (int c = 0; c < N_COMPONENTS; c++) {
+        const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+        DOUBLEV sums[N_STATES];
+        for (int i = 0; i < N_STATES; i++)
+            sums[i] = (DOUBLEV)(0);
+        for (int block = 0; block < job->n_blocks; block++) {
+            REALV tip_a[N_STATES], tip_b[N_STATES], xa[N_STATES], xb[N_STATES], y[N_STATES];
+            prepare_tip(&job->a, block, tip_a);
+            prepare_tip(&job->b, block, tip_b);
+            load_operand(&job->a, tip_a, block, c, xa);
+            load_operand(&job->b, tip_b, block, c, xb);
+            multiply(job->pb + c * N_STATES * N_STATES, xb, y);
+            for (int i = 0; i < N_STATES; i++)
+                sums[i] += shares[block] * TO_DOUBLEV((m[i] * xa[i]) * y[i]);
+        }
+        store_values(out + c * N_STATES, sums, N_STATES, start, shared);
+    }
+}
+
 __kernel void traverse(
     __global REAL *clas,
     __global int *scales,
@@ -298,6 +381,7 @@ __kernel void traverse(
     const __global REAL *matrices,
     const __global REAL *slopes,
     const __global REAL *decays,
+    const __global REAL *responses,
     const __global int *program,            /* [n_instructions][8] */
     const __global int *groups,             /* [group][first tile, number of tiles, pset, first tile of the chunk] */
     const __global int *tile_blocks,        /* [tile] blocks in use */
@@ -319,6 +403,7 @@ __kernel void traverse(
     const size_t block_reals = (size_t)BLOCK_REALS * VW;
     const __global REAL *p_base = matrices + (size_t)pset * n_branches * MATRIX_REALS;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
+    const __global REAL *f_base = responses + (size_t)pset * n_branches * MATRIX_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __local double shared[LANE_PER_ITEM ? MAX_VALUES * VW : 1];
     Job job;
@@ -361,6 +446,16 @@ __kernel void traverse(
                 continue;
             }
             __global double *out = partial + (size_t)group * n_values + result;
+            job.decay = d_base + (size_t)word[5] * DECAY_REALS;
+            if (op == GRADIENT) {       /* c: whether this branch is the first of the sum */
+                job.response = f_base + (size_t)word[5] * MATRIX_REALS;
+                gradient(&job, out, t == 0 && word[6], shared);
+                continue;
+            }
+            if (op == ROOT) {
+                root(&job, out, t == 0, shared);
+                continue;
+            }
             DOUBLEV values[MAX_VALUES];
             for (int v = 0; v < MAX_VALUES; v++)
                 values[v] = (DOUBLEV)(0);
@@ -368,7 +463,6 @@ __kernel void traverse(
                 evaluate(&job, values);
                 store_values(out, values, 1, t == 0, shared);
             } else if (op == DERIVATIVE) {
-                job.decay = d_base + (size_t)word[5] * DECAY_REALS;
                 derivative(&job, values);
                 store_values(out, values, 3, t == 0, shared);
             } else if (op == INSERT) {

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -56,6 +56,17 @@ class Counters:
         return asdict(self)
 
 
+class Tables(NamedTuple):
+    """What a program reads of each branch besides its P matrix and decays."""
+
+    slopes: bool = False
+    responses: bool = False
+
+    def cover(self, other: Tables) -> bool:
+        """Whether these are all that `other` asks for."""
+        return self.slopes >= other.slopes and self.responses >= other.responses
+
+
 class Engine(ABC):
     """Base of the numpy and the OpenCL engine.
 
@@ -94,7 +105,7 @@ class Engine(ABC):
 
     @abstractmethod
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool
+        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
     ) -> FloatArray:
         """Run `program`; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values)."""
 
@@ -137,8 +148,9 @@ class Engine(ABC):
         if lengths.ndim == 1:
             lengths = np.broadcast_to(lengths, (self.layout.n_parts, len(lengths)))
         self.counters.count(request, program)
-        slopes = bool(np.any(program[:, 0] == prog.TRIPLET))
-        return self._execute(np.ascontiguousarray(program), lengths, n_values, weight_set, slopes)
+        opcodes = program[:, 0]
+        tables = Tables(bool(np.any(opcodes == prog.TRIPLET)), bool(np.any(opcodes == prog.GRADIENT)))
+        return self._execute(np.ascontiguousarray(program), lengths, n_values, weight_set, tables)
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions."""

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
-from plltool.engine.base import Engine, FloatArray, IntArray
+from plltool.engine.base import Engine, FloatArray, IntArray, Tables
 from plltool.engine.layout import Layout
 from plltool.model.components import Components
 
@@ -44,10 +44,10 @@ class NumpyEngine(Engine):
         self._eigenvalues = np.stack([part.eigenvalues * part.rates[:, None] for part in parts])
         self._right = np.stack([part.right for part in parts])
         self._left = np.stack([part.left for part in parts])
-        self._mass = np.stack([part.weights[:, None] * part.frequencies for part in parts])  # part, C, S
+        self._mass = np.stack([part.masses() for part in parts])  # part, C, S
 
-    def _branch_tables(self, lengths: FloatArray, slopes: bool) -> None:
-        """P matrices, their slopes and the decays of every branch, per part: twin of `pmatrices.cl`."""
+    def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
+        """P matrices, their slopes, decays and responses of every branch, per part: twin of `pmatrices.cl`."""
         rates = self._eigenvalues[:, None]  # part, branch, C, S
         grow = np.expm1(rates * lengths[:, :, None, None])
         slope = rates * (grow + 1.0)
@@ -60,19 +60,28 @@ class NumpyEngine(Engine):
         real = self.layout.real
         self._matrices = np.maximum(combine(grow) + np.eye(self.layout.n_states), 0.0).astype(real)
         self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
-        if slopes:
+        if tables.slopes:
             self._slopes = np.stack([combine(slope), combine(curve)], axis=2).astype(real)  # part, branch, 2, C, S, S
 
+        if tables.responses:
+            t = lengths[:, :, None, None, None]
+            gap = np.abs(rates[..., :, None] - rates[..., None, :]) * t
+            ratio = np.where(gap == 0, 1.0, -np.expm1(-gap) / np.where(gap == 0, 1.0, gap))
+            response = t * (np.maximum(grow[..., :, None], grow[..., None, :]) + 1.0) * ratio
+            self._responses = response.astype(real)  # part, branch, C, k, l
+
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool
+        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
     ) -> FloatArray:
         self.counters.launches += 1
-        self._branch_tables(lengths, slopes)
+        self._branch_tables(lengths, tables)
         handlers = {
             prog.EVALUATE: self._evaluate,
             prog.DERIVATIVE: self._derivative,
             prog.INSERT: self._insert,
             prog.TRIPLET: self._triplet,
+            prog.GRADIENT: self._gradient,
+            prog.ROOT: self._root,
         }
         values = np.zeros((self.layout.n_parts, n_values))
         for row in program:
@@ -88,7 +97,7 @@ class NumpyEngine(Engine):
         return values
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
-        self._branch_tables(lengths, slopes=False)
+        self._branch_tables(lengths, Tables())
         return self._evaluate(program[0])[0].ravel()[self.layout.lane_of_pattern]
 
     def _operand(self, index: int) -> tuple[FloatArray, IntArray]:
@@ -148,6 +157,21 @@ class NumpyEngine(Engine):
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale_a + scale_b), d1, sums[2] / likelihood - d1 * d1])
+
+    def _gradient(self, row: IntArray) -> FloatArray:
+        x, y = self._operand(row[2])[0], self._operand(row[4])[0]
+        part = self.layout.block_part
+        sa = self._right[part].swapaxes(-1, -2) @ (self._block_mass * x)
+        sb = self._left[part] @ y
+        likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[5], y))
+        terms = np.einsum("bckv,bclv,bckl->cklbv", sa / likelihood[:, None, None], sb, self._responses[part, row[5]])
+        return terms.reshape(-1, *likelihood.shape)
+
+    def _root(self, row: IntArray) -> FloatArray:
+        x, y = self._operand(row[2])[0], self._operand(row[4])[0]
+        terms = self._block_mass * x * self._times(self._matrices, row[5], y)  # block, C, S, lane
+        shares = terms / _sum_states(terms)[:, None, None]
+        return shares.transpose(1, 2, 0, 3).reshape(-1, *shares.shape[::3])
 
     def _insert(self, row: IntArray) -> FloatArray:
         (x, scale_a), (y, scale_b), (z, scale_c) = (self._operand(row[k]) for k in (2, 4, 6))

@@ -15,7 +15,7 @@ import numpy.typing as npt
 IntArray = npt.NDArray[np.int32]
 Ints = npt.ArrayLike
 
-PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET = range(6)
+PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET, GRADIENT, ROOT = range(8)
 N_WORDS = 8
 
 DERIVATIVE_VALUES = 3  # lnL, d1, d2
@@ -59,3 +59,18 @@ def insert(value: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints, c: Ints) -> IntArr
 def triplet(value: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints, c: Ints, pc: Ints) -> IntArray:
     """Ten values: lnL, gradient and Hessian in the three lengths around the node where a, b and c meet."""
     return _instructions(TRIPLET, value, a, pa, b, pb, c, pc)
+
+
+def gradient(value: int, a: Ints, b: Ints, branch: Ints) -> IntArray:
+    """components * states^2 values, the sum over all branches given: how lnL answers to each rate matrix.
+
+    `a` is on the side of the root where `root` is asked.
+    """
+    program = _instructions(GRADIENT, value, a, 0, b, branch)
+    program[0, 6] = 1  # the first of the sum
+    return program
+
+
+def root(value: int, a: int, b: int, branch: int) -> IntArray:
+    """components * states values: how lnL answers to relative changes of weights and frequencies at a."""
+    return _instructions(ROOT, value, a, 0, b, branch)

@@ -93,6 +93,37 @@ class TreeLikelihood:
         self.engine.run(self._post_order_program(), self.tree.lengths)
         return self.engine.site_lnl(*self.root_edge, self.tree.lengths)
 
+    def responses(self) -> tuple[float, FloatArray, FloatArray]:
+        """lnL and how it answers to each part's components; one launch.
+
+        Returns
+        -------
+        lnl : float
+        matrices : (n_parts, C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
+        masses : (n_parts, C, S), d lnL / d log(weight * frequency) at the root
+        """
+        layout = self.engine.layout
+        squares, masses = layout.n_components * layout.n_states**2, layout.n_components * layout.n_states
+        a, b, root = self.root_edge
+        view, edges = self.view, self.tree.edges
+        nodes, columns = view.preorder.T
+        children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
+        parents = np.repeat(nodes, 2)
+        gradients = prog.gradient(
+            1,
+            np.append(a, view.away[parents, children]),
+            np.append(b, view.facing[parents, children]),
+            np.append(root, edges[parents, children]),
+        )
+        newviews = prog.newview(*view.sources(parents, children))
+        pre_order = np.stack([newviews, gradients[1:]], axis=1).reshape(-1, prog.N_WORDS)
+        at_root = [prog.evaluate(0, a, b, root), gradients[:1], prog.root(1 + squares, a, b, root)]
+        program = np.concatenate([self._post_order_program(), *at_root, pre_order])
+        values = self.engine.execute(program, self.tree.lengths, 1 + squares + masses, request="gradient")
+        by_part = len(values), layout.n_components, layout.n_states
+        matrices = values[:, 1 : 1 + squares].reshape(*by_part, layout.n_states)
+        return float(values[:, 0].sum()), matrices, values[:, 1 + squares :].reshape(by_part)
+
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[float, FloatArray]:
         """lnL, and (n_edges, 2) first and second derivatives in every branch length; one launch.
 

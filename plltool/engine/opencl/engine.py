@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.base import Engine, FloatArray, IntArray
+from plltool.engine.base import Engine, FloatArray, IntArray, Tables
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import Device
 from plltool.errors import DeviceError
@@ -127,8 +127,8 @@ class OpenCLEngine(Engine):
         )
         groups = np.column_stack([layout.groups, first_tiles]).astype(np.int32)
         self._groups = self._upload(groups)
-        self._tables: tuple[FloatArray, bool] | None = None  # lengths whose matrices are on the device, with slopes?
-        growing = ("lengths", "program", "matrices", "slopes", "decays", "partial", "site")
+        self._tables: tuple[FloatArray, Tables] | None = None  # on the device: of which lengths, and which
+        growing = ("lengths", "program", "matrices", "slopes", "decays", "responses", "partial", "site")
         self._growing = {name: GrowingBuffer(self._context) for name in growing}
 
     def _split_groups(self) -> list[npt.NDArray[np.intp]]:
@@ -188,7 +188,7 @@ class OpenCLEngine(Engine):
         self._check_parts(parts)
         eigen, model = [], []
         for part in parts:
-            mass = part.weights[:, None] * part.frequencies
+            mass = part.masses()
             for c in range(part.n_components):
                 right, left = part.right[c], part.left[c]
                 eigen += [part.eigenvalues[c] * part.rates[c], right.ravel(), left.ravel()]
@@ -198,7 +198,7 @@ class OpenCLEngine(Engine):
         self._model = self._upload(np.concatenate(model).astype(self.layout.real))
 
     def _launch(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool, site: bool
+        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables, site: bool
     ) -> tuple[cl.Buffer, cl.Buffer]:
         """Enqueue the traversal of every chunk, and the matrices first unless the last lengths come again.
 
@@ -211,23 +211,25 @@ class OpenCLEngine(Engine):
         squares = layout.n_states**2 * item
         program_buffer = self._send("program", program)
         p_buffer = growing["matrices"].reserve(matrices * squares)
-        q_buffer = growing["slopes"].reserve(2 * matrices * squares if slopes else item)
+        q_buffer = growing["slopes"].reserve(2 * matrices * squares if tables.slopes else item)
+        f_buffer = growing["responses"].reserve(matrices * squares if tables.responses else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
         partial = growing["partial"].reserve(len(layout.groups) * max(1, n_values) * 8)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
-        if self._tables is None or self._tables[1] < slopes or not np.array_equal(self._tables[0], lengths):
+        if self._tables is None or not (self._tables[1].cover(tables) and np.array_equal(self._tables[0], lengths)):
             self._pmatrices(
                 self._queue, (matrices,), None, self._eigen, self._send("lengths", np.ascontiguousarray(lengths)),
-                p_buffer, q_buffer, d_buffer, np.int32(n_branches), np.int32(layout.n_parts), np.int32(slopes),
+                p_buffer, q_buffer, d_buffer, f_buffer, np.int32(n_branches), np.int32(layout.n_parts),
+                np.int32(tables.slopes), np.int32(tables.responses),
             )  # fmt: skip
-            self._tables = (lengths.copy(), slopes)
+            self._tables = (lengths.copy(), tables)
             self.counters.launches += 1
         local = layout.vw if layout.lane_per_item else 1
         for chunk in self._chunks:
             self._traverse(
                 self._queue, (chunk.n_groups * local,), (local,),
                 chunk.clas, chunk.scales, self._tips, self._weights[weight_set], self._model,
-                p_buffer, q_buffer, d_buffer, program_buffer, self._groups, self._tile_blocks,
+                p_buffer, q_buffer, d_buffer, f_buffer, program_buffer, self._groups, self._tile_blocks,
                 partial, self._bad_pattern, site_buffer, np.int32(site), np.int32(chunk.first_group),
                 np.int32(len(program)), np.int32(n_values), np.int32(layout.n_taxa), np.int32(n_branches),
                 np.uint64(chunk.strides[0]), np.uint64(chunk.strides[1]),
@@ -236,10 +238,10 @@ class OpenCLEngine(Engine):
         return partial, site_buffer
 
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, slopes: bool
+        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
     ) -> FloatArray:
         try:
-            partial, _ = self._launch(program, lengths, n_values, weight_set, slopes, site=False)
+            partial, _ = self._launch(program, lengths, n_values, weight_set, tables, site=False)
             sums = np.empty((len(self.layout.groups), n_values))
             if n_values:
                 self._receive(sums, partial)
@@ -250,7 +252,7 @@ class OpenCLEngine(Engine):
         return values
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
-        _, site = self._launch(program, lengths, 1, 0, slopes=False, site=True)
+        _, site = self._launch(program, lengths, 1, 0, Tables(), site=True)
         values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
         self._check_device(values)
         return values
