@@ -38,8 +38,10 @@
 #define GRADIENT 6
 #define ROOT 7
 
-#define MAX_VALUES (N_STATES > 10 ? N_STATES : 10)      /* that are stored at once */
-#define MODEL_REALS (N_COMPONENTS * (N_STATES + 2 * N_STATES * N_STATES))
+#define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
+#define MAX_VALUES (GRADIENT_ROWS * N_STATES > 10 ? GRADIENT_ROWS * N_STATES : 10)
+#define MODEL_COMPONENT_REALS (N_STATES + 2 * N_STATES * N_STATES)
+#define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
 
 typedef struct {
     Operand a, b, c;
@@ -132,7 +134,7 @@ static inline void evaluate(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         REALV likelihood = (REALV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             REALV xa[N_STATES], xb[N_STATES], y[N_STATES];
             load_operand(&job->a, tip_a, block, c, xa);
             load_operand(&job->b, tip_b, block, c, xb);
@@ -151,7 +153,7 @@ static inline void evaluate(const Job *job, DOUBLEV *values)
 static inline REALV to_eigenbasis(
     const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, REALV *sa, REALV *sb)
 {
-    const __global REAL *m = job->model + component * (N_STATES + 2 * N_STATES * N_STATES);
+    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
     const __global REAL *ua = m + N_STATES, *ub = ua + N_STATES * N_STATES;
     REALV xa[N_STATES], xb[N_STATES];
     load_operand(&job->a, tip_a, block, component, xa);
@@ -200,7 +202,7 @@ static inline void insert(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         REALV likelihood = (REALV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
+            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             REALV x[N_STATES], ya[N_STATES], yb[N_STATES];
             load_operand(&job->a, tip_a, block, c, x);
             multiply(job->pa + c * N_STATES * N_STATES, x, ya);
@@ -227,7 +229,7 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         for (int v = 0; v < MAX_VALUES; v++)
             sum[v] = (REALV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * (N_STATES + 2 * S2);
+            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             REALV xa[N_STATES], xb[N_STATES], xc[N_STATES];
             load_operand(&job->a, tip_a, block, c, xa);
             load_operand(&job->b, tip_b, block, c, xb);
@@ -322,54 +324,52 @@ static inline void pattern_shares(const Job *job, DOUBLEV *shares)
     }
 }
 
-static inline void gradient(const Job *job, __global double *out, int start, __local double *shared)
+/* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. */
+static inline void gradient(const Job *job, const DOUBLEV *shares, int component, int row, DOUBLEV *values)
 {
-    DOUBLEV shares[TILE_BLOCKS];
-    pattern_shares(job, shares);
-    for (int c = 0; c < N_COMPONENTS; c++) {
-        DOUBLEV sums[N_STATES * N_STATES];
-        for (int v = 0; v < N_STATES * N_STATES; v++)
-            sums[v] = (DOUBLEV)(0);
-        for (int block = 0; block < job->n_blocks; block++) {
-            REALV tip_a[N_STATES], tip_b[N_STATES], sa[N_STATES], sb[N_STATES];
-            prepare_tip(&job->a, block, tip_a);
-            prepare_tip(&job->b, block, tip_b);
-            to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
-            for (int k = 0; k < N_STATES; k++) {
-                const DOUBLEV share = shares[block] * TO_DOUBLEV(sa[k]);
-                for (int l = 0; l < N_STATES; l++)
-                    sums[k * N_STATES + l] = share * TO_DOUBLEV(sb[l]) + sums[k * N_STATES + l];
-            }
+    const __global REAL *response = job->response + ((size_t)component * N_STATES + row) * N_STATES;
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES], sa[N_STATES], sb[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        to_eigenbasis(job, tip_a, tip_b, block, component, sa, sb);
+        for (int k = 0; k < GRADIENT_ROWS; k++) {
+            const DOUBLEV share = shares[block] * TO_DOUBLEV(sa[row + k]);
+            for (int l = 0; l < N_STATES; l++)
+                values[k * N_STATES + l] = share * TO_DOUBLEV(sb[l]) + values[k * N_STATES + l];
         }
-        const size_t square = (size_t)c * N_STATES * N_STATES;
-        for (int v = 0; v < N_STATES * N_STATES; v++)
-            sums[v] *= (double)job->response[square + v];
-        for (int k = 0; k < N_STATES; k++)
-            store_values(out + square + k * N_STATES, sums + k * N_STATES, N_STATES, start, shared);
+    }
+    for (int v = 0; v < GRADIENT_ROWS * N_STATES; v++)
+        values[v] *= (double)response[v];
+}
+
+static inline void root(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+{
+    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
+    for (int block = 0; block < job->n_blocks; block++) {
+        REALV tip_a[N_STATES], tip_b[N_STATES], xa[N_STATES], xb[N_STATES], y[N_STATES];
+        prepare_tip(&job->a, block, tip_a);
+        prepare_tip(&job->b, block, tip_b);
+        load_operand(&job->a, tip_a, block, component, xa);
+        load_operand(&job->b, tip_b, block, component, xb);
+        multiply(job->pb + component * N_STATES * N_STATES, xb, y);
+        for (int i = 0; i < N_STATES; i++)
+            values[i] += shares[block] * TO_DOUBLEV((m[i] * xa[i]) * y[i]);
     }
 }
 
-static inline void root(const Job *job, __global double *out, int start, __local double *shared)
+/* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. */
+static inline Operand find_operand(
+    int index, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips, size_t storage,
+    size_t slot_stride)
 {
-    DOUBLEV shares[TILE_BLOCKS];
-    pattern_shares(job, shares);
-    for (int c = 0; c < N_COMPONENTS; c++) {
-        const __global REAL *m = job->model + c * (N_STATES + 2 * N_STATES * N_STATES);
-        DOUBLEV sums[N_STATES];
-        for (int i = 0; i < N_STATES; i++)
-            sums[i] = (DOUBLEV)(0);
-        for (int block = 0; block < job->n_blocks; block++) {
-            REALV tip_a[N_STATES], tip_b[N_STATES], xa[N_STATES], xb[N_STATES], y[N_STATES];
-            prepare_tip(&job->a, block, tip_a);
-            prepare_tip(&job->b, block, tip_b);
-            load_operand(&job->a, tip_a, block, c, xa);
-            load_operand(&job->b, tip_b, block, c, xb);
-            multiply(job->pb + c * N_STATES * N_STATES, xb, y);
-            for (int i = 0; i < N_STATES; i++)
-                sums[i] += shares[block] * TO_DOUBLEV((m[i] * xa[i]) * y[i]);
-        }
-        store_values(out + c * N_STATES, sums, N_STATES, start, shared);
-    }
+    const size_t at = storage + (index < 0 ? 0 : (size_t)index) * slot_stride;
+    Operand operand;
+    operand.is_tip = index < 0;
+    operand.cla = clas + at * BLOCK_REALS * VW;
+    operand.scale = scales + at * VW;
+    operand.code = tile_tips + (index < 0 ? (size_t)(~index) : 0) * TILE_BLOCKS * VW;
+    return operand;
 }
 
 __kernel void traverse(
@@ -400,81 +400,78 @@ __kernel void traverse(
     const int group = first_group + (int)get_group_id(0);
     const __global int *span = groups + 4 * group;
     const int pset = span[2];
-    const size_t block_reals = (size_t)BLOCK_REALS * VW;
     const __global REAL *p_base = matrices + (size_t)pset * n_branches * MATRIX_REALS;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
     const __global REAL *f_base = responses + (size_t)pset * n_branches * MATRIX_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __local double shared[LANE_PER_ITEM ? MAX_VALUES * VW : 1];
-    Job job;
-    job.model = model + (size_t)pset * MODEL_REALS;
-    job.bad_pattern = bad_pattern;
-
     for (int t = 0; t < span[1]; t++) {
         const int tile = span[0] + t;
         const size_t storage = (size_t)(tile - span[3]) * tile_stride;     /* in blocks */
-        const __global CODE *tile_tips = tips + (size_t)tile * n_taxa * TILE_BLOCKS * VW;
-        job.n_blocks = tile_blocks[tile];
-        job.first_pattern = tile * TILE_BLOCKS * VW;
-        job.weights = weights + (size_t)tile * TILE_BLOCKS * VW;
-        job.site = want_site ? site + (size_t)tile * TILE_BLOCKS * VW : 0;
+        const size_t lanes = (size_t)tile * TILE_BLOCKS * VW;              /* before this tile */
 
         for (int n = 0; n < n_instructions; n++) {
             const __global int *word = program + (size_t)n * 8;
             const int op = word[0], result = word[1];
-            Operand *operands[3] = {&job.a, &job.b, &job.c};
-            for (int o = 0; o < 3; o++) {
-                const int index = word[2 + 2 * o];
-                Operand *operand = operands[o];
-                operand->is_tip = index < 0;
-                if (index < 0) {
-                    operand->code = tile_tips + (size_t)(~index) * TILE_BLOCKS * VW;
-                } else {
-                    const size_t at = storage + (size_t)index * slot_stride;
-                    operand->cla = clas + at * block_reals;
-                    operand->scale = scales + at * VW;
-                }
-            }
+            Job job;
+            job.model = model + (size_t)pset * MODEL_REALS;
+            job.bad_pattern = bad_pattern;
+            job.n_blocks = tile_blocks[tile];
+            job.first_pattern = (int)lanes;
+            job.weights = weights + lanes;
+            job.site = want_site ? site + lanes : 0;
+            job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
+            job.b = find_operand(word[4], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
+            job.c = find_operand(word[6], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
             job.pa = p_base + (size_t)word[3] * MATRIX_REALS;
             job.pb = p_base + (size_t)word[5] * MATRIX_REALS;
-            if (op == NEWVIEW || op == PROPAGATE) {
-                const size_t at = storage + (size_t)result * slot_stride;
-                if (op == NEWVIEW)
-                    newview(&job, clas + at * block_reals, scales + at * VW);
-                else
-                    propagate(&job, clas + at * block_reals, scales + at * VW);
-                continue;
-            }
-            __global double *out = partial + (size_t)group * n_values + result;
+            job.pc = p_base + (size_t)word[7] * MATRIX_REALS;
+            job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
+            job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
+            job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
             job.decay = d_base + (size_t)word[5] * DECAY_REALS;
-            if (op == GRADIENT) {       /* c: whether this branch is the first of the sum */
-                job.response = f_base + (size_t)word[5] * MATRIX_REALS;
-                gradient(&job, out, t == 0 && word[6], shared);
-                continue;
-            }
-            if (op == ROOT) {
-                root(&job, out, t == 0, shared);
-                continue;
-            }
-            DOUBLEV values[MAX_VALUES];
-            for (int v = 0; v < MAX_VALUES; v++)
-                values[v] = (DOUBLEV)(0);
-            if (op == EVALUATE) {
-                evaluate(&job, values);
-                store_values(out, values, 1, t == 0, shared);
+            job.response = f_base + (size_t)word[5] * MATRIX_REALS;
+            const size_t made = storage + (size_t)result * slot_stride;        /* for NEWVIEW and PROPAGATE */
+            DOUBLEV shares[TILE_BLOCKS];
+            int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
+            if (op == NEWVIEW) {
+                newview(&job, clas + made * BLOCK_REALS * VW, scales + made * VW);
+                n_passes = 0;
+            } else if (op == PROPAGATE) {
+                propagate(&job, clas + made * BLOCK_REALS * VW, scales + made * VW);
+                n_passes = 0;
+            } else if (op == GRADIENT) {
+                pattern_shares(&job, shares);
+                n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
+                n_made = GRADIENT_ROWS * N_STATES;
+            } else if (op == ROOT) {
+                pattern_shares(&job, shares);
+                n_passes = N_COMPONENTS;
+                n_made = N_STATES;
             } else if (op == DERIVATIVE) {
-                derivative(&job, values);
-                store_values(out, values, 3, t == 0, shared);
-            } else if (op == INSERT) {
-                insert(&job, values);
-                store_values(out, values, 1, t == 0, shared);
+                n_made = 3;
             } else if (op == TRIPLET) {
-                job.pc = p_base + (size_t)word[7] * MATRIX_REALS;
-                job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
-                job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
-                job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
-                triplet(&job, values);
-                store_values(out, values, 10, t == 0, shared);
+                n_made = 10;
+            }
+            const int first = t == 0 && (op != GRADIENT || word[6]);     /* of the values' sums */
+            for (int pass = 0; pass < n_passes; pass++) {
+                DOUBLEV values[MAX_VALUES];
+                for (int v = 0; v < MAX_VALUES; v++)
+                    values[v] = (DOUBLEV)(0);
+                const int row = pass * GRADIENT_ROWS;
+                if (op == EVALUATE)
+                    evaluate(&job, values);
+                else if (op == DERIVATIVE)
+                    derivative(&job, values);
+                else if (op == INSERT)
+                    insert(&job, values);
+                else if (op == TRIPLET)
+                    triplet(&job, values);
+                else if (op == GRADIENT)
+                    gradient(&job, shares, row / N_STATES, row % N_STATES, values);
+                else
+                    root(&job, shares, pass, values);
+                store_values(partial + (size_t)group * n_values + result + pass * n_made, values, n_made, first, shared);
             }
         }
     }

@@ -51,9 +51,7 @@ def make_engine(request):
             first = mixtures[0]
             layout = kind.layout(first.n_states, first.n_components, len(codes), parts, precision)
             device = device or request.getfixturevalue("opencl_device")
-            # PoCL 3.0 on several threads lets work-groups of several work-items overwrite each other's local memory
-            one_thread = 1 if kind.kind == "lanes" and device.kind == "cpu" else None
-            engine = OpenCLEngine(layout, n_slots, codes, weights, device, compute_units=one_thread)
+            engine = OpenCLEngine(layout, n_slots, codes, weights, device)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

@@ -359,6 +359,23 @@ def test_the_split_into_buffers_changes_no_bit(make_engine, opencl_device, kind)
         assert np.array_equal(split.site_lnl(a, b, 0, lengths), whole.site_lnl(a, b, 0, lengths))
 
 
+@pytest.mark.parametrize("n_states", [4, 20])
+def test_a_newview_may_overwrite_its_source(few_kind, make_engine, n_states):
+    """As chains of insertions do: the same bits as with a slot for each."""
+    rng = np.random.default_rng(14)
+    n_taxa = 7
+    mixture = random_mixture(rng, n_states, 4)
+    engine = make_engine(few_kind, n_taxa, random_codes(rng, n_taxa, 71, n_states), np.ones(71), [mixture])
+    lengths = rng.exponential(0.3, 2 * n_taxa)
+    found = []
+    for slots in (range(n_taxa), [0] * n_taxa):
+        rows = [prog.newview(slots[0], ~0, 0, ~1, 1)]
+        rows += [prog.newview(slots[k], slots[k - 1], 2 * k, ~(k + 1), 2 * k + 1) for k in range(1, n_taxa - 2)]
+        last = slots[n_taxa - 3]
+        found.append(engine.execute(np.concatenate([*rows, prog.evaluate(0, last, ~(n_taxa - 1), 3)]), lengths, 1))
+    np.testing.assert_array_equal(found[0], found[1])
+
+
 def test_the_same_request_gives_the_same_bits(any_kind, make_engine, case):
     first, second = (case_lnl(make_engine, any_kind, case) for _ in range(2))
     assert first == second

@@ -1,0 +1,51 @@
+"""Gradients in the optimiser's own parameters against differences of the oracle."""
+
+import numpy as np
+import pytest
+from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
+from oracles.likelihood import pruning
+from oracles.substitution import gamma_category_means, q_matrix
+
+from plltool.model.model import Model
+from plltool.model.spec import parse_model
+from plltool.optimise.parameters import component_slope
+
+STEP = 1e-4
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(11)
+    ends, lengths = random_ends(rng, 5, 0.3)
+    mixture = mix([(1.0, [0.4, 0.3, 0.2, 0.1], np.full((4, 4), 1.0), 1.0)])
+    return ends, lengths, simulate_codes(rng, ends, lengths, 5, 60, mixture)
+
+
+def oracle_lnl(data, model):
+    """lnL of a Model's values, everything else from the oracles."""
+    ends, lengths, codes = data
+    q = q_matrix(model.exchangeabilities, model.frequencies)
+    n_categories = len(model.category_rates)
+    rates = [1.0] if model.alpha is None else gamma_category_means(model.alpha, n_categories)
+    components = [(1 / n_categories, model.frequencies, q * rate) for rate in rates]
+    return sum(pruning(ends.tolist(), lengths, codes.T.tolist(), components))
+
+
+@pytest.mark.parametrize("text", ["K80", "HKY+FO", "GTR+FO", "GTR+FO+G4", "TN93+FO+G2", "010021+G4"])
+def test_every_parameter(data, text):
+    ends, lengths, codes = data
+    model = Model(parse_model(text), np.full(4, 0.25))
+    names = model.free_parameters
+    start = model.get_vector(names) + np.random.default_rng(2).normal(0, 0.3, len(model.get_vector(names)))
+    model.set_vector(start, names)
+    likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
+    _, matrices, masses = likelihood.responses()
+    for k in range(len(start)):
+        ends_of_step = []
+        for step in (STEP, -STEP):
+            moved = model.copy()
+            moved.set_vector(start + step * (np.arange(len(start)) == k), names)
+            ends_of_step.append(oracle_lnl(data, moved))
+        expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
+        found = component_slope(model, names, k, matrices[0], masses[0])
+        assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
