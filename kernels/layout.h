@@ -11,7 +11,7 @@
  *   SCALE_BITS               a CLA entry whose maximum falls below 2^-SCALE_BITS is scaled back to order 1
  *
  * Arrays (sizes in elements):
- *   clas    REAL [tile][slot][block in tile][component][state][lane]     strides: see slot_offset
+ *   clas    REAL [tile][slot][block in tile][component][state][lane]     strides: Layout.strides
  *   scales  int  [tile][slot][block in tile][lane]   power of two taken out of the CLA entry
  *   tips    CODE [tile][taxon][block in tile][lane]
  *   weights double [block][lane]; 0 in padding lanes
@@ -31,7 +31,6 @@ typedef int INTV;
 #define TO_REALV(x) ((REAL)(x))
 #define TO_DOUBLEV(x) ((double)(x))
 #define ANY(condition) (condition)
-#define LANES(p, l) for (int l = 0; l < 1; l++)
 #else
 typedef PASTE(REAL, VW) REALV;
 typedef PASTE(double, VW) DOUBLEV;

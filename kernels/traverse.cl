@@ -7,6 +7,7 @@
  *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
  *   PROPAGATE   CLA[result] = Pa a
  *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
+ *               result may be the slot of a or b: a component is read before it is written
  *   EVALUATE    values[result]     = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci
  *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; the fusion of
  *               sumGAMMA and coreDerivative: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
@@ -78,7 +79,7 @@ static inline DOUBLEV load_weights(const Job *job, int block)
 }
 
 /* Copies of the job's pointers, restrict and unrolling are worth 1.2 times on PoCL, nothing on Intel's compiler. */
-static inline void newview(const Job *job, __global REAL *restrict cla, __global int *scale)
+static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
 {
     const Operand a = job->a, b = job->b;
     const __global REAL *restrict pa = job->pa;
@@ -88,7 +89,7 @@ static inline void newview(const Job *job, __global REAL *restrict cla, __global
         REALV tip_a[N_STATES], tip_b[N_STATES];
         prepare_tip(&a, block, tip_a);
         prepare_tip(&b, block, tip_b);
-        __global REALV *restrict out = (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
+        __global REALV *out = (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
         REALV maximum = (REALV)(0);
         #pragma unroll
         for (int c = 0; c < N_COMPONENTS; c++) {

@@ -44,6 +44,7 @@ NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
 SCAN_PHASES = (3,)  # depths at which a walk pauses to drop hopeless directions; a launch each
 WALK_CUTOFF = 3.0  # times the typical loss: steps that lose more are not walked beyond
 RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again at once
+MAX_REJECTED_MOVES = 5  # that a round tries alone in vain before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 
 # --- runs -----------------------------------------------------------------------------------------------

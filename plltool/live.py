@@ -27,9 +27,9 @@ from plltool.session import (
     as_alignment,
     as_model,
     as_tree,
-    directed_slots,
     open_engine,
 )
+from plltool.tree.operations import directed_slots
 from plltool.tree.topology import FloatArray, Tree
 
 LENGTHS = "lengths"

@@ -30,6 +30,7 @@ from plltool.io.newick import parse_newick, read_newick
 from plltool.model.model import Model
 from plltool.model.spec import ModelSpec, parse_model
 from plltool.tree.duplicates import restrict_tree
+from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
 
 if TYPE_CHECKING:
@@ -94,11 +95,6 @@ def as_model(given: ModelLike, alignment: Alignment) -> Model:
         return given.copy()
     spec = parse_model(given) if isinstance(given, str) else given
     return Model(spec, empirical_frequencies(alignment, alignment.states))
-
-
-def directed_slots(n_taxa: int) -> int:
-    """CLAs of a tree, one per directed inner edge."""
-    return 3 * (n_taxa - 2)
 
 
 def scratch_slots(patterns: Patterns, n_states: int, n_components: int) -> int:

@@ -4,8 +4,8 @@
 
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from
 another machine. Every program runs GTR+F+G4 on 2 threads; wall seconds of the whole process. Every final tree's
-lengths and model are optimised by one program, RAxML at its finest epsilon (`raxmlHPC-PTHREADS-AVX -f e -e 0.0001`), whose lnL
-is quoted. Programs that are not installed are left out.
+lengths and model are optimised by one program, RAxML at its finest epsilon (`raxmlHPC-PTHREADS-AVX -f e -e 0.0001`),
+whose lnL is quoted. Programs that are not installed are left out.
 """
 
 import argparse
@@ -47,7 +47,8 @@ def judge(alignment: Path, tree: Path, folder: Path) -> float | None:
     """lnL of a tree after RAxML optimised lengths and model."""
     for old in folder.glob("RAxML_*.judge"):
         old.unlink()
-    command = [*JUDGE, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment, "-t", tree, "-n", "judge", "-w", folder]
+    command = [*JUDGE, "-f", "e", "-e", "0.0001", "-m", "GTRGAMMA", "-s", alignment, "-t", tree]
+    command += ["-n", "judge", "-w", folder]
     output = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False).stdout
     found = re.search(r"Final GAMMA\s+likelihood: (-[\d.]+)", output)
     return float(found.group(1)) if found else None

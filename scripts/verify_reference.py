@@ -41,7 +41,8 @@ def fixed_rows(rows: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
 def check(label: str, found: float, expected: float, tolerance: float) -> bool:
     """Print one comparison; whether it holds."""
     good = abs(found - expected) <= tolerance
-    print(f"{'ok  ' if good else 'FAIL'} {label:58s} {found:18.6f} {expected:18.6f} {found - expected:+11.2e}", flush=True)
+    verdict = "ok  " if good else "FAIL"
+    print(f"{verdict} {label:58s} {found:18.6f} {expected:18.6f} {found - expected:+11.2e}", flush=True)
     return good
 
 

@@ -98,7 +98,10 @@ class NumpyEngine(Engine):
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         self._branch_tables(lengths, Tables())
-        return self._evaluate(program[0])[0].ravel()[self.layout.lane_of_pattern]
+        values = self._evaluate(program[0])[0].ravel()[self.layout.lane_of_pattern]
+        bad = np.flatnonzero(~np.isfinite(values))
+        self._check_finite(values, int(self.layout.lane_of_pattern[bad[0]]) if len(bad) else None)
+        return values
 
     def _operand(self, index: int) -> tuple[FloatArray, IntArray]:
         """CLA (block, C or 1, S, lane) and scaling counts (block, lane) of a slot or a tip."""

@@ -37,7 +37,7 @@ def propagate(slot: Ints, a: Ints, pa: Ints) -> IntArray:
 
 
 def newview(slot: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints) -> IntArray:
-    """CLA[slot] = (P(pa) a) * (P(pb) b)."""
+    """CLA[slot] = (P(pa) a) * (P(pb) b); `slot` may be a or b itself."""
     return _instructions(NEWVIEW, slot, a, pa, b, pb)
 
 

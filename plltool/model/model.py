@@ -107,6 +107,11 @@ class Model:
         """An independent model; arrays are replaced, never changed, so the two may share them."""
         return copy.copy(self)
 
+    def assign(self, other: Model) -> None:
+        """Take over the values of another model of the same specification, to the last bit."""
+        self._class_rates, self._frequencies, self._alpha = other._class_rates, other._frequencies, other._alpha
+        self._eigensystem = other._eigensystem
+
     # --- setting values, free or fixed ----------------------------------------------------------------------
 
     def set_exchangeabilities(self, values: npt.ArrayLike) -> None:

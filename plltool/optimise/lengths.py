@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from plltool.constants import (
     MIN_BRANCH_LENGTH,
     SMOOTHING_EPSILON,
 )
+from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 from plltool.tree.topology import FloatArray
@@ -62,7 +64,10 @@ def smooth(
     rounds = 1
     while predicted >= epsilon and rounds < max_rounds:
         trial = best + damping * (apply_step(best, newton_step(best, *slopes.T)) - best)
-        lnl, trial_slopes = likelihood.all_derivatives(trial)
+        try:
+            lnl, trial_slopes = likelihood.all_derivatives(trial)
+        except EngineError:  # lengths at which some pattern cannot be represented
+            lnl, trial_slopes = -math.inf, slopes
         rounds += 1
         flipped = trial_slopes[:, 0] * slopes[:, 0] < 0
         if lnl <= best_lnl:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
 from plltool.model.model import Model
-from plltool.tree.operations import ROOT, DirectedView
+from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import FloatArray, IntArray, Tree
 
 
@@ -30,7 +30,7 @@ class TreeLikelihood:
         self.tree = tree
         self.models = list(models)
         self.engine = engine
-        self.scratch = 3 * (tree.n_taxa - 2)
+        self.scratch = directed_slots(tree.n_taxa)
         self.topology_changed()
         self.model_changed()
 

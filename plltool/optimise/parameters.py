@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from plltool.constants import DIFFERENCE_STEP, MAX_MODEL_ITERATIONS, MODEL_EPSILON
+from plltool.errors import EngineError
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import FloatArray
@@ -20,11 +21,10 @@ class _Objective:
         models = likelihood.models
         self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
         self.bounds = [bound for model, part in zip(models, self.names, strict=True) for bound in model.bounds(part)]
-        self.start = self.get()
-
-    def get(self) -> FloatArray:
-        vectors = [m.get_vector(part) for m, part in zip(self.likelihood.models, self.names, strict=True)]
-        return np.concatenate(vectors)
+        vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
+        self.start = np.concatenate(vectors)
+        self.best_lnl = likelihood.lnl()
+        self.best_models = [model.copy() for model in models] if len(self.start) else []
 
     def set(self, vector: FloatArray) -> None:
         at = 0
@@ -34,20 +34,32 @@ class _Objective:
             at += size
         self.likelihood.model_changed()
 
-    def __call__(self, vector: FloatArray) -> float:
-        self.set(vector)
-        return -self.likelihood.lnl()
-
     def value_and_gradient(self, vector: FloatArray) -> tuple[float, FloatArray]:
-        """-lnL and its gradient: what one pass over the tree says of components, by the components' own slopes."""
+        """-lnL and its gradient: what one pass over the tree says of components, by the components' own slopes.
+
+        Where some pattern cannot be represented, a value worse than any met, so that the line search turns back.
+        """
         self.set(vector)
-        lnl, matrices, masses = self.likelihood.responses()
+        try:
+            lnl, matrices, masses = self.likelihood.responses()
+        except EngineError:
+            return 2 * abs(self.best_lnl) + 1.0, np.zeros(len(vector))
+        if lnl > self.best_lnl:
+            self.best_lnl = lnl
+            self.best_models = [model.copy() for model in self.likelihood.models]
         slopes = [
             component_slope(model, part, k, matrices[m], masses[m])
             for m, (model, part) in enumerate(zip(self.likelihood.models, self.names, strict=True))
             for k in range(len(model.get_vector(part)))
         ]
         return -lnl, -np.array(slopes)
+
+    def keep_best(self) -> float:
+        """Give the models the best values met; returns their lnL."""
+        for model, best in zip(self.likelihood.models, self.best_models, strict=True):
+            model.assign(best)
+        self.likelihood.model_changed()
+        return self.best_lnl
 
 
 def component_slope(
@@ -86,18 +98,14 @@ def optimise_model(
     from scipy.optimize import minimize
 
     objective = _Objective(likelihood, names)
-    start_lnl = likelihood.lnl()
     if not len(objective.start):
-        return start_lnl
-    found = minimize(
+        return objective.best_lnl
+    minimize(
         objective.value_and_gradient,
         objective.start,
         jac=True,
         method="L-BFGS-B",
         bounds=objective.bounds,
-        options={"ftol": epsilon / max(1.0, abs(start_lnl)), "maxiter": MAX_MODEL_ITERATIONS},
+        options={"ftol": epsilon / max(1.0, abs(objective.best_lnl)), "maxiter": MAX_MODEL_ITERATIONS},
     )
-    lnl = -objective(found.x)
-    if lnl >= start_lnl:
-        return lnl
-    return -objective(objective.start)
+    return objective.keep_best()

@@ -11,6 +11,7 @@ from plltool.constants import (
     BROAD_CUTOFF,
     BROAD_PER_PRUNE,
     GAIN_GRID,
+    MAX_REJECTED_MOVES,
     MIN_MOVE_GAIN,
     NARROW_CUTOFF,
     NARROW_PER_PRUNE,
@@ -73,20 +74,24 @@ def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
     return worthy[np.argsort(-gain[worthy], kind="stable")]
 
 
-def apply_moves(likelihood: TreeLikelihood, moves: Insertions, ranked: npt.NDArray[np.intp]) -> list[tuple[int, Undo]]:
-    """Apply moves in order, leaving out those that touch what an earlier one changed.
+def apply_moves(
+    likelihood: TreeLikelihood, moves: Insertions, ranked: npt.NDArray[np.intp], most: int | None = None
+) -> list[tuple[int, Undo]]:
+    """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
 
     Returns (move, undo) of those applied.
     """
     tree = likelihood.tree
     touched: set[int] = set()
-    applied = []
+    applied: list[tuple[int, Undo]] = []
     for k in ranked.tolist():
         joint, column, branch = int(moves.joints[k]), int(moves.columns[k]), int(moves.branches[k])
         subtree = int(tree.neighbours[joint, column])
         nodes = {joint, *tree.neighbours[joint].tolist(), *tree.ends[branch].tolist()}
         if touched & nodes:
             continue
+        if len(applied) == most:
+            break
         toward, away, hanging = moves.lengths[k].tolist()
         first, second = (toward, away) if moves.toward_gap[k] else (away, toward)
         undo = prune_regraft(tree, joint, subtree, branch, float(moves.healed[k]), (first, second, hanging))
@@ -138,8 +143,9 @@ def climb_round(
     waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
-    while len(ranked):
-        applied = apply_moves(likelihood, moves, ranked)
+    most, rejected = len(ranked), 0
+    while len(ranked) and rejected < MAX_REJECTED_MOVES:
+        applied = apply_moves(likelihood, moves, ranked, most)
         if not applied:
             break
         reached = smooth(likelihood, epsilon).lnl
@@ -153,6 +159,9 @@ def climb_round(
             undo.restore(tree)
         tree.lengths[:] = before
         likelihood.topology_changed()
-        ranked = np.array([k for k, _ in applied[: len(applied) // 2]], dtype=np.intp)
+        most = max(1, len(applied) // 2)
+        if len(applied) == 1:  # it fails even alone: the others get their turn
+            ranked = ranked[ranked != applied[0][0]]
+            rejected += 1
     likelihood.all_derivatives()
     return Round(lnl, 0, np.zeros(0, dtype=np.intp))

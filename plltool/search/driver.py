@@ -13,12 +13,14 @@ from plltool.constants import (
     STAGE_EPSILON,
     START_EPSILON,
 )
+from plltool.errors import InputError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.progress import Listener, Progress, ignore
+from plltool.search.scan import MAX_RADIUS
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,12 @@ class SearchOptions:
     radii: tuple[int, ...] = SEARCH_RADII
     epsilon: float = 0.1
     optimise_parameters: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):
+            raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
+        if not self.epsilon > 0:
+            raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
 
 
 def search_tree(

@@ -41,9 +41,6 @@ class Prunes:
     def __len__(self) -> int:
         return len(self.joints)
 
-    def subset(self, chosen: npt.NDArray[np.intp]) -> Prunes:
-        return Prunes(self.joints[chosen], self.columns[chosen], self.healed[chosen])
-
 
 @dataclass(frozen=True)
 class Steps:
@@ -104,7 +101,7 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
 
 
 def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) -> Steps:
-    """Score insertions up to `radius` branches from the gap; `lnl` is that of the current tree.
+    """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
     The walk pauses at the depths of SCAN_PHASES and goes on only from steps that lose less than a cutoff, WALK_CUTOFF
     times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data).
@@ -114,7 +111,7 @@ def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) ->
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
     scores = np.zeros(0)
     typical_loss = 0.0
-    for stop in [*(phase for phase in SCAN_PHASES if phase < radius), min(radius, MAX_RADIUS)]:
+    for stop in [*(phase for phase in SCAN_PHASES if phase < radius), radius]:
         first = len(scores)
         columns, frontier = _walk(likelihood, columns, frontier, stop)
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
 
 
 @dataclass(frozen=True)
@@ -29,19 +29,24 @@ class Undo:
 
 
 def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
-    """Whether `edge` lies in the subtree at `root` seen from `parent`, or is the branch between the two."""
+    """Whether `edge` lies in the subtree at `root` seen from `parent`, or is the branch between the two.
+
+    Both sides of that branch are walked in turn, so the smaller one bounds the work.
+    """
     if tree.edge_between(root, parent) == edge:
         return True
-    stack = [(root, parent)]
-    while stack:
-        node, came_from = stack.pop()
+    sides = {True: [(root, parent)], False: [(parent, root)]}
+    inside = True
+    while sides[inside]:
+        node, came_from = sides[inside].pop()
         for neighbour, other in zip(tree.neighbours[node].tolist(), tree.edges[node].tolist(), strict=True):
-            if neighbour in (came_from, -1):
+            if neighbour in (came_from, NO_NODE):
                 continue
             if other == edge:
-                return True
-            stack.append((neighbour, node))
-    return False
+                return inside
+            sides[inside].append((neighbour, node))
+        inside = not inside
+    return not inside  # this side holds no such branch, so the other does
 
 
 def prune_regraft(

@@ -16,6 +16,11 @@ from plltool.tree.topology import IntArray, Tree
 ROOT = 0  # traversals start at the branch of this tip; any branch gives the same likelihood
 
 
+def directed_slots(n_taxa: int) -> int:
+    """CLAs of a tree, one per directed inner edge."""
+    return 3 * (n_taxa - 2)
+
+
 class DirectedView:
     """The directed CLAs of one topology; make a new one after every move.
 
@@ -38,11 +43,6 @@ class DirectedView:
         back[pairs] = pairs[:, ::-1] % 3
         self.back: IntArray = back.reshape(tree.edges.shape)
         self.facing = self.away[tree.neighbours, self.back]
-
-    @property
-    def n_slots(self) -> int:
-        """Slots of all directed CLAs."""
-        return 3 * (self.tree.n_taxa - 2)
 
     @cached_property
     def preorder(self) -> npt.NDArray[np.int32]:

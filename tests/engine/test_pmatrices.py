@@ -8,7 +8,7 @@ from helpers import jukes_cantor_mixture, random_mixture
 from scipy.linalg import expm
 
 LENGTHS = [1e-8, 1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0]
-RTOL = 1e-12  # both double; expm loses most, by squaring
+RTOL = 1e-12  # both double; expm loses most, by squaring; measured: 1.4e-14
 
 
 def pairs(n_states):

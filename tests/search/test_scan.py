@@ -251,10 +251,10 @@ def test_prunes_of_some_joints():
     likelihood = make_case(2, 10)
     every = all_prunes(likelihood)
     some = all_prunes(likelihood, np.array([12, 14]))
-    subset = every.subset(np.flatnonzero(np.isin(every.joints, (12, 14))))
-    assert some.joints.tolist() == subset.joints.tolist() == [12] * 3 + [14] * 3
-    np.testing.assert_array_equal(some.columns, subset.columns)
-    np.testing.assert_array_equal(some.healed, subset.healed)
+    chosen = np.isin(every.joints, (12, 14))
+    assert some.joints.tolist() == every.joints[chosen].tolist() == [12] * 3 + [14] * 3
+    np.testing.assert_array_equal(some.columns, every.columns[chosen])
+    np.testing.assert_array_equal(some.healed, every.healed[chosen])
 
 
 def test_small_and_unbalanced_trees():

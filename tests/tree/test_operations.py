@@ -27,7 +27,7 @@ def test_operands(tree):
             assert tree.neighbours[other, back] == node
             assert view.away[node, column] == (~node if node < n else 3 * (node - n) + column)
             assert view.facing[node, column] == (~other if other < n else 3 * (other - n) + back)
-    assert view.n_slots == 3 * (n - 2)
+    assert directed_slots(n) == 3 * (n - 2)
 
 
 def test_preorder_has_every_inner_node_after_its_parent(tree):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -16,7 +17,7 @@ import pyopencl as cl
 from plltool.engine.base import Engine, FloatArray, IntArray, Tables
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import Device
-from plltool.errors import DeviceError
+from plltool.errors import DeviceError, EngineError
 from plltool.model.components import Components
 
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
@@ -65,10 +66,10 @@ class GrowingBuffer:
 
     def reserve(self, size: int) -> cl.Buffer:
         if self.buffer is None or size > self._size:
-            if self.buffer is not None:
-                self.buffer.release()
-            self._size = max(4096, size + size // 2)
-            self.buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, self._size)
+            self.release()
+            larger = max(4096, size + size // 2)
+            self.buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, larger)
+            self._size = larger
         return self.buffer
 
     def release(self) -> None:
@@ -100,6 +101,7 @@ class OpenCLEngine(Engine):
     ):
         super().__init__(layout, n_slots, codes, weights)
         self._device = device
+        self._closed = False
         handle = device.handle
         if compute_units is not None and compute_units < device.compute_units:
             handle = _sub_device(handle, compute_units)
@@ -186,6 +188,10 @@ class OpenCLEngine(Engine):
 
     def set_model(self, parts: Sequence[Components]) -> None:
         self._check_parts(parts)
+        with self._driver_errors():
+            self._send_model(parts)
+
+    def _send_model(self, parts: Sequence[Components]) -> None:
         eigen, model = [], []
         for part in parts:
             mass = part.masses()
@@ -240,22 +246,31 @@ class OpenCLEngine(Engine):
     def _execute(
         self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
     ) -> FloatArray:
-        try:
+        with self._driver_errors():
             partial, _ = self._launch(program, lengths, n_values, weight_set, tables, site=False)
             sums = np.empty((len(self.layout.groups), n_values))
             if n_values:
                 self._receive(sums, partial)
-        except cl.Error as error:
-            raise DeviceError(f"{self.device_name}: {error}") from error
-        values = np.add.reduceat(sums, self.layout.part_first_group, axis=0)
-        self._check_device(values)
+            values = np.add.reduceat(sums, self.layout.part_first_group, axis=0)
+            self._check_device(values)
         return values
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
-        _, site = self._launch(program, lengths, 1, 0, Tables(), site=True)
-        values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
-        self._check_device(values)
+        with self._driver_errors():
+            _, site = self._launch(program, lengths, 1, 0, Tables(), site=True)
+            values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
+            self._check_device(values)
         return values
+
+    @contextmanager
+    def _driver_errors(self) -> Iterator[None]:
+        """Whatever the driver complains of is a DeviceError; a closed engine is our caller's bug."""
+        if self._closed:
+            raise EngineError(f"the engine on {self.device_name} is closed")
+        try:
+            yield
+        except cl.Error as error:
+            raise DeviceError(f"{self.device_name}: {error}") from error
 
     def _check_device(self, values: FloatArray) -> None:
         """Ask the device which pattern failed, only if a sum says that one did."""
@@ -266,10 +281,12 @@ class OpenCLEngine(Engine):
         self._check_finite(values, None if bad == NO_BAD_PATTERN else bad)
 
     def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         self._queue.finish()
-        for chunk in self._chunks:
-            chunk.clas.release()
-            chunk.scales.release()
+        for buffer in [buffer for chunk in self._chunks for buffer in (chunk.clas, chunk.scales)]:
+            buffer.release()
         for growing in self._growing.values():
             growing.release()
 
