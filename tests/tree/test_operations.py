@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import caterpillar, make_tree, random_ends
 
-from plltool.tree.operations import ROOT, DirectedView
+from plltool.tree.operations import ROOT, DirectedView, directed_slots
 
 
 def trees():
