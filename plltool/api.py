@@ -80,10 +80,7 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
     starts : how many start trees; the best result is returned
     outgroup : names of taxa that the Newick text shows as one clade
-    device : "auto", "numpy", "opencl", or "platform:device"
-    precision : "double" or "single"
-    vw : lanes of a block; None lets the device decide
-    threads : most cores of a CPU device to use; None for all
+    device, precision, vw, threads : see `plltool.hardware.Hardware`
     options : how hard to search
     listener : hears of every round of the search
 

@@ -7,11 +7,12 @@ from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from typing import Any
 
+from plltool.alignment.patterns import compress
 from plltool.api import SearchOptions, SearchResult, search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_MODEL, DEFAULT_SEED
 from plltool.hardware import Hardware
 from plltool.search.progress import Listener, Progress, ignore
-from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment
+from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment, as_model, plan_memory
 from plltool.tree.splits import rf_distance
 
 
@@ -102,6 +103,9 @@ def compare(
 ) -> Comparison:
     """Run one search on two machines or engines; parameters and errors as in `plltool.api.search`."""
     data = as_alignment(alignment)
+    patterns, posed = compress(data), as_model(model, data)
+    for hardware in (a, b):  # a device that is not there is refused before anything runs
+        plan_memory(patterns, posed, hardware)
     runs = []
     for hardware in (a, b):
         trace: list[Progress] = []

@@ -15,7 +15,8 @@ class Hardware:
 
     Attributes
     ----------
-    device : "auto", "numpy", "opencl", or the index "platform:device" of an OpenCL device
+    device : "auto", "numpy", "opencl", "cpu", "gpu", the index "platform:device" of an OpenCL device, or part of the name
+        of a device or platform
     precision : "double" or "single", of CLAs and P matrices
     vw : lanes of a block; None lets the device decide
     threads : most cores of a CPU device to use; None for all
@@ -25,6 +26,13 @@ class Hardware:
     precision: str = "double"
     vw: int | None = None
     threads: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise InputError(f"precision: found {self.precision!r}, expected {' or '.join(PRECISIONS)}")
+        for name, value in (("vw", self.vw), ("threads", self.threads)):
+            if value is not None and not (isinstance(value, int) and value > 0):
+                raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
 
 
 def parse_hardware(text: str) -> Hardware:

@@ -47,10 +47,7 @@ class Likelihood:
     alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
     tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
     model : string such as "GTR+F+G4", ModelSpec or Model; copied. Values in braces are never optimised
-    device : "auto", "numpy", "opencl", or "platform:device"
-    precision : "double" or "single"
-    vw : lanes of a block; None lets the device decide
-    threads : most cores of a CPU device to use; None for all
+    device, precision, vw, threads : see `plltool.hardware.Hardware`
 
     Attributes
     ----------

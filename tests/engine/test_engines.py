@@ -215,8 +215,8 @@ def test_opencl_is_numpy_for_other_models(kind, make_engine, n_states, n_compone
     )
 
 
-# Measured with the test below: 2.5e-7 on PoCL 3.0, 8e-8 for numpy (products with pi in double). One rounding of 24 bits,
-# 6e-8, for every multiplication along the path, at random; the limit leaves room for another device's order of sums.
+# Measured with the test below: 2.5e-7 on PoCL 3.0, 8e-8 for numpy (products with pi in double). One rounding of 24
+# bits, 6e-8, per multiplication along the path, at random; the limit leaves room for another order of sums.
 SINGLE_RTOL = 2e-6
 
 
