@@ -15,8 +15,8 @@ class Hardware:
 
     Attributes
     ----------
-    device : "auto", "numpy", "opencl", "cpu", "gpu", the index "platform:device" of an OpenCL device, or part of the name
-        of a device or platform
+    device : "auto", "numpy", "opencl", "cpu", "gpu", the index "platform:device" of an OpenCL device, or part
+        of the name of a device or platform
     precision : "double" or "single", of CLAs and P matrices
     vw : lanes of a block; None lets the device decide
     threads : most cores of a CPU device to use; None for all
