@@ -28,7 +28,7 @@ POLISH_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------
-HEALING_ROUNDS = 2  # Newton rounds for the branches that close the gaps of pruned subtrees
+HEALING_ROUNDS = 3  # evaluations of the branches that close the gaps of pruned subtrees, a Newton step between two
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums that leave the device at once (64 MB)
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, each but the last with a Newton step
 NARROW_PER_PRUNE = 3  # insertions of a subtree whose lengths are optimised, best scores first

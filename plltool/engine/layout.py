@@ -37,7 +37,7 @@ class Layout:
     lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
     precision : "double" or "single", the type of CLAs and P matrices; sums are always double
-    max_groups : upper bound on the number of groups, at least one per part
+    max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
     """
 
     n_states: int

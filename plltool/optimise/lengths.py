@@ -64,6 +64,7 @@ def smooth(
     rounds = 1
     while predicted >= epsilon and rounds < max_rounds:
         trial = best + damping * (apply_step(best, newton_step(best, *slopes.T)) - best)
+        trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may lead past a bound
         try:
             lnl, trial_slopes = likelihood.all_derivatives(trial)
         except EngineError:  # lengths at which some pattern cannot be represented

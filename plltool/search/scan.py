@@ -82,7 +82,7 @@ Columns = dict[str, IndexArray]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
-    """Every prune (or those at `joints`) with its healed branch after HEALING_ROUNDS of batched Newton steps.
+    """Every prune (or those at `joints`) with its healed branch, the best length of HEALING_ROUNDS batched evaluations.
 
     The CLAs must belong to the tree's lengths (`TreeLikelihood.all_derivatives`).
     """
@@ -92,11 +92,14 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     nodes = np.repeat(joints.astype(np.int32), 3)
     columns = np.tile(np.arange(3, dtype=np.int32), len(joints))
     k1, k2 = (columns + 1) % 3, (columns + 2) % 3
-    healed = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
+    trial = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
     ends = np.column_stack([view.facing[nodes, k1], view.facing[nodes, k2], np.arange(len(nodes))])
+    healed, best_lnl = trial, np.full(len(nodes), -np.inf)
     for _ in range(HEALING_ROUNDS):
-        slopes = likelihood.engine.derivatives(ends, healed).sum(axis=1)
-        healed = apply_step(healed, newton_step(healed, slopes[:, 1], slopes[:, 2]))
+        lnl, d1, d2 = likelihood.engine.derivatives(ends, trial).sum(axis=1).T
+        better = lnl > best_lnl
+        healed, best_lnl = np.where(better, trial, healed), np.maximum(lnl, best_lnl)
+        trial = np.where(better, apply_step(trial, newton_step(trial, d1, d2)), (healed + trial) / 2)
     return Prunes(nodes, columns, healed)
 
 
