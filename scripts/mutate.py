@@ -29,6 +29,7 @@ SCALING = "tests/engine/test_scaling.py"
 PMATRICES = "tests/engine/test_pmatrices.py"
 ERRORS = "tests/engine/test_errors.py"
 LAYOUT = "tests/engine/test_layout.py"
+GRADIENTS = "tests/engine/test_gradients.py"
 MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
@@ -37,6 +38,7 @@ INSERTIONS = "tests/search/test_insertions.py"
 CLIMB = "tests/search/test_climb.py"
 
 TRAVERSE = "kernels/traverse.cl"
+INSTRUCTIONS = "kernels/instructions.h"
 ARITHMETIC = "kernels/arithmetic.h"
 KERNEL_P = "kernels/pmatrices.cl"
 NUMPY = "plltool/engine/numpy_engine.py"
@@ -100,39 +102,51 @@ MUTANTS = [
            DEEP),
     Mutant("only the first lane rescaled", ARITHMETIC, "const int lane_end = VW;", "const int lane_end = 1;", DEEP),
     Mutant("tips have the scale of a slot", ARITHMETIC, "o->is_tip ? (INTV)(0)", "0 ? (INTV)(0)", DEEP),
+    Mutant("response to a rate matrix without its length", KERNEL_P, "(REAL)(t * (fmax(", "(REAL)((fmax(",
+           on_vector(GRADIENTS)),
+    Mutant("response from the faster decay", KERNEL_P, "fmax(grow[k], grow[l])", "fmin(grow[k], grow[l])",
+           on_vector(GRADIENTS)),
     # --- kernels: instructions
-    Mutant("NEWVIEW drops the scale of its second source", TRAVERSE,
+    Mutant("GRADIENT of the wrong row", INSTRUCTIONS, "TO_DOUBLEV(sa[row + k])", "TO_DOUBLEV(sa[row])",
+           on_vector(GRADIENTS)),
+    Mutant("ROOT without the masses", INSTRUCTIONS, "TO_DOUBLEV((m[i] * xa[i]) * y[i])", "TO_DOUBLEV(xa[i] * y[i])",
+           on_vector(GRADIENTS)),
+    Mutant("gradients without weights", INSTRUCTIONS, "shares[block] = load_weights(job, block) /",
+           "shares[block] = (DOUBLEV)(1.0) /", on_vector(GRADIENTS)),
+    Mutant("every branch starts the sum of the gradient", TRAVERSE, "(op != GRADIENT || word[6])", "1",
+           on_vector(GRADIENTS)),
+    Mutant("NEWVIEW drops the scale of its second source", INSTRUCTIONS,
            "*out_scale = load_scale(&a, block) + load_scale(&b, block)", "*out_scale = load_scale(&a, block)", DEEP),
-    Mutant("NEWVIEW uses one P for both", TRAVERSE,
+    Mutant("NEWVIEW uses one P for both", INSTRUCTIONS,
            "multiply(pb + c * N_STATES * N_STATES, x, yb);\n            #pragma",
            "multiply(pa + c * N_STATES * N_STATES, x, yb);\n            #pragma", JOINED),
-    Mutant("NEWVIEW uses the P of the first component", TRAVERSE, "multiply(pa + c * N_STATES * N_STATES, x, ya)",
+    Mutant("NEWVIEW uses the P of the first component", INSTRUCTIONS, "multiply(pa + c * N_STATES * N_STATES, x, ya)",
            "multiply(pa, x, ya)", JOINED),
-    Mutant("NEWVIEW's maximum is a minimum", TRAVERSE, "maximum = z > maximum ? z : maximum",
+    Mutant("NEWVIEW's maximum is a minimum", INSTRUCTIONS, "maximum = z > maximum ? z : maximum",
            "maximum = z < maximum ? z : maximum", DEEP),
-    Mutant("PROPAGATE loses the scale", TRAVERSE,
+    Mutant("PROPAGATE loses the scale", INSTRUCTIONS,
            "(size_t)block * STRIDE + LANE) = load_scale(&job->a, block)", "(size_t)block * STRIDE + LANE) = (INTV)(0)",
            DEEP),
-    Mutant("EVALUATE without pi", TRAVERSE, "likelihood = (m[i] * xa[i]) * y[i] + likelihood",
+    Mutant("EVALUATE without pi", INSTRUCTIONS, "likelihood = (m[i] * xa[i]) * y[i] + likelihood",
            "likelihood = xa[i] * y[i] + likelihood", on_vector(PMATRICES)),
-    Mutant("EVALUATE takes pi at the first component", TRAVERSE,
+    Mutant("EVALUATE takes pi at the first component", INSTRUCTIONS,
            "multiply(job->pb + c * N_STATES * N_STATES, xb, y);\n            for (int i = 0; i < N_STATES; i++)\n"
            "                likelihood = (m[i] * xa[i])",
            "multiply(job->pb + c * N_STATES * N_STATES, xb, y);\n            for (int i = 0; i < N_STATES; i++)\n"
            "                likelihood = (job->model[i] * xa[i])", on_vector(PMATRICES)),
-    Mutant("scale undone with the wrong logarithm", TRAVERSE, "TO_DOUBLEV(scale) * M_LN2",
+    Mutant("scale undone with the wrong logarithm", INSTRUCTIONS, "TO_DOUBLEV(scale) * M_LN2",
            "TO_DOUBLEV(scale) * M_LN10", DEEP),
-    Mutant("weight ignored by EVALUATE", TRAVERSE, "values[0] += load_weights(job, block) * lnl",
+    Mutant("weight ignored by EVALUATE", INSTRUCTIONS, "values[0] += load_weights(job, block) * lnl",
            "values[0] += lnl", on_vector(ENGINES, "weight")),
-    Mutant("weight of the first block", TRAVERSE, "(const __global DOUBLEV *)job->weights + (size_t)block * STRIDE",
+    Mutant("weight of the first block", INSTRUCTIONS, "(const __global DOUBLEV *)job->weights + (size_t)block * STRIDE",
            "(const __global DOUBLEV *)job->weights", IS_NUMPY),
-    Mutant("DERIVATIVE without -d1^2", TRAVERSE, "(TO_DOUBLEV(second) * inverse - d1 * d1)",
+    Mutant("DERIVATIVE without -d1^2", INSTRUCTIONS, "(TO_DOUBLEV(second) * inverse - d1 * d1)",
            "(TO_DOUBLEV(second) * inverse)", on_vector(DERIVATIVES, "every_branch")),
-    Mutant("DERIVATIVE takes the first decay twice", TRAVERSE, "first = d[N_STATES + k] * s", "first = d[k] * s",
+    Mutant("DERIVATIVE takes the first decay twice", INSTRUCTIONS, "first = d[N_STATES + k] * s", "first = d[k] * s",
            on_vector(DERIVATIVES, "every_branch")),
-    Mutant("DERIVATIVE leaves out an eigenvalue", TRAVERSE, "k < N_STATES - 1; k++) {", "k < N_STATES - 2; k++) {",
+    Mutant("DERIVATIVE leaves out an eigenvalue", INSTRUCTIONS, "k < N_STATES - 1; k++) {", "k < N_STATES - 2; k++) {",
            on_vector(DERIVATIVES, "every_branch")),
-    Mutant("DERIVATIVE takes the decay of the first component", TRAVERSE,
+    Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
            "job->decay + c * 3 * N_STATES;\n            REALV sa[N_STATES], sb[N_STATES];\n"
            "            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);\n"
            "            for (int k = 0; k < N_STATES - 1; k++) {",
@@ -140,17 +154,17 @@ MUTANTS = [
            "            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);\n"
            "            for (int k = 0; k < N_STATES - 1; k++) {",
            on_vector(DERIVATIVES, "every_branch")),
-    Mutant("INSERT loses the scale of the subtree", TRAVERSE,
+    Mutant("INSERT loses the scale of the subtree", INSTRUCTIONS,
            "load_scale(&job->b, block) + load_scale(&job->c, block);\n        values[0] += load_weights",
            "load_scale(&job->b, block);\n        values[0] += load_weights", DEEP),
-    Mutant("TRIPLET swaps entries of the Hessian", TRAVERSE,
+    Mutant("TRIPLET swaps entries of the Hessian", INSTRUCTIONS,
            "values[8] += weight * (TO_DOUBLEV(sum[8]) * inverse - g[0] * g[2])",
            "values[8] += weight * (TO_DOUBLEV(sum[9]) * inverse - g[0] * g[2])", on_vector(DERIVATIVES, "triplet")),
-    Mutant("TRIPLET mixes P' and P''", TRAVERSE, "(size_t)(order - 1) * N_COMPONENTS * S2",
+    Mutant("TRIPLET mixes P' and P''", INSTRUCTIONS, "(size_t)(order - 1) * N_COMPONENTS * S2",
            "(size_t)(2 - order) * N_COMPONENTS * S2", on_vector(DERIVATIVES, "triplet")),
     Mutant("TRIPLET reads the slopes of another branch", TRAVERSE, "job.qb = q_base + (size_t)word[5]",
            "job.qb = q_base + (size_t)word[3]", on_vector(DERIVATIVES, "triplet")),
-    Mutant("TRIPLET: product of the wrong gradients", TRAVERSE, "inverse - g[1] * g[2]", "inverse - g[0] * g[2]",
+    Mutant("TRIPLET: product of the wrong gradients", INSTRUCTIONS, "inverse - g[1] * g[2]", "inverse - g[0] * g[2]",
            on_vector(DERIVATIVES, "triplet")),
     # --- kernels: tiles and groups
     Mutant("every tile overwrites the sum", TRAVERSE,

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import gzip
 import os
-import zlib
 
 from plltool.alignment.alignment import Alignment, make_alignment
 from plltool.alignment.states import DNA, StateSpace
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
+from plltool.io.content import read_content
 from plltool.io.fasta import read_fasta
 from plltool.io.nexus import read_nexus, starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
@@ -44,16 +42,7 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace = DNA) -> Al
 
 def _load_text(source: str) -> bytes:
     """The unpacked content with LF line ends; raises InputError if there is no text."""
-    try:
-        with open(source, "rb") as file:
-            content = file.read()
-        if content.startswith(_GZIP_MAGIC):
-            content = gzip.decompress(content)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise InputError(f"{source}: found a broken or incomplete gzip file ({error})") from error
-    except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
-        raise InputError(f"{source}: cannot read the file: {reason}") from error
+    content = read_content(source)
     null = content.find(b"\0")
     if null >= 0:
         raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")

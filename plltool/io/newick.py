@@ -7,16 +7,13 @@ a blank, a bracket or one of ``( ) : ; ,``.
 
 from __future__ import annotations
 
-import gzip
 import math
 import re
-import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +21,10 @@ import numpy.typing as npt
 from plltool.alignment.alignment import show_name
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
+from plltool.io.content import read_content
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
 
-GZIP_MAGIC = b"\x1f\x8b"
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
 _TOKEN = re.compile(
@@ -82,14 +79,7 @@ def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, r
     InputError
         Also if the file cannot be read.
     """
-    try:
-        content = Path(path).read_bytes()
-        if content.startswith(GZIP_MAGIC):
-            content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error, ValueError) as error:  # ValueError: a path with a NUL character
-        reason = getattr(error, "strerror", None) or str(error)
-        raise InputError(f"{path}: cannot read the file: {reason}") from error
-    text = content.decode("utf-8-sig", "surrogateescape")
+    text = read_content(path).decode("utf-8-sig", "surrogateescape")
     return parse_newick(text, str(path), names, resolve_seed)
 
 

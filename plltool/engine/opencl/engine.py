@@ -32,7 +32,7 @@ def build_program(context: cl.Context, layout: Layout) -> cl.Program:
     Raises DeviceError with the compiler's log.
     """
     folder = files("plltool.kernels")
-    names = ("layout.h", "arithmetic.h", "pmatrices.cl", "traverse.cl")
+    names = ("layout.h", "arithmetic.h", "pmatrices.cl", "instructions.h", "traverse.cl")
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
     with warnings.catch_warnings(record=True) as remarks:  # a compiler's remarks are for the log, not for the user
         warnings.simplefilter("always", cl.CompilerWarning)
