@@ -183,7 +183,7 @@ MUTANTS = [
     Mutant("slot stride ignored by the result", TRAVERSE, "storage + (size_t)result * slot_stride",
            "storage + (size_t)result * TILE_BLOCKS * 2", JOINED),
     Mutant("tile of a chunk counted from the first of all", TRAVERSE, "(size_t)(tile - span[3]) * tile_stride",
-           "(size_t)(tile - span[0]) * tile_stride", IS_NUMPY),
+           "(size_t)(tile - span[0]) * tile_stride", on_vector(ENGINES, "growing_program")),
     Mutant("tips of the first tile", TRAVERSE,
            "job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa",
            "job.a = find_operand(word[2], clas, scales, tips", IS_NUMPY),
