@@ -1,7 +1,9 @@
 /* The arithmetic on one block; every function is called once per block and instruction. */
 
 #define BLOCK_REALS (N_COMPONENTS * N_STATES)      /* vectors of a CLA entry */
-#define MATRIX_REALS (N_COMPONENTS * N_STATES * N_STATES)
+#define MATRIX_REALS (N_COMPONENTS * MATRIX_SIZE)
+#define BRANCH_REALS (N_COMPONENTS * PMATRIX_SIZE)
+#define RESPONSE_REALS (N_COMPONENTS * N_STATES * N_STATES)
 #define DECAY_REALS (N_COMPONENTS * 3 * N_STATES)
 
 /* Where an instruction finds one of its operands: a CLA slot (index >= 0) or the tip with taxon ~index. */
@@ -9,85 +11,183 @@ typedef struct {
     const __global REAL *cla;   /* first block of the tile; unused for a tip */
     const __global int *scale;
     const __global CODE *code;  /* unused for a slot */
+    const __global uchar *state_sets;   /* of many states */
     int is_tip;
 } Operand;
 
-/* The state set of each lane as 0/1 conditional likelihoods, the same for every component. */
-static inline void expand_tip(const __global CODE *code, REALV *x)
+static inline void load_cla(const Operand *o, int block, int component, REALV *x)
 {
+    const __global REALV *v = (const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES) * STRIDE + LANE;
+    for (int j = 0; j < N_STATES; j++)
+        x[j] = v[j * STRIDE];
+}
+
+static inline INTV load_scale(const Operand *o, int block, int component)
+{
+    return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + ((size_t)block * N_COMPONENTS + component) * STRIDE + LANE);
+}
+
+/* 2^exponent, 0 below the smallest normal number. */
+static inline REALV power_of_two(BITSV exponent)
+{
+    const BITSV biased = exponent + EXPONENT_BIAS;
+    return BITCAST(REAL, (biased > 0 ? biased : (BITSV)(0)) << MANTISSA_BITS);
+}
+
+/* Bring each component that fell below the threshold, lane by lane, back to order 1 by its own power of two.
+ * `least` is the least of the components' maxima. */
+static inline void rescale_small(__global REALV *cla, __global INTV *scale, REALV least)
+{
+    const REAL threshold = ldexp((REAL)1, -SCALE_BITS);
+    if (!ANY(least < threshold))
+        return;
+    #pragma unroll 1
+    for (int c = 0; c < N_COMPONENTS; c++) {
+        __global REALV *x = cla + c * N_STATES * STRIDE;
+        REALV largest = x[0];
+        for (int i = 1; i < N_STATES; i++)
+            largest = x[i * STRIDE] > largest ? x[i * STRIDE] : largest;
+        const BITSV exponent = (BITCAST(BITS, largest) >> MANTISSA_BITS) - (EXPONENT_BIAS - 1);     /* largest < 2^exponent */
+        const BITSV taken = largest < threshold && largest > 0 ? exponent : (BITSV)(0);
+        const REALV factor = power_of_two(-taken);
+        for (int i = 0; i < N_STATES; i++)
+            x[i * STRIDE] *= factor;
+        scale[c * STRIDE] += CONVERT(int, taken);
+    }
+}
+
+/* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
+ * A component's count is the sum of its operands'; c may be 0. */
+static inline INTV align_components(const Operand *a, const Operand *b, const Operand *c, int block, SUMV *factor)
+{
+    INTV count[N_COMPONENTS], largest = (INTV)(INT_MIN);
+    for (int k = 0; k < N_COMPONENTS; k++) {
+        count[k] = load_scale(a, block, k) + load_scale(b, block, k);
+        if (c)
+            count[k] += load_scale(c, block, k);
+        largest = count[k] > largest ? count[k] : largest;
+    }
+    for (int k = 0; k < N_COMPONENTS; k++)
+        factor[k] = CONVERT(SUM, power_of_two(CONVERT(BITS, count[k] - largest)));
+    return largest;
+}
+
+#if !MANY_STATES
+/* The codes of one block of a tip. */
+static inline INTV load_codes(const Operand *o, int block)
+{
+    const __global CODE *code = o->code + (size_t)block * VW;
 #if LANE_PER_ITEM
-    const uint bits = code[LANE];
-    for (int j = 0; j < N_STATES; j++)
-        x[j] = (REAL)((bits >> j) & 1u);
+    return (int)code[LANE];
 #else
-    INTV bits;
-    for (int l = 0; l < VW; l++)
-        ((int *)&bits)[l] = (int)code[l];
-    for (int j = 0; j < N_STATES; j++)
-        x[j] = TO_REALV((bits >> j) & 1);
+    return CONVERT(int, PASTE(vload, VW)(0, code));
 #endif
+}
+
+static inline REALV has_state(INTV codes, int state)
+{
+    return CONVERT(REAL, (codes >> state) & 1);
+}
+
+/* The state set of each lane as 0/1 conditional likelihoods, the same for every component. */
+static inline void prepare_tip(const Operand *o, int block, REALV *tip)
+{
+    if (o->is_tip) {
+        const INTV codes = load_codes(o, block);
+        for (int j = 0; j < N_STATES; j++)
+            tip[j] = has_state(codes, j);
+    }
 }
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. `tip` holds the expanded tip. */
-static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, REALV *x)
+static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
 {
-    if (o->is_tip) {
-        for (int j = 0; j < N_STATES; j++)
-            x[j] = tip[j];
-    } else {
-        const __global REALV *v = (const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES) * STRIDE + LANE;
-        for (int j = 0; j < N_STATES; j++)
-            x[j] = v[j * STRIDE];
-    }
+    REALV y[N_STATES];
+    if (!o->is_tip)
+        load_cla(o, block, component, y);
+    for (int j = 0; j < N_STATES; j++)
+        x[j] = CONVERT(SUM, o->is_tip ? tip[j] : y[j]);
 }
 
-static inline void prepare_tip(const Operand *o, int block, REALV *tip)
+/* sum_j p_j x_j */
+static inline REALV dot_row(const __global REAL *p, const REALV *x)
 {
-    if (o->is_tip)
-        expand_tip(o->code + (size_t)block * VW, tip);
-}
-
-static inline INTV load_scale(const Operand *o, int block)
-{
-    return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + (size_t)block * STRIDE + LANE);
-}
-
-/* y_i = sum_j P_ij x_j */
-static inline void multiply(const __global REAL *p, const REALV *x, REALV *y)
-{
+    REALV sum = p[0] * x[0];
     #pragma unroll
-    for (int i = 0; i < N_STATES; i++) {
-        REALV sum = p[i * N_STATES] * x[0];
-        #pragma unroll
-        for (int j = 1; j < N_STATES; j++)
-            sum = p[i * N_STATES + j] * x[j] + sum;
-        y[i] = sum;
-    }
+    for (int j = 1; j < N_STATES; j++)
+        sum = p[j] * x[j] + sum;
+    return sum;
 }
 
-/* Bring each lane whose maximum fell below the threshold back to order 1 by its own power of two. */
-static inline void rescale(__global REAL *cla, __global INTV *scale, REALV maximum)
+static inline SUMV dot_sums(const __global REAL *p, const SUMV *x)
 {
-    const REAL threshold = ldexp((REAL)1, -SCALE_BITS);
-    if (!ANY(maximum < threshold))
-        return;
-#if LANE_PER_ITEM
-    const int lane_end = 1;
-    const size_t lane_start = LANE;
-#else
-    const int lane_end = VW;
-    const size_t lane_start = 0;
-#endif
-    for (int l = 0; l < lane_end; l++) {
-        const REAL m = ((const REAL *)&maximum)[l];
-        if (!(m < threshold) || !(m > 0))
-            continue;
-        int exponent;
-        frexp(m, &exponent);
-        for (int r = 0; r < BLOCK_REALS; r++) {
-            __global REAL *value = cla + (size_t)r * VW + lane_start + l;
-            *value = ldexp(*value, -exponent);
-        }
-        ((__global int *)scale)[l] += exponent;
-    }
+    SUMV sum = p[0] * x[0];
+    #pragma unroll
+    for (int j = 1; j < N_STATES; j++)
+        sum = p[j] * x[j] + sum;
+    return sum;
 }
+
+/* y = M x for the operand's component of block `block`. */
+static inline void product(
+    const __global REAL *table, const Operand *o, const REALV *tip, int block, int component, SUMV *y)
+{
+    SUMV x[N_STATES];
+    load_operand(o, tip, block, component, x);
+    #pragma unroll
+    for (int i = 0; i < N_STATES; i++)
+        y[i] = dot_sums(table + i * N_STATES, x);
+}
+
+/* One block of a tip, about to be multiplied with P. */
+typedef struct {
+#if TABLE_STATES
+    BITSV set;                              /* of the first TABLE_STATES states */
+#endif
+    REALV member[N_STATES];                 /* 0 or 1 for the other states */
+} TipBlock;
+
+static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
+{
+    const INTV codes = load_codes(o, block);
+#if TABLE_STATES
+    tip->set = CONVERT(BITS, codes & ((1 << TABLE_STATES) - 1));
+#endif
+    for (int j = TABLE_STATES; j < N_STATES; j++)
+        tip->member[j] = has_state(codes, j);
+}
+
+#if VW == 8
+#define PICK(t, i) ((REALV)(t[i[0]], t[i[1]], t[i[2]], t[i[3]], t[i[4]], t[i[5]], t[i[6]], t[i[7]]))
+#elif VW == 16
+#define PICK(t, i) \
+    ((REALV)(t[i[0]], t[i[1]], t[i[2]], t[i[3]], t[i[4]], t[i[5]], t[i[6]], t[i[7]], \
+             t[i[8]], t[i[9]], t[i[10]], t[i[11]], t[i[12]], t[i[13]], t[i[14]], t[i[15]]))
+#endif
+
+/* What row_product needs of one component of a block: x, unless the tip's table serves. */
+static inline void load_states(
+    const Operand *o, const int is_tip, const TipBlock *tip, int block, int component, REALV *x)
+{
+    if (!is_tip)
+        load_cla(o, block, component, x);
+    else
+        for (int j = TABLE_STATES; j < N_STATES; j++)
+            x[j] = tip->member[j];
+}
+
+/* Row i of P times the operand. */
+static inline REALV row_product(const __global REAL *p, int i, const int is_tip, const TipBlock *tip, const REALV *x)
+{
+#if TABLE_STATES
+    if (is_tip) {
+        const REALV table = *((const __global REALV *)(p + TABLE_START) + i);
+        REALV sum = PICK(table, tip->set);
+        for (int j = TABLE_STATES; j < N_STATES; j++)
+            sum = p[i * N_STATES + j] * x[j] + sum;
+        return sum;
+    }
+#endif
+    return dot_row(p + i * N_STATES, x);
+}
+#endif

@@ -6,7 +6,7 @@
 
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
 #define MAX_VALUES (GRADIENT_ROWS * N_STATES > 10 ? GRADIENT_ROWS * N_STATES : 10)
-#define MODEL_COMPONENT_REALS (N_STATES + 2 * N_STATES * N_STATES)
+#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE)
 #define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
 
 typedef struct {
@@ -16,7 +16,8 @@ typedef struct {
     const __global REAL *decay;                 /* of branch pb */
     const __global REAL *response;              /* of branch pb */
     const __global REAL *model;
-    const __global double *weights;             /* first block of the tile */
+    const __global double *weights;             /* of the first weight set asked for, first block of the tile */
+    ulong n_lanes;                              /* from one weight set to the next */
     __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
     __global double *site;                      /* per-pattern lnL, first block of the tile, or 0 */
     int first_pattern;                          /* of the tile */
@@ -24,58 +25,113 @@ typedef struct {
 } Job;
 
 /* The log of each lane's likelihood, scaling undone. */
-static inline DOUBLEV log_likelihood(const Job *job, int block, REALV likelihood, INTV scale)
+static inline DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV scale)
 {
-    if (ANY(!(likelihood > (REALV)(0)))) {
+    if (ANY(!(likelihood > (SUMV)(0)))) {
 #if LANE_PER_ITEM
         atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE);
 #else
         for (int l = 0; l < VW; l++)
-            if (!(((const REAL *)&likelihood)[l] > 0))
+            if (!(((const SUM *)&likelihood)[l] > 0))
                 atomic_min(job->bad_pattern, job->first_pattern + block * VW + l);
 #endif
     }
-    return log(TO_DOUBLEV(likelihood)) + TO_DOUBLEV(scale) * M_LN2;
+    return log(CONVERT(double, likelihood)) + CONVERT(double, scale) * M_LN2;
 }
 
-static inline DOUBLEV load_weights(const Job *job, int block)
+static inline DOUBLEV load_weights(const Job *job, int block, int set)
 {
-    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
+    return *((const __global DOUBLEV *)(job->weights + set * job->n_lanes) + (size_t)block * STRIDE + LANE);
 }
 
-/* Copies of the job's pointers and unrolling help PoCL (1.2 times, with restrict also on the output, which CLAs made in
- * place forbid) and leave Intel's compiler as it was. */
+/* Where block `block` of a CLA is written. */
+static inline __global REALV *cla_block(__global REAL *cla, int block)
+{
+    return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
+}
+
+static inline __global INTV *scale_block(__global int *scale, int block)
+{
+    return (__global INTV *)(scale + (size_t)block * N_COMPONENTS * VW) + LANE;
+}
+
+#if MANY_STATES
+/* Components outside, blocks inside: the two tables of a component stay in the cache for all blocks. */
 static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
 {
-    const Operand a = job->a, b = job->b;
-    const __global REAL *restrict pa = job->pa;
-    const __global REAL *restrict pb = job->pb;
+    REALV least[TILE_BLOCKS];       /* of the components' maxima */
+    for (int c = 0; c < N_COMPONENTS; c++)
+        for (int block = 0; block < job->n_blocks; block++) {
+            SUMV ya[N_STATES], yb[N_STATES];
+            product(job->pa + c * PMATRIX_SIZE, &job->a, 0, block, c, ya);
+            product(job->pb + c * PMATRIX_SIZE, &job->b, 0, block, c, yb);
+            __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
+            REALV largest = (REALV)(0);
+            for (int i = 0; i < N_STATES; i++) {
+                const REALV z = CONVERT(REAL, ya[i] * yb[i]);
+                out[i * STRIDE] = z;
+                largest = z > largest ? z : largest;
+            }
+            scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
+            if (c)
+                largest = largest < least[block] ? largest : least[block];
+            least[block] = largest;
+        }
+    for (int block = 0; block < job->n_blocks; block++)
+        rescale_small(cla_block(cla, block), scale_block(scale, block), least[block]);
+}
+
+#else
+/* A NEWVIEW. On CPUs it is called with `a_is_tip` and `b_is_tip` as constants, and the compiler makes a loop for each case. */
+static inline void newview_of(const Job *job, const Operand a, const int a_is_tip, const __global REAL *pa,
+    const Operand b, const int b_is_tip, const __global REAL *pb, __global REAL *cla, __global int *scale)
+{
     const int n_blocks = job->n_blocks;
     for (int block = 0; block < n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
-        prepare_tip(&a, block, tip_a);
-        prepare_tip(&b, block, tip_b);
-        __global REALV *out = (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
-        REALV maximum = (REALV)(0);
-        #pragma unroll
+        TipBlock tip_a, tip_b;
+        if (a_is_tip)
+            load_tip_block(&a, block, &tip_a);
+        if (b_is_tip)
+            load_tip_block(&b, block, &tip_b);
+        __global REALV *out = cla_block(cla, block);
+        __global INTV *out_scale = scale_block(scale, block);
+        REALV least = (REALV)(1);       /* of the components' maxima */
+        #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
-            REALV x[N_STATES], ya[N_STATES], yb[N_STATES];
-            load_operand(&a, tip_a, block, c, x);
-            multiply(pa + c * N_STATES * N_STATES, x, ya);
-            load_operand(&b, tip_b, block, c, x);
-            multiply(pb + c * N_STATES * N_STATES, x, yb);
+            const __global REAL *ca = pa + c * PMATRIX_SIZE, *cb = pb + c * PMATRIX_SIZE;
+            REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
+            load_states(&a, a_is_tip, &tip_a, block, c, xa);
+            load_states(&b, b_is_tip, &tip_b, block, c, xb);
             #pragma unroll
             for (int i = 0; i < N_STATES; i++) {
-                const REALV z = ya[i] * yb[i];
+                const REALV z = row_product(ca, i, a_is_tip, &tip_a, xa) * row_product(cb, i, b_is_tip, &tip_b, xb);
                 out[(c * N_STATES + i) * STRIDE] = z;
-                maximum = z > maximum ? z : maximum;
+                largest = z > largest ? z : largest;
             }
+            least = largest < least ? largest : least;
+            out_scale[c * STRIDE] = (a_is_tip ? (INTV)(0) : load_scale(&a, block, c)) + (b_is_tip ? (INTV)(0) : load_scale(&b, block, c));
         }
-        __global INTV *out_scale = (__global INTV *)scale + (size_t)block * STRIDE + LANE;
-        *out_scale = load_scale(&a, block) + load_scale(&b, block);
-        rescale(cla + (size_t)block * BLOCK_REALS * VW, out_scale, maximum);
+        rescale_small(out, out_scale, least);
     }
 }
+
+/* The output may be the slot of an operand: a component is read before it is written. */
+static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
+{
+#if LANE_PER_ITEM
+    newview_of(job, job->a, job->a.is_tip, job->pa, job->b, job->b.is_tip, job->pb, cla, scale);
+#else
+    if (job->a.is_tip && job->b.is_tip)
+        newview_of(job, job->a, 1, job->pa, job->b, 1, job->pb, cla, scale);
+    else if (job->a.is_tip)
+        newview_of(job, job->a, 1, job->pa, job->b, 0, job->pb, cla, scale);
+    else if (job->b.is_tip)
+        newview_of(job, job->b, 1, job->pb, job->a, 0, job->pa, cla, scale);
+    else
+        newview_of(job, job->a, 0, job->pa, job->b, 0, job->pb, cla, scale);
+#endif
+}
+#endif
 
 static inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
 {
@@ -83,54 +139,64 @@ static inline void propagate(const Job *job, __global REAL *cla, __global int *s
         REALV tip[N_STATES];
         prepare_tip(&job->a, block, tip);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            REALV x[N_STATES], y[N_STATES];
-            load_operand(&job->a, tip, block, c, x);
-            multiply(job->pa + c * N_STATES * N_STATES, x, y);
+            SUMV y[N_STATES];
+            product(job->pa + c * PMATRIX_SIZE, &job->a, tip, block, c, y);
             for (int i = 0; i < N_STATES; i++)
-                *((__global REALV *)cla + ((size_t)block * BLOCK_REALS + c * N_STATES + i) * STRIDE + LANE) = y[i];
+                cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, y[i]);
+            scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
         }
-        *((__global INTV *)scale + (size_t)block * STRIDE + LANE) = load_scale(&job->a, block);
     }
 }
 
-static inline void evaluate(const Job *job, DOUBLEV *values)
+/* lnL of each pattern. */
+static inline void evaluate(const Job *job, DOUBLEV *lnl)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
-        REALV likelihood = (REALV)(0);
+        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
+        const INTV scale = align_components(&job->a, &job->b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
-            REALV xa[N_STATES], xb[N_STATES], y[N_STATES];
+            SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
             load_operand(&job->a, tip_a, block, c, xa);
-            load_operand(&job->b, tip_b, block, c, xb);
-            multiply(job->pb + c * N_STATES * N_STATES, xb, y);
+            product(job->pb + c * PMATRIX_SIZE, &job->b, tip_b, block, c, y);
             for (int i = 0; i < N_STATES; i++)
-                likelihood = (m[i] * xa[i]) * y[i] + likelihood;
+                sum = (m[i] * xa[i]) * y[i] + sum;
+            likelihood = factor[c] * sum + likelihood;
         }
-        const DOUBLEV lnl = log_likelihood(job, block, likelihood, load_scale(&job->a, block) + load_scale(&job->b, block));
+        lnl[block] = log_likelihood(job, block, likelihood, scale);
         if (job->site)
-            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE) = lnl;
-        values[0] += load_weights(job, block) * lnl;
+            *((__global DOUBLEV *)job->site + (size_t)block * STRIDE + LANE) = lnl[block];
     }
 }
 
-/* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i. */
-static inline REALV to_eigenbasis(
-    const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, REALV *sa, REALV *sb)
+/* The patterns' lnL summed with the weights of set `set`. */
+static inline void weigh(const Job *job, const DOUBLEV *lnl, int set, DOUBLEV *values)
+{
+    for (int block = 0; block < job->n_blocks; block++)
+        values[0] += load_weights(job, block, set) * lnl[block];
+}
+
+/* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i.
+ * `factor` aligns the component with the others. */
+static inline SUMV to_eigenbasis(
+    const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, SUMV factor, SUMV *sa, SUMV *sb)
 {
     const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
-    const __global REAL *ua = m + N_STATES, *ub = ua + N_STATES * N_STATES;
-    REALV xa[N_STATES], xb[N_STATES];
+    const __global REAL *ua = m + N_STATES, *ub = ua + MATRIX_SIZE;
+    SUMV xa[N_STATES], xb[N_STATES];
     load_operand(&job->a, tip_a, block, component, xa);
     load_operand(&job->b, tip_b, block, component, xb);
-    multiply(ua, xa, sa);
-    multiply(ub, xb, sb);
-    REALV at_zero_length = (m[0] * xa[0]) * xb[0];
-    for (int i = 1; i < N_STATES; i++)
+    product(ua, &job->a, tip_a, block, component, sa);
+    product(ub, &job->b, tip_b, block, component, sb);
+    SUMV at_zero_length = (SUMV)(0);
+    for (int i = 0; i < N_STATES; i++) {
+        sa[i] *= factor;
         at_zero_length = (m[i] * xa[i]) * xb[i] + at_zero_length;
-    return at_zero_length;
+    }
+    return factor * at_zero_length;
 }
 
 static inline void derivative(const Job *job, DOUBLEV *values)
@@ -139,25 +205,26 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         REALV tip_a[N_STATES], tip_b[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
-        REALV likelihood = (REALV)(0), first = (REALV)(0), second = (REALV)(0);
+        SUMV factor[N_COMPONENTS];
+        const INTV scale = align_components(&job->a, &job->b, 0, block, factor);
+        SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
-            REALV sa[N_STATES], sb[N_STATES];
-            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
+            SUMV sa[N_STATES], sb[N_STATES];
+            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
-                const REALV s = sa[k] * sb[k];
+                const SUMV s = sa[k] * sb[k];
                 likelihood = d[k] * s + likelihood;
                 first = d[N_STATES + k] * s + first;
                 second = d[2 * N_STATES + k] * s + second;
             }
         }
-        const DOUBLEV weight = load_weights(job, block);
-        const DOUBLEV inverse = 1.0 / TO_DOUBLEV(likelihood);
-        const DOUBLEV d1 = TO_DOUBLEV(first) * inverse;
-        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block);
+        const DOUBLEV weight = load_weights(job, block, 0);
+        const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
+        const DOUBLEV d1 = CONVERT(double, first) * inverse;
         values[0] += weight * log_likelihood(job, block, likelihood, scale);
         values[1] += weight * d1;
-        values[2] += weight * (TO_DOUBLEV(second) * inverse - d1 * d1);
+        values[2] += weight * (CONVERT(double, second) * inverse - d1 * d1);
     }
 }
 
@@ -167,119 +234,119 @@ static inline void insert(const Job *job, DOUBLEV *values)
         REALV tip_a[N_STATES], tip_b[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
-        REALV likelihood = (REALV)(0);
+        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
+        const INTV scale = align_components(&job->a, &job->b, &job->c, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
-            REALV x[N_STATES], ya[N_STATES], yb[N_STATES];
-            load_operand(&job->a, tip_a, block, c, x);
-            multiply(job->pa + c * N_STATES * N_STATES, x, ya);
-            load_operand(&job->b, tip_b, block, c, x);
-            multiply(job->pb + c * N_STATES * N_STATES, x, yb);
+            SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
+            product(job->pa + c * PMATRIX_SIZE, &job->a, tip_a, block, c, ya);
+            product(job->pb + c * PMATRIX_SIZE, &job->b, tip_b, block, c, yb);
             load_operand(&job->c, tip_a, block, c, x);
             for (int i = 0; i < N_STATES; i++)
-                likelihood = (m[i] * x[i]) * (ya[i] * yb[i]) + likelihood;
+                sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
+            likelihood = factor[c] * sum + likelihood;
         }
-        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block) + load_scale(&job->c, block);
-        values[0] += load_weights(job, block) * log_likelihood(job, block, likelihood, scale);
+        values[0] += load_weights(job, block, 0) * log_likelihood(job, block, likelihood, scale);
     }
+}
+
+/* P x, P' x and P'' x for the operand's component of block `block`. */
+static inline void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
+    int block, int component, SUMV y[3][N_STATES])
+{
+    product(p + component * PMATRIX_SIZE, o, tip, block, component, y[0]);
+    product(slopes + component * MATRIX_SIZE, o, tip, block, component, y[1]);
+    product(slopes + MATRIX_REALS + component * MATRIX_SIZE, o, tip, block, component, y[2]);
 }
 
 static inline void triplet(const Job *job, DOUBLEV *values)
 {
-    const int S2 = N_STATES * N_STATES;
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         prepare_tip(&job->c, block, tip_c);
-        REALV sum[MAX_VALUES];
-        for (int v = 0; v < MAX_VALUES; v++)
-            sum[v] = (REALV)(0);
+        SUMV sum[10], factor[N_COMPONENTS];
+        const INTV scale = align_components(&job->a, &job->b, &job->c, block, factor);
+        for (int v = 0; v < 10; v++)
+            sum[v] = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
-            REALV xa[N_STATES], xb[N_STATES], xc[N_STATES];
-            load_operand(&job->a, tip_a, block, c, xa);
-            load_operand(&job->b, tip_b, block, c, xb);
-            load_operand(&job->c, tip_c, block, c, xc);
+            SUMV a[3][N_STATES], b[3][N_STATES], s[3][N_STATES];
+            three_orders(job->pa, job->qa, &job->a, tip_a, block, c, a);
+            three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
+            three_orders(job->pc, job->qc, &job->c, tip_c, block, c, s);
             for (int i = 0; i < N_STATES; i++) {
-                REALV a[3], b[3], s[3];     /* P x, P' x, P'' x, entry i */
-                for (int order = 0; order < 3; order++) {
-                    const size_t row = (size_t)c * S2 + i * N_STATES;
-                    const size_t slope = (size_t)(order - 1) * N_COMPONENTS * S2 + row;
-                    const __global REAL *pa = order ? job->qa + slope : job->pa + row;
-                    const __global REAL *pb = order ? job->qb + slope : job->pb + row;
-                    const __global REAL *pc = order ? job->qc + slope : job->pc + row;
-                    a[order] = pa[0] * xa[0];
-                    b[order] = pb[0] * xb[0];
-                    s[order] = pc[0] * xc[0];
-                    for (int j = 1; j < N_STATES; j++) {
-                        a[order] = pa[j] * xa[j] + a[order];
-                        b[order] = pb[j] * xb[j] + b[order];
-                        s[order] = pc[j] * xc[j] + s[order];
-                    }
-                }
-                for (int order = 0; order < 3; order++)
-                    s[order] = m[i] * s[order];
-                const REALV bs = b[0] * s[0], b1s = b[1] * s[0], bs1 = b[0] * s[1];
-                sum[0] = a[0] * bs + sum[0];
-                sum[1] = a[1] * bs + sum[1];
-                sum[2] = a[0] * b1s + sum[2];
-                sum[3] = a[0] * bs1 + sum[3];
-                sum[4] = a[2] * bs + sum[4];
-                sum[5] = a[0] * (b[2] * s[0]) + sum[5];
-                sum[6] = a[0] * (b[0] * s[2]) + sum[6];
-                sum[7] = a[1] * b1s + sum[7];
-                sum[8] = a[1] * bs1 + sum[8];
-                sum[9] = a[0] * (b[1] * s[1]) + sum[9];
+                const SUMV mass = m[i] * factor[c];
+                const SUMV a0 = mass * a[0][i], a1 = mass * a[1][i];
+                const SUMV bs = b[0][i] * s[0][i], b1s = b[1][i] * s[0][i], bs1 = b[0][i] * s[1][i];
+                sum[0] = a0 * bs + sum[0];
+                sum[1] = a1 * bs + sum[1];
+                sum[2] = a0 * b1s + sum[2];
+                sum[3] = a0 * bs1 + sum[3];
+                sum[4] = (mass * a[2][i]) * bs + sum[4];
+                sum[5] = a0 * (b[2][i] * s[0][i]) + sum[5];
+                sum[6] = a0 * (b[0][i] * s[2][i]) + sum[6];
+                sum[7] = a1 * b1s + sum[7];
+                sum[8] = a1 * bs1 + sum[8];
+                sum[9] = a0 * (b[1][i] * s[1][i]) + sum[9];
             }
         }
-        const DOUBLEV weight = load_weights(job, block);
-        const DOUBLEV inverse = 1.0 / TO_DOUBLEV(sum[0]);
-        const INTV scale = load_scale(&job->a, block) + load_scale(&job->b, block) + load_scale(&job->c, block);
+        const DOUBLEV weight = load_weights(job, block, 0);
+        const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
         values[0] += weight * log_likelihood(job, block, sum[0], scale);
         DOUBLEV g[3];
         for (int v = 0; v < 3; v++) {
-            g[v] = TO_DOUBLEV(sum[1 + v]) * inverse;
+            g[v] = CONVERT(double, sum[1 + v]) * inverse;
             values[1 + v] += weight * g[v];
-            values[4 + v] += weight * (TO_DOUBLEV(sum[4 + v]) * inverse - g[v] * g[v]);
+            values[4 + v] += weight * (CONVERT(double, sum[4 + v]) * inverse - g[v] * g[v]);
         }
-        values[7] += weight * (TO_DOUBLEV(sum[7]) * inverse - g[0] * g[1]);
-        values[8] += weight * (TO_DOUBLEV(sum[8]) * inverse - g[0] * g[2]);
-        values[9] += weight * (TO_DOUBLEV(sum[9]) * inverse - g[1] * g[2]);
+        values[7] += weight * (CONVERT(double, sum[7]) * inverse - g[0] * g[1]);
+        values[8] += weight * (CONVERT(double, sum[8]) * inverse - g[0] * g[2]);
+        values[9] += weight * (CONVERT(double, sum[9]) * inverse - g[1] * g[2]);
     }
 }
 
-/* Each pattern's weight over its likelihood, scaling left in: what its terms of a gradient are multiplied with. */
+/* Each pattern's weight over its likelihood, at the scale of its largest component: what its terms of a gradient are multiplied with. */
 static inline void pattern_shares(const Job *job, DOUBLEV *shares)
 {
     for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES], likelihood = (REALV)(0);
+        REALV tip_a[N_STATES], tip_b[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
+        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
+        align_components(&job->a, &job->b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
-            REALV sa[N_STATES], sb[N_STATES];
-            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, sa, sb);
+            SUMV sa[N_STATES], sb[N_STATES];
+            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
             for (int k = 0; k < N_STATES - 1; k++)
                 likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
         }
-        shares[block] = load_weights(job, block) / TO_DOUBLEV(likelihood);
+        shares[block] = load_weights(job, block, 0) / CONVERT(double, likelihood);
     }
 }
 
-/* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. */
-static inline void gradient(const Job *job, const DOUBLEV *shares, int component, int row, DOUBLEV *values)
+/* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. `ends` [block][2][k] keeps both ends of the
+ * branch in the eigenbasis from the first rows of a component to its last. */
+static inline void gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
 {
     const __global REAL *response = job->response + ((size_t)component * N_STATES + row) * N_STATES;
+    if (row == 0)
+        for (int block = 0; block < job->n_blocks; block++) {
+            REALV tip_a[N_STATES], tip_b[N_STATES];
+            SUMV factor[N_COMPONENTS], *sa = ends + block * 2 * N_STATES;
+            prepare_tip(&job->a, block, tip_a);
+            prepare_tip(&job->b, block, tip_b);
+            align_components(&job->a, &job->b, 0, block, factor);
+            to_eigenbasis(job, tip_a, tip_b, block, component, factor[component], sa, sa + N_STATES);
+        }
     for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES], sa[N_STATES], sb[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        to_eigenbasis(job, tip_a, tip_b, block, component, sa, sb);
+        const SUMV *sa = ends + block * 2 * N_STATES, *sb = sa + N_STATES;
         for (int k = 0; k < GRADIENT_ROWS; k++) {
-            const DOUBLEV share = shares[block] * TO_DOUBLEV(sa[row + k]);
+            const DOUBLEV share = shares[block] * CONVERT(double, sa[row + k]);
             for (int l = 0; l < N_STATES; l++)
-                values[k * N_STATES + l] = share * TO_DOUBLEV(sb[l]) + values[k * N_STATES + l];
+                values[k * N_STATES + l] = share * CONVERT(double, sb[l]) + values[k * N_STATES + l];
         }
     }
     for (int v = 0; v < GRADIENT_ROWS * N_STATES; v++)
@@ -290,13 +357,14 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
 {
     const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
     for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES], xa[N_STATES], xb[N_STATES], y[N_STATES];
+        REALV tip_a[N_STATES], tip_b[N_STATES];
+        SUMV xa[N_STATES], y[N_STATES], factor[N_COMPONENTS];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
+        align_components(&job->a, &job->b, 0, block, factor);
         load_operand(&job->a, tip_a, block, component, xa);
-        load_operand(&job->b, tip_b, block, component, xb);
-        multiply(job->pb + component * N_STATES * N_STATES, xb, y);
+        product(job->pb + component * PMATRIX_SIZE, &job->b, tip_b, block, component, y);
         for (int i = 0; i < N_STATES; i++)
-            values[i] += shares[block] * TO_DOUBLEV((m[i] * xa[i]) * y[i]);
+            values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
     }
 }

@@ -2,19 +2,23 @@
  *
  * Macros that the host defines (plltool/engine/layout.py, Layout.macros):
  *   N_STATES, N_COMPONENTS   shape of a CLA entry
+ *   MANY_STATES              1: more than 8 states; many_states.h replaces part of arithmetic.h
+ *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
  *   VW                       patterns in a block
  *   TILE_BLOCKS              blocks in a tile
  *   LANE_PER_ITEM            1: a work-group of VW work-items, each owns one lane of every block (GPUs)
  *                            0: a work-group of one work-item, which owns whole blocks as vectors (CPUs)
- *   REAL                     type of CLAs and P matrices: double or float
- *   CODE                     unsigned integer type of a tip code, one bit per state
- *   SCALE_BITS               a CLA entry whose maximum falls below 2^-SCALE_BITS is scaled back to order 1
+ *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
+ *   SUM                      type in which the states and components of a pattern are summed: double or float
+ *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
+ *                            the tables of many_states.h
+ *   SCALE_BITS               a component whose maximum falls below 2^-SCALE_BITS is scaled back to order 1
  *
  * Arrays (sizes in elements):
  *   clas    REAL [tile][slot][block in tile][component][state][lane]     strides: Layout.strides
- *   scales  int  [tile][slot][block in tile][lane]   power of two taken out of the CLA entry
+ *   scales  int  [tile][slot][block in tile][component][lane]   power of two taken out of the component
  *   tips    CODE [tile][taxon][block in tile][lane]
- *   weights double [block][lane]; 0 in padding lanes
+ *   weights double [weight set][block][lane]; 0 in padding lanes
  */
 #pragma OPENCL FP_CONTRACT ON
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -23,21 +27,55 @@
 #define PASTE(a, b) PASTE_(a, b)
 
 #if LANE_PER_ITEM
-typedef REAL REALV;
-typedef double DOUBLEV;
-typedef int INTV;
+#define VECTOR(type) type
+#define COMPONENTS_AT_ONCE 1        /* unrolled in NEWVIEW */
 #define STRIDE VW
 #define LANE ((size_t)get_local_id(0))
-#define TO_REALV(x) ((REAL)(x))
-#define TO_DOUBLEV(x) ((double)(x))
 #define ANY(condition) (condition)
 #else
-typedef PASTE(REAL, VW) REALV;
-typedef PASTE(double, VW) DOUBLEV;
-typedef PASTE(int, VW) INTV;
+#define VECTOR(type) PASTE(type, VW)
+#define COMPONENTS_AT_ONCE N_COMPONENTS
 #define STRIDE 1
 #define LANE ((size_t)0)
-#define TO_REALV(x) PASTE(PASTE(convert_, REAL), VW)(x)
-#define TO_DOUBLEV(x) PASTE(convert_double, VW)(x)
 #define ANY(condition) any(condition)
+#endif
+
+#if REAL_BITS == 64
+#define BITS long                   /* integer of the size of REAL */
+#define MANTISSA_BITS 52
+#define EXPONENT_BIAS 1023
+#else
+#define BITS int
+#define MANTISSA_BITS 23
+#define EXPONENT_BIAS 127
+#endif
+
+#define CONVERT(type, x) PASTE(convert_, VECTOR(type))(x)
+#define BITCAST(type, x) PASTE(as_, VECTOR(type))(x)
+
+typedef VECTOR(REAL) REALV;
+typedef VECTOR(SUM) SUMV;
+typedef VECTOR(double) DOUBLEV;
+typedef VECTOR(int) INTV;
+typedef VECTOR(BITS) BITSV;
+
+/* Up to 8 states, a P matrix is followed by a table with which a tip picks its sums of P by a permutation: lane e of row i
+ * is the sum of P_ij over the first TABLE_STATES states j that set e contains. The other states come by multiplication.
+ * Short vectors hold the sums of too few sets to be faster than multiplying. */
+#if LANE_PER_ITEM || MANY_STATES || VW < 8
+#define TABLE_STATES 0
+#elif VW == 16 && N_STATES >= 4
+#define TABLE_STATES 4
+#elif N_STATES >= 3
+#define TABLE_STATES 3
+#else
+#define TABLE_STATES N_STATES
+#endif
+
+#define MATRIX_SIZE (N_STATES * (N_STATES + MANY_STATES))           /* of a matrix that multiplies CLAs, see many_states.h */
+#if TABLE_STATES
+#define TABLE_START ((MATRIX_SIZE + VW - 1) / VW * VW)              /* of the table, behind its matrix */
+#define PMATRIX_SIZE (TABLE_START + N_STATES * VW)
+#else
+#define PMATRIX_SIZE MATRIX_SIZE
 #endif

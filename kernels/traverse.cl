@@ -1,14 +1,15 @@
 /* traverse: takes each tile through a whole list of instructions.
  *
- * Work: one work-group owns the consecutive tiles groups[g].first .. +count (all of one part) and runs every
- * instruction on them in order; nothing is shared between work-groups. See layout.h for the arrays.
+ * Work: one work-group owns the consecutive tiles of a span, all of one group, and runs every instruction on them in
+ * order; nothing is shared between work-groups. A group may be cut into spans that come in launches one after another:
+ * each adds to the sums where the last one left them. See layout.h for the arrays.
  *
  * Instruction (8 ints, plltool/engine/program.py): opcode, result, a, pa, b, pb, c, pc.
  *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
  *   PROPAGATE   CLA[result] = Pa a
  *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
  *               result may be the slot of a or b: a component is read before it is written
- *   EVALUATE    values[result]     = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci
+ *   EVALUATE    values[result..]   = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci, for each weight set asked for
  *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; the fusion of
  *               sumGAMMA and coreDerivative: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
  *               L = sum_i m_i a_i b_i + sum_k s_k expm1(l_k t), which does not cancel near t = 0
@@ -22,11 +23,12 @@
  * where m_ci = component weight * frequency. Values are sums over the group's patterns: partial[group][value].
  *
  * Buffers:
- *   matrices REAL [pset][branch][component][i][j]        P(t)
- *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t); read by TRIPLET only
+ *   matrices REAL [pset][branch][component][i][j]        P(t), and its table for tips (layout.h); [j][i] and a column more
+ *            where states are many
+ *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t), without tables; read by TRIPLET only
  *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t)
  *   responses REAL [pset][branch][component][k][l]       F(t); read by GRADIENT only
- *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ]
+ *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ], these two like P's slopes
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
@@ -65,22 +67,27 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 
 /* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. */
 static inline Operand find_operand(
-    int index, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips, size_t storage,
-    size_t slot_stride)
+    int index, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips,
+    const __global uchar *state_sets, size_t storage, size_t slot_stride)
 {
     const size_t at = storage + (index < 0 ? 0 : (size_t)index) * slot_stride;
     Operand operand;
     operand.is_tip = index < 0;
     operand.cla = clas + at * BLOCK_REALS * VW;
-    operand.scale = scales + at * VW;
+    operand.scale = scales + at * N_COMPONENTS * VW;
+    operand.state_sets = state_sets;
     operand.code = tile_tips + (index < 0 ? (size_t)(~index) : 0) * TILE_BLOCKS * VW;
     return operand;
 }
 
+/* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer
+ * than all the rest: 15 times with 20 states. */
+__attribute__((vec_type_hint(DOUBLEV)))
 __kernel void traverse(
     __global REAL *clas,
     __global int *scales,
     const __global CODE *tips,
+    const __global uchar *state_sets,       /* [code][state] 0 or 1; read where states are many */
     const __global double *weights,
     const __global REAL *model,
     const __global REAL *matrices,
@@ -88,31 +95,34 @@ __kernel void traverse(
     const __global REAL *decays,
     const __global REAL *responses,
     const __global int *program,            /* [n_instructions][8] */
-    const __global int *groups,             /* [group][first tile, number of tiles, pset, first tile of the chunk] */
+    const __global int *spans,              /* [span][6], plltool/engine/storage.py, Storage.runs */
     const __global int *tile_blocks,        /* [tile] blocks in use */
     __global double *partial,               /* [group][n_values] */
     __global int *bad_pattern,
     __global double *site,                  /* [pattern], written by EVALUATE where want_site */
     const int want_site,
-    const int first_group,                  /* of this launch */
+    const int first_set,                    /* weight sets: EVALUATE takes n_sets of them, the others the first one */
+    const int n_sets,
+    const int keep,                         /* 1: every tile has its slots, 0: the tiles of a span use the same ones */
+    const int first_span,                   /* of this launch */
     const int n_instructions,
     const int n_values,
     const int n_taxa,
     const int n_branches,
+    const ulong n_lanes,
     const ulong tile_stride,                /* of clas, in blocks */
     const ulong slot_stride)                /* likewise */
 {
-    const int group = first_group + (int)get_group_id(0);
-    const __global int *span = groups + 4 * group;
-    const int pset = span[2];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * MATRIX_REALS;
+    const __global int *span = spans + 6 * (first_span + get_group_id(0));
+    const int group = span[0], pset = span[3], begins = span[5];
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_REALS;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
-    const __global REAL *f_base = responses + (size_t)pset * n_branches * MATRIX_REALS;
+    const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __local double shared[LANE_PER_ITEM ? MAX_VALUES * VW : 1];
-    for (int t = 0; t < span[1]; t++) {
-        const int tile = span[0] + t;
-        const size_t storage = (size_t)(tile - span[3]) * tile_stride;     /* in blocks */
+    for (int t = 0; t < span[2]; t++) {
+        const int tile = span[1] + t;
+        const size_t storage = (size_t)(span[4] + (keep ? t : 0)) * tile_stride;        /* in blocks */
         const size_t lanes = (size_t)tile * TILE_BLOCKS * VW;              /* before this tile */
 
         for (int n = 0; n < n_instructions; n++) {
@@ -123,28 +133,33 @@ __kernel void traverse(
             job.bad_pattern = bad_pattern;
             job.n_blocks = tile_blocks[tile];
             job.first_pattern = (int)lanes;
-            job.weights = weights + lanes;
+            job.weights = weights + first_set * n_lanes + lanes;
+            job.n_lanes = n_lanes;
             job.site = want_site ? site + lanes : 0;
-            job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
-            job.b = find_operand(word[4], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
-            job.c = find_operand(word[6], clas, scales, tips + lanes * n_taxa, storage, slot_stride);
-            job.pa = p_base + (size_t)word[3] * MATRIX_REALS;
-            job.pb = p_base + (size_t)word[5] * MATRIX_REALS;
-            job.pc = p_base + (size_t)word[7] * MATRIX_REALS;
+            job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.b = find_operand(word[4], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.c = find_operand(word[6], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.pa = p_base + (size_t)word[3] * BRANCH_REALS;
+            job.pb = p_base + (size_t)word[5] * BRANCH_REALS;
+            job.pc = p_base + (size_t)word[7] * BRANCH_REALS;
             job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
             job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
             job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
             job.decay = d_base + (size_t)word[5] * DECAY_REALS;
-            job.response = f_base + (size_t)word[5] * MATRIX_REALS;
+            job.response = f_base + (size_t)word[5] * RESPONSE_REALS;
             const size_t made = storage + (size_t)result * slot_stride;        /* for NEWVIEW and PROPAGATE */
-            DOUBLEV shares[TILE_BLOCKS];
+            DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
+            SUMV ends[TILE_BLOCKS * 2 * N_STATES];
             int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
             if (op == NEWVIEW) {
-                newview(&job, clas + made * BLOCK_REALS * VW, scales + made * VW);
+                newview(&job, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW);
                 n_passes = 0;
             } else if (op == PROPAGATE) {
-                propagate(&job, clas + made * BLOCK_REALS * VW, scales + made * VW);
+                propagate(&job, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW);
                 n_passes = 0;
+            } else if (op == EVALUATE) {
+                evaluate(&job, shares);
+                n_passes = n_sets;
             } else if (op == GRADIENT) {
                 pattern_shares(&job, shares);
                 n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
@@ -158,14 +173,14 @@ __kernel void traverse(
             } else if (op == TRIPLET) {
                 n_made = 10;
             }
-            const int first = t == 0 && (op != GRADIENT || word[6]);     /* of the values' sums */
+            const int first = begins && t == 0 && (op != GRADIENT || word[6]);     /* of the values' sums */
             for (int pass = 0; pass < n_passes; pass++) {
                 DOUBLEV values[MAX_VALUES];
                 for (int v = 0; v < MAX_VALUES; v++)
                     values[v] = (DOUBLEV)(0);
                 const int row = pass * GRADIENT_ROWS;
                 if (op == EVALUATE)
-                    evaluate(&job, values);
+                    weigh(&job, shares, pass, values);
                 else if (op == DERIVATIVE)
                     derivative(&job, values);
                 else if (op == INSERT)
@@ -173,7 +188,7 @@ __kernel void traverse(
                 else if (op == TRIPLET)
                     triplet(&job, values);
                 else if (op == GRADIENT)
-                    gradient(&job, shares, row / N_STATES, row % N_STATES, values);
+                    gradient(&job, shares, ends, row / N_STATES, row % N_STATES, values);
                 else
                     root(&job, shares, pass, values);
                 store_values(partial + (size_t)group * n_values + result + pass * n_made, values, n_made, first, shared);

@@ -64,7 +64,9 @@ def search(
     precision: str = "double",
     vw: int | None = None,
     threads: int | None = None,
+    memory: int | None = None,
     options: SearchOptions | None = None,
+    profile: bool = False,
     listener: Listener = ignore,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
@@ -80,8 +82,9 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
     starts : how many start trees; the best result is returned
     outgroup : names of taxa that the Newick text shows as one clade
-    device, precision, vw, threads : see `plltool.hardware.Hardware`
+    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     options : how hard to search
+    profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit
     listener : hears of every round of the search
 
     Raises
@@ -96,11 +99,11 @@ def search(
     check_outgroup(outgroup, data.names)
     problem = _pose(data, model, start, starts, seed)
     _announce(data, problem.patterns)
-    hardware = Hardware(device, precision, vw, threads)
-    slots = search_slots(problem.patterns, data.states.n_states, problem.model.components().n_components)
-    engine, reason = open_engine(problem.patterns, problem.model, slots, hardware)
+    hardware = Hardware(device, precision, vw, threads, memory)
+    slots = search_slots(problem.patterns.n_taxa)
+    engine, reason = open_engine(problem.patterns, problem.model, slots, hardware, profile)
     with engine:
-        _log.info("device: %s", reason)
+        _announce_engine(engine, reason)
         found = _search_all(problem, engine, options or SearchOptions(), listener)
     tree, lnl = _restore(found, data, problem.groups, hardware)
     newick, remarks = write_rooted(tree, outgroup)
@@ -128,13 +131,14 @@ def evaluate(
     precision: str = "double",
     vw: int | None = None,
     threads: int | None = None,
+    memory: int | None = None,
     listener: Listener = ignore,
 ) -> EvaluationResult:
     """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
 
     Parameters
     ----------
-    alignment, model, outgroup, device, precision, vw, threads, listener : as for `search`
+    alignment, model, outgroup, device, precision, vw, threads, memory, listener : as for `search`
     tree : file, Newick string, dendropy tree, or Tree
     fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
         says so
@@ -150,9 +154,10 @@ def evaluate(
     began = time.perf_counter()
     data = as_alignment(alignment)
     check_outgroup(outgroup, data.names)
-    with Likelihood(data, tree, model, device=device, precision=precision, vw=vw, threads=threads) as likelihood:
+    hardware = Hardware(device, precision, vw, threads, memory)
+    with Likelihood(data, tree, model, lnl_only=fixed, **asdict(hardware)) as likelihood:
         _announce(data, likelihood.patterns)
-        _log.info("device: %s", likelihood.reason)
+        _announce_engine(likelihood.engine, likelihood.reason)
         remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
         lnl = start_lnl = likelihood.lnl()
         if not fixed:
@@ -225,6 +230,14 @@ def _announce(data: Alignment, patterns: Patterns) -> None:
         _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
 
 
+def _announce_engine(engine: Engine, reason: str) -> None:
+    """Log what computes it, and whether its memory is short."""
+    _log.info("device: %s", reason)
+    if not engine.resident:
+        share = 100 * max(engine.storage.buffer_tiles) / engine.layout.n_tiles
+        _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
+
+
 def _start_tree(problem: _Problem, number: int) -> Tree:
     """Start tree `number`, from 0."""
     if isinstance(problem.start, Tree):
@@ -256,7 +269,7 @@ def _restore(found: _Found, data: Alignment, groups: list[list[int]], hardware: 
     if found.tree.n_taxa == data.n_taxa:
         return found.tree, found.lnl
     tree = restore_duplicates(found.tree, data.names, groups)
-    with Likelihood(data, tree, found.model, **asdict(hardware)) as whole:
+    with Likelihood(data, tree, found.model, lnl_only=True, **asdict(hardware)) as whole:
         return tree, whole.lnl()
 
 

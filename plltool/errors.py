@@ -13,5 +13,9 @@ class DeviceError(PlltoolError):
     """Your machine: a device that is missing, fails to build a kernel or runs out of memory."""
 
 
+class DeviceMemoryError(DeviceError):
+    """A device that has less memory than it was thought to have; less may do, see `engine/storage.py`."""
+
+
 class EngineError(PlltoolError):
     """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""

@@ -1,12 +1,14 @@
-"""What a user asks of the machine: device, precision, vector width, threads."""
+"""What a user asks of the machine: device, precision, vector width, threads, memory."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from plltool.errors import InputError
 
-PRECISIONS = ("double", "single")
+PRECISIONS = ("double", "mixed", "single")
+SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 
 @dataclass(frozen=True)
@@ -17,22 +19,39 @@ class Hardware:
     ----------
     device : "auto", "numpy", "opencl", "cpu", "gpu", the index "platform:device" of an OpenCL device, or part
         of the name of a device or platform
-    precision : "double" or "single", of CLAs and P matrices
+    precision : "double", "single", or "mixed": CLAs and P matrices single, sums over states and components double
     vw : lanes of a block; None lets the device decide
     threads : most cores of a CPU device to use; None for all
+    memory : bytes that conditional likelihoods may take on the device; None for what it offers
     """
 
     device: str = "auto"
     precision: str = "double"
     vw: int | None = None
     threads: int | None = None
+    memory: int | None = None
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
-            raise InputError(f"precision: found {self.precision!r}, expected {' or '.join(PRECISIONS)}")
-        for name, value in (("vw", self.vw), ("threads", self.threads)):
+            raise InputError(f"precision: found {self.precision!r}, expected one of: {', '.join(PRECISIONS)}")
+        for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of a size such as ``2G``, ``1.5GiB``, ``500M`` or ``1000000``; units are powers of 1024.
+
+    Raises
+    ------
+    InputError
+        If it is no size of at least a byte.
+    """
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    size = int(float(found[1]) * 2 ** SIZE_UNITS[found[2]]) if found else 0
+    if size < 1:
+        raise InputError(f"memory: found {text!r}, expected a size such as 2G, 500M or a number of bytes")
+    return size
 
 
 def parse_hardware(text: str) -> Hardware:
@@ -41,7 +60,7 @@ def parse_hardware(text: str) -> Hardware:
     Raises
     ------
     InputError
-        If a setting is none of vw, precision and threads, or its value cannot be used.
+        If a setting is none of vw, precision, threads and memory, or its value cannot be used.
     """
     fields = text.split(":")
     device = ":".join(field for field in fields if "=" not in field)
@@ -59,6 +78,8 @@ def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
         return replace(hardware, vw=int(value))
     if setting == "threads" and value.isdecimal() and int(value) > 0:
         return replace(hardware, threads=int(value))
+    if setting == "memory":
+        return replace(hardware, memory=parse_size(value))
     raise InputError(
-        f"{text!r}: found {setting}={value}, expected vw=N, threads=N or precision={'|'.join(PRECISIONS)}"
+        f"{text!r}: found {setting}={value}, expected vw=N, threads=N, memory=SIZE or precision={'|'.join(PRECISIONS)}"
     )

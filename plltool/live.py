@@ -13,6 +13,7 @@ from plltool.constants import (
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
 )
+from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.newick import write_newick
@@ -29,7 +30,7 @@ from plltool.session import (
     as_tree,
     open_engine,
 )
-from plltool.tree.operations import directed_slots
+from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import FloatArray, Tree
 
 LENGTHS = "lengths"
@@ -47,7 +48,8 @@ class Likelihood:
     alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
     tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
     model : string such as "GTR+F+G4", ModelSpec or Model; copied. Values in braces are never optimised
-    device, precision, vw, threads : see `plltool.hardware.Hardware`
+    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
 
     Attributes
     ----------
@@ -75,14 +77,17 @@ class Likelihood:
         precision: str = "double",
         vw: int | None = None,
         threads: int | None = None,
+        memory: int | None = None,
+        lnl_only: bool = False,
     ):
         self.alignment = as_alignment(alignment)
         self._tree = as_tree(tree, self.alignment.names)
         self._model = as_model(model, self.alignment)
         self.patterns = compress(self.alignment)
         self.warnings = self._bound_lengths()
-        hardware = Hardware(device, precision, vw, threads)
-        slots = directed_slots(self.alignment.n_taxa)
+        hardware = Hardware(device, precision, vw, threads, memory)
+        n_taxa = self.alignment.n_taxa
+        slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         self.engine, self.reason = open_engine(self.patterns, self._model, slots, hardware)
         self._likelihood = TreeLikelihood(self._tree, [self._model], self.engine)
 

@@ -84,6 +84,31 @@ class Result:
 class SearchResult(Result):
     """What `search` found."""
 
+    @property
+    def profile(self) -> dict[str, Any] | None:
+        """Where the run's wall time went, if the device's was measured.
+
+        device_seconds : that kernels ran
+        host_share : of the wall time in which none did, from the first file read to the result
+        launches_per_second : of wall time
+        mean_batch : instructions per request of each kind
+        """
+        busy = self.counters["device_seconds"]
+        if busy is None:
+            return None
+        sizes = self.counters["request_instructions"]
+        return {
+            "device_seconds": busy,
+            "host_share": 1.0 - busy / self.seconds,
+            "launches_per_second": self.counters["launches"] / self.seconds,
+            "mean_batch": {name: sizes[name] / number for name, number in self.counters["requests"].items()},
+        }
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the profile if there is one."""
+        record = super().as_record(command)
+        return record if self.profile is None else record | {"profile": self.profile}
+
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult(Result):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -10,18 +12,12 @@ import numpy as np
 
 from plltool.alignment.alignment import Alignment, make_alignment, show_name
 from plltool.alignment.patterns import Patterns, empirical_frequencies
-from plltool.constants import MAX_SCRATCH_BYTES, MAX_SCRATCH_SLOTS, MIN_SCRATCH_SLOTS
+from plltool.constants import MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS, MIN_SCRATCH_SLOTS
 from plltool.engine.base import Engine
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import list_devices
-from plltool.engine.select import (
-    NUMPY_DEFAULT_LANES,
-    choose_layout,
-    engine_bytes,
-    find_automatic,
-    find_device,
-    make_engine,
-)
+from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
+from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_alignment
@@ -29,6 +25,7 @@ from plltool.io.bridge import alignment_from_dendropy, from_dendropy
 from plltool.io.newick import parse_newick, read_newick
 from plltool.model.model import Model
 from plltool.model.spec import ModelSpec, parse_model
+from plltool.search.scan import scan_limit
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
@@ -39,8 +36,6 @@ if TYPE_CHECKING:
 AlignmentLike: TypeAlias = "str | PathLike[str] | Alignment | Mapping[str, str | bytes] | dendropy.DnaCharacterMatrix"
 TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
 ModelLike: TypeAlias = str | ModelSpec | Model
-
-REAL_BYTES = 8  # of a CLA entry, at most
 
 
 def as_alignment(given: AlignmentLike) -> Alignment:
@@ -97,20 +92,45 @@ def as_model(given: ModelLike, alignment: Alignment) -> Model:
     return Model(spec, empirical_frequencies(alignment, alignment.states))
 
 
-def scratch_slots(patterns: Patterns, n_states: int, n_components: int) -> int:
-    """CLAs that a search holds besides `directed_slots`: as many as it can use, limited by MAX_SCRATCH_BYTES."""
-    slot_bytes = patterns.n_patterns * n_states * n_components * REAL_BYTES
-    useful = min(MAX_SCRATCH_SLOTS, directed_slots(patterns.n_taxa), MAX_SCRATCH_BYTES // slot_bytes)
-    return max(MIN_SCRATCH_SLOTS, useful)
+CHAIN_LENGTH = 4  # newviews from the gap to an insertion that is optimised
 
 
-def search_slots(patterns: Patterns, n_states: int, n_components: int) -> int:
-    """All CLAs of a search."""
-    return directed_slots(patterns.n_taxa) + scratch_slots(patterns, n_states, n_components)
+def search_slots(n_taxa: int) -> Slots:
+    """CLAs of a search: all directed ones and scratch, with more of which more insertions share a launch."""
+    directed = directed_slots(n_taxa)
+    extra, streamed = (
+        max(0, min(most, directed) - MIN_SCRATCH_SLOTS) for most in (MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS)
+    )
+    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed)
 
 
-def open_engine(patterns: Patterns, model: Model, n_slots: int, hardware: Hardware) -> tuple[Engine, str]:
-    """An engine for one part, and why its device was chosen.
+def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
+    """The largest requests of a search, by kind.
+
+    How far walks go depends on the data: as many newviews as insertions, and chains of CHAIN_LENGTH, are typical.
+    """
+    n = layout.n_taxa
+    branches, directed = 2 * n - 3, directed_slots(n)
+    scratch = storage.n_slots - directed
+    scan_lengths = 2 * branches + directed
+    # what comes along where CLAs do not outlive a launch
+    newviews, lengths = (0, 0) if storage.resident else (directed, branches)
+    chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * scratch, scan_lengths)
+    squares = layout.n_components * layout.n_states**2
+    steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
+    return [
+        RequestSize(newviews + directed, lengths + directed, 3 * directed),
+        RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
+        RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
+        RequestSize(directed + branches, branches, 3 * branches),
+        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, responses=True),
+    ]
+
+
+def open_engine(
+    patterns: Patterns, model: Model, slots: Slots, hardware: Hardware, profile: bool = False
+) -> tuple[Engine, str]:
+    """An engine for one part, and why its device was chosen; `profile` as in `make_engine`.
 
     Raises
     ------
@@ -125,37 +145,61 @@ def open_engine(patterns: Patterns, model: Model, n_slots: int, hardware: Hardwa
         components.n_components,
         patterns.n_taxa,
         (patterns.n_patterns,),
-        n_slots,
+        slots,
         device=hardware.device,
         precision=hardware.precision,
         vw=hardware.vw,
         threads=hardware.threads,
+        memory=hardware.memory,
+        profile=profile,
     )
 
 
-def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> tuple[str, int]:
-    """Where a search would run, and the bytes that it would hold there, without starting one.
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a search would take.
+
+    Attributes
+    ----------
+    device : where it would run
+    n_bytes : memory that it would hold there at most
+    resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
+    full_bytes : memory of all CLAs at once
+    """
+
+    device: str
+    n_bytes: int
+    resident: bool
+    full_bytes: int
+
+
+def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryPlan:
+    """Where a search would run, and the memory that it would hold there, without starting one.
 
     Raises
     ------
     DeviceError
-        If a device asked for by name is missing or cannot use the settings.
+        If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
     components = model.components()
-    n_slots = search_slots(patterns, components.n_states, components.n_components)
     parts = (patterns.n_patterns,)
-    shape = components.n_states, components.n_components, patterns.n_taxa, parts
+    shape = DataShape(components.n_states, components.n_components, patterns.n_taxa, parts, hardware.precision)
     if hardware.device == "auto":
         devices = find_automatic()[0][:1]
     elif hardware.device == "numpy":
         devices = []
     else:
         devices = [find_device(list_devices()[0], hardware.device)]
-    if not devices:
-        lanes = hardware.vw or NUMPY_DEFAULT_LANES
-        return "numpy", engine_bytes(Layout(*shape, lanes, precision=hardware.precision), n_slots)
-    layout = choose_layout(devices[0], *shape, precision=hardware.precision, vw=hardware.vw, n_slots=n_slots)
-    return devices[0].label, engine_bytes(layout, n_slots)
+    device = devices[0] if devices else None
+    slots = search_slots(patterns.n_taxa)
+    plan = plan_engine(device, shape, slots, hardware.vw, hardware.memory)
+    layout, storage = plan.layout, plan.storage
+    if device is None:
+        name, n_bytes = "numpy", numpy_bytes(layout, storage)
+    else:
+        name, n_bytes = device.label, engine_bytes(layout, storage, requests=search_requests(layout, storage))
+    full = plan_storage(layout, slots.choose(layout, sys.maxsize))
+    return MemoryPlan(name, n_bytes, storage.resident, full.n_bytes(layout))
 
 
 def start_generator(seed: int, start: int) -> np.random.Generator:

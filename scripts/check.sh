@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Sets up a virtual environment in .venv and runs every check: ruff, mypy, the tests on an OpenCL device, which must be
-# there, and the tests without OpenCL. Needs Python 3.11 or newer ($PYTHON, or python3) and pip. Arguments are passed on
-# to both runs of pytest, such as: scripts/check.sh -m 'not slow'
+# there, and the tests without OpenCL, both on all cores. Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
+# Arguments are passed on to both runs of pytest, such as: scripts/check.sh -m 'not slow'
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ -x .venv/bin/python ] || "${PYTHON:-python3}" -m venv .venv
@@ -13,7 +13,7 @@ ruff check .
 echo "== mypy"
 mypy
 echo "== tests on an OpenCL device"
-python -m pytest --require-opencl --durations=10 "$@"
+python -m pytest -n auto --dist loadfile --require-opencl --durations=10 "$@"
 echo "== tests without OpenCL"
-python -m pytest --no-opencl "$@"
+python -m pytest -n auto --dist loadfile --no-opencl "$@"
 echo "== all checks passed"

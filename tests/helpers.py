@@ -85,10 +85,36 @@ def jukes_cantor_mixture(n_states=4):
 
 
 def random_codes(rng, n_taxa, n_patterns, n_states=4, unclear=0.3):
-    """Sets of states: mostly single ones, some ambiguous or undetermined."""
+    """Sets of up to 8 states as bit masks: mostly single ones, some ambiguous or undetermined."""
     codes = 1 << rng.integers(0, n_states, (n_taxa, n_patterns))
     sets = rng.integers(1, 1 << n_states, (n_taxa, n_patterns))
     return np.where(rng.random((n_taxa, n_patterns)) < unclear, sets, codes)
+
+
+def random_tips(rng, n_taxa, n_patterns, n_states, unclear=0.3, n_ambiguous=5):
+    """Codes and the table of state sets (None up to 8 states) that they index, in no order: mostly single states.
+
+    The first ambiguous set has two states, others have any number; half of the unclear cells are undetermined.
+    """
+    if n_states <= 8:
+        return random_codes(rng, n_taxa, n_patterns, n_states, unclear), None
+    ambiguous = (rng.random((n_ambiguous, n_states)) < rng.random((n_ambiguous, 1))).astype(np.uint8)
+    ambiguous[:, 0], ambiguous[:, 1], ambiguous[0, 2:] = 1, 1, 0
+    table = np.concatenate([np.eye(n_states, dtype=np.uint8), np.ones((1, n_states), dtype=np.uint8), ambiguous])
+    order = rng.permutation(len(table))
+    codes = rng.integers(0, n_states, (n_taxa, n_patterns))
+    undetermined = rng.random(codes.shape) < 0.5
+    sets = np.where(undetermined, n_states, rng.integers(n_states, len(table), codes.shape))
+    codes = np.where(rng.random(codes.shape) < unclear, sets, codes)
+    return np.argsort(order)[codes], table[order]
+
+
+def as_masks(codes, state_sets):
+    """What the oracle takes: codes as bit masks, integers of any size."""
+    if state_sets is None:
+        return codes
+    masks = [sum(1 << int(state) for state in np.flatnonzero(row)) for row in state_sets]
+    return np.array(masks, dtype=object)[codes]
 
 
 def simulate_codes(rng, ends, lengths, n_taxa, n_patterns, mixture):
@@ -117,6 +143,16 @@ def caterpillar(n_taxa):
     inner = [n_taxa + i for i in range(n_taxa - 2)]
     spine = list(pairwise(inner))
     return [(0, inner[0]), (n_taxa - 1, inner[-1])] + spine + [(i + 1, node) for i, node in enumerate(inner)]
+
+
+def balanced(n_taxa):
+    """Branches of a tree that halves its tips at every node; n_taxa is a power of two."""
+    nodes, ends, free = list(range(n_taxa)), [], n_taxa
+    while len(nodes) > 2:
+        parents = list(range(free, free + len(nodes) // 2))
+        ends += [(node, parents[k // 2]) for k, node in enumerate(nodes)]
+        nodes, free = parents, free + len(parents)
+    return [*ends, tuple(nodes)]
 
 
 def make_tree(ends, lengths, n_taxa):
@@ -156,22 +192,23 @@ def program_to_node(ends, n_taxa, node):
     return np.concatenate(program), around
 
 
-def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, **layout):
+def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, state_sets=None, memory=None, **layout):
     """A numpy engine with its models set; one part unless told otherwise."""
     parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
     first = mixtures[0]
-    shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, **layout)
-    engine = NumpyEngine(shape, n_slots, codes, weights)
+    n_codes = 0 if state_sets is None else len(state_sets)
+    shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, **layout)
+    engine = NumpyEngine(shape, n_slots, codes, weights, state_sets, memory)
     engine.set_model([mixture.components for mixture in mixtures])
     return engine
 
 
-def likelihood_of(tree, codes, weights, model, n_scratch=12):
-    """A TreeLikelihood on the numpy engine; `model` is a Mixture or a Model."""
+def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None):
+    """A TreeLikelihood on the numpy engine; `model` is a Mixture or a Model; slots as for a search, unless told."""
     model = model.as_model() if isinstance(model, Mixture) else model
     components = model.components()
     layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4)
-    engine = NumpyEngine(layout, 3 * (tree.n_taxa - 2) + n_scratch, codes, weights)
+    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, codes, weights)
     return TreeLikelihood(tree, [model], engine)
 
 

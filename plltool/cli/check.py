@@ -45,7 +45,7 @@ def collect_facts(data: Alignment, model: str, hardware: Hardware) -> dict[str, 
 
     prepared = as_model(model, data)
     patterns = compress(without_duplicates(data)[0])
-    device, memory = plan_memory(patterns, prepared, hardware)
+    memory = plan_memory(patterns, prepared, hardware)
     frequencies = empirical_frequencies(data, data.states).tolist()
     return {
         "alignment": data.source,
@@ -57,8 +57,10 @@ def collect_facts(data: Alignment, model: str, hardware: Hardware) -> dict[str, 
         "gap_share": gap_share(data),
         "frequencies": dict(zip(data.states.symbols, frequencies, strict=True)),
         "model": str(prepared.spec),
-        "device": device,
-        "device_bytes": memory,
+        "device": memory.device,
+        "device_bytes": memory.n_bytes,
+        "full_bytes": memory.full_bytes,
+        "resident": memory.resident,
         "warnings": list(data.warnings),
     }
 
@@ -73,6 +75,13 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
         f"base frequencies: {frequencies}",
-        f"memory of a search under {facts['model']} on {facts['device']}: {facts['device_bytes'] / MEBIBYTE:.1f} MiB",
+        f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
+
+
+def _describe_memory(facts: dict[str, Any]) -> str:
+    held = f"{facts['device_bytes'] / MEBIBYTE:.1f} MiB"
+    if facts["resident"]:
+        return held
+    return f"{held}, some patterns at a time; {facts['full_bytes'] / MEBIBYTE:.1f} MiB would hold all and be faster"

@@ -34,7 +34,9 @@ NO_ROUND = "-"
 
 @click.command()
 @alignment_argument
-@click.option("--a", "spec_a", required=True, metavar="SPEC", help="First: DEVICE[:vw=N][:precision=P][:threads=N].")
+@click.option(
+    "--a", "spec_a", required=True, metavar="SPEC", help="First: DEVICE[:vw=N][:precision=P][:threads=N][:memory=SIZE]."
+)
 @click.option("--b", "spec_b", required=True, metavar="SPEC", help="Second, such as numpy:vw=2, opencl or 0:0:vw=4.")
 @model_option
 @start_options

@@ -72,7 +72,7 @@ def _describe_device(device: Device) -> dict[str, Any]:
         "memory_bytes": device.memory,
         "largest_buffer_bytes": device.max_allocation,
         "double": device.has_double,
-        "vector_width": default_lanes(device),
+        "vector_width": default_lanes(device, "double"),
         "problem": device.problem or probe_device(device.index),
     }
 

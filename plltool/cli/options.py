@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.constants import DEFAULT_MODEL, DEFAULT_SEED
-from plltool.hardware import PRECISIONS, Hardware
+from plltool.errors import InputError
+from plltool.hardware import PRECISIONS, Hardware, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Alignment
@@ -92,6 +93,13 @@ def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None
     return tuple(int(field) for field in fields_)
 
 
+def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    try:
+        return None if value is None else parse_size(value)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from error
+
+
 alignment_argument = click.argument("alignment", type=PATH)
 model_option = click.option(
     "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help="Substitution model, such as HKY+FO+G4."
@@ -123,6 +131,12 @@ hardware_options = _packed(
     click.option("--precision", type=click.Choice(PRECISIONS), default="double", show_default=True),
     click.option("--vw", type=click.IntRange(min=1), help="Patterns per vector; by default the device's best."),
     click.option("--threads", type=click.IntRange(min=1), help="Most cores of a CPU device to use; all by default."),
+    click.option(
+        "--memory",
+        callback=_parse_memory,
+        metavar="SIZE",
+        help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
+    ),
 )
 start_options = _packed(
     "start",

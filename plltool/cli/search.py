@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from plltool.api import SearchOptions
     from plltool.results import SearchResult
 
+_log = logging.getLogger("plltool")
+
 
 @click.command()
 @alignment_argument
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 @hardware_options
 @output_options
 @effort_options
+@click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
 def search(
     alignment: Path,
@@ -54,6 +58,7 @@ def search(
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
+    profile: bool,
     quiet: bool,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS, DNA or RNA, gzipped or not).
@@ -78,6 +83,7 @@ def search(
             starts=starts,
             outgroup=split_outgroup(outgroup, data.names),
             options=options,
+            profile=profile,
             listener=reporter.progress,
             **asdict(hardware),
         )
@@ -85,6 +91,9 @@ def search(
         lines = summarise(result, files)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
+        if profile:
+            for line in describe_profile(result):
+                _log.info(line)
     for line in lines:
         print_line(line)
 
@@ -106,6 +115,19 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
         f"tree: {files.tree}",
         f"record: {files.record}",
         f"log: {files.log}",
+    ]
+
+
+def describe_profile(result: SearchResult) -> list[str]:
+    """Where the time went."""
+    found = result.profile
+    if found is None:
+        return [f"profile: nothing to measure: {result.reason}"]
+    batches = ", ".join(f"{name} {size:.0f}" for name, size in found["mean_batch"].items())
+    return [
+        f"profile: kernels ran {found['device_seconds']:.2f} of {result.seconds:.2f} s, host share "
+        f"{100 * found['host_share']:.1f} %, {found['launches_per_second']:.0f} launches per second",
+        f"profile: mean instructions per request: {batches}",
     ]
 
 

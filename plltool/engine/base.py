@@ -2,13 +2,13 @@
 
 An engine owns tip codes, pattern weights, a model per part and a set of CLA slots. It knows no tree and no search:
 it executes programs (`program.py`) over branch lengths that come with them. Subclasses implement `_execute`,
-`_site_values` and the setters; the requests here are thin batches on top, identical for all engines.
+`_site_values` and the setters; the requests here and in `prepared.py` are thin batches on top, for all engines.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
+from plltool.engine.codes import encode_tips
 from plltool.engine.layout import Layout
+from plltool.engine.prepared import PreparedClas, Requests
+from plltool.engine.storage import plan_storage
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -35,6 +38,8 @@ class Counters:
     bytes_to_device, bytes_from_device : over the bus
     requests : how often each kind of request was made
     request_instructions : instructions in all requests of each kind; over `requests`, the mean batch
+    device_seconds : that kernels ran, by the device's clock; None where nobody measures it
+    bytes_held, peak_bytes : memory of all arrays on the device, now and at most
     """
 
     launches: int = 0
@@ -44,6 +49,14 @@ class Counters:
     bytes_from_device: int = 0
     requests: dict[str, int] = field(default_factory=dict)
     request_instructions: dict[str, int] = field(default_factory=dict)
+    device_seconds: float | None = None
+    bytes_held: int = 0
+    peak_bytes: int = 0
+
+    def hold(self, n_bytes: int) -> None:
+        """Note memory taken on the device, or given back where negative."""
+        self.bytes_held += n_bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes_held)
 
     def count(self, request: str, program: IntArray) -> None:
         """Add one request."""
@@ -67,34 +80,90 @@ class Tables(NamedTuple):
         return self.slopes >= other.slopes and self.responses >= other.responses
 
 
-class Engine(ABC):
+class Peak(NamedTuple):
+    """Something that the hardware does as fast as it can: `run` does `amount` of it and returns when it is done."""
+
+    run: Callable[[], None]
+    amount: float
+
+
+class Engine(Requests):
     """Base of the numpy and the OpenCL engine.
 
     Parameters
     ----------
     layout : shapes and padding
     n_slots : number of CLA slots to hold
-    codes : unsigned integers (n_taxa, n_patterns), sets of states as bits, parts one after another
+    codes : integers (n_taxa, n_patterns), parts one after another; bit masks of states, or rows of `state_sets`
     weights : float64 (n_patterns,) or (n_weight_sets, n_patterns)
+    state_sets : 0 or 1 (layout.n_codes, n_states); None up to 8 states, where codes are bit masks
+    memory : bytes that CLAs may take; None for no limit
+    max_allocation : bytes of the largest buffer; None for no limit
+
+    Attributes
+    ----------
+    storage : where CLAs are kept
+    n_parts : parts of the layout
+
+    Raises
+    ------
+    EngineError
+        If arrays do not fit the layout or each other, or if a code names no state.
+    DeviceError
+        If `memory` does not hold the CLAs of one tile.
     """
 
     name = ""
 
-    def __init__(self, layout: Layout, n_slots: int, codes: npt.NDArray[np.integer], weights: FloatArray):
+    def __init__(
+        self,
+        layout: Layout,
+        n_slots: int,
+        codes: npt.NDArray[np.integer],
+        weights: FloatArray,
+        state_sets: npt.ArrayLike | None = None,
+        memory: int | None = None,
+        max_allocation: int | None = None,
+    ):
         if codes.shape != (layout.n_taxa, layout.n_patterns):
             raise EngineError(f"codes have shape {codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
         weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         if weights.shape[1] != layout.n_patterns:
             raise EngineError(f"{weights.shape[1]} weights for {layout.n_patterns} patterns")
+        n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
+        if n_codes != layout.n_codes:
+            raise EngineError(f"{n_codes} state sets, the layout has {layout.n_codes}")
+        codes, self._state_sets = encode_tips(layout.n_states, codes, state_sets)
+        self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_slots = n_slots
+        self.n_parts = layout.n_parts
+        self.storage = plan_storage(layout, n_slots, memory, max_allocation)
         self.n_weight_sets = len(weights)
         self.counters = Counters()
+
+    @property
+    def resident(self) -> bool:
+        """Whether CLAs outlive the launch that makes them."""
+        return self.storage.resident
 
     @property
     @abstractmethod
     def device_name(self) -> str:
         """The hardware that does the arithmetic."""
+
+    @property
+    @abstractmethod
+    def driver(self) -> str:
+        """What lies between the engine and the hardware, with its version."""
+
+    def peaks(self) -> dict[str, Peak]:
+        """What to measure an engine's speed against, where that is known.
+
+        "copy" moves bytes, each counted when read and when written; "multiply_adds" does them in registers, lane by
+        lane, at the layout's vector width and precision.
+        """
+        return {}
 
     @abstractmethod
     def set_model(self, parts: Sequence[Components]) -> None:
@@ -105,15 +174,18 @@ class Engine(ABC):
 
     @abstractmethod
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
+        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
     ) -> FloatArray:
-        """Run `program`; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values)."""
+        """Run `program`; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values).
+
+        EVALUATE sums with every weight set in `sets`, other instructions with the first of them.
+        """
 
     @abstractmethod
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         """Run a program that ends in one EVALUATE; returns lnL per pattern (n_patterns,)."""
 
-    def close(self) -> None:  # noqa: B027 (nothing to free is a valid answer)
+    def close(self) -> None:
         """Free what the engine holds on its device."""
 
     def __enter__(self) -> Engine:
@@ -123,17 +195,25 @@ class Engine(ABC):
         self.close()
 
     def execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int = 0, weight_set: int = 0, request: str = "run"
+        self,
+        program: IntArray,
+        lengths: FloatArray,
+        n_values: int = 0,
+        sets: range = range(1),
+        request: str = "run",
+        keep: bool = True,
     ) -> FloatArray:
-        """Run a program in one launch (one per memory chunk).
+        """Run a program in one launch (one per run of tiles).
 
         Parameters
         ----------
         program : int32 (n, 8), see `program.py`
         lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
         n_values : how many numbers the program makes
-        weight_set : the weights that sums are taken with
+        sets : the weight sets that EVALUATE sums with, a value each; other instructions use the first one only
         request : what the counters file this under
+        keep : whether the CLAs made are wanted afterwards; if not, all CLAs are stale then, and the engine may work
+            in memory that stays in cache
 
         Returns
         -------
@@ -142,19 +222,30 @@ class Engine(ABC):
         Raises
         ------
         EngineError
-            If a pattern's likelihood is not positive and finite; names the pattern.
+            If a pattern's likelihood is not positive and finite; names the pattern. If the program writes to a slot
+            that the engine does not have.
         """
-        lengths = np.asarray(lengths, dtype=np.float64)
-        if lengths.ndim == 1:
-            lengths = np.broadcast_to(lengths, (self.layout.n_parts, len(lengths)))
+        lengths = self._per_part(lengths)
+        self._check_slots(program)
         self.counters.count(request, program)
-        opcodes = program[:, 0]
-        tables = Tables(bool(np.any(opcodes == prog.TRIPLET)), bool(np.any(opcodes == prog.GRADIENT)))
-        return self._execute(np.ascontiguousarray(program), lengths, n_values, weight_set, tables)
+        kinds = np.bincount(program[:, 0], minlength=prog.ROOT + 1)
+        tables = Tables(bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
+        return self._execute(np.ascontiguousarray(program), lengths, n_values, sets, tables, keep)
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
-        """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions."""
+        """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
+
+        Raises EngineError if they would not outlive the launch; `prepare` is for both kinds of engine.
+        """
+        if not self.resident:
+            raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
         self.execute(operations, lengths)
+
+    def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
+        """CLAs for later requests: made now if they outlive the launch, else in front of each request."""
+        if self.resident:
+            self.run(operations, lengths)
+        return PreparedClas(self, operations, lengths)
 
     def evaluate(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL across each edge.
@@ -162,41 +253,30 @@ class Engine(ABC):
         `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, n_weight_sets).
         """
         rows = np.asarray(edges).reshape(-1, 3)
-        program = prog.evaluate(np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        sets = [
-            self.execute(program, lengths, len(rows), weight_set=s, request="evaluate")
-            for s in range(self.n_weight_sets)
-        ]
-        return np.stack(sets, axis=-1).transpose(1, 0, 2)
+        n_sets = self.n_weight_sets
+        program = prog.evaluate(n_sets * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
+        values = self.execute(program, lengths, n_sets * len(rows), sets=range(n_sets), request="evaluate")
+        return values.reshape(self.layout.n_parts, len(rows), n_sets).transpose(1, 0, 2)
 
-    def site_lnl(self, a: int, b: int, branch: int, lengths: FloatArray) -> FloatArray:
-        """lnL of each pattern (n_patterns,) across one edge, not weighted."""
+    def site_lnl(
+        self, a: int, b: int, branch: int, lengths: FloatArray, operations: IntArray | None = None
+    ) -> FloatArray:
+        """lnL of each pattern (n_patterns,) across one edge, not weighted; `operations` are run first."""
+        program = prog.evaluate(0, a, b, branch)
+        if operations is not None:
+            program = np.concatenate([operations, program])
+        self._check_slots(program)
+        self.counters.count("site lnl", program)
+        return self._site_values(program, self._per_part(lengths))
+
+    def _per_part(self, lengths: npt.ArrayLike) -> FloatArray:
         lengths = np.asarray(lengths, dtype=np.float64)
-        if lengths.ndim == 1:
-            lengths = np.broadcast_to(lengths, (self.layout.n_parts, len(lengths)))
-        return self._site_values(prog.evaluate(0, a, b, branch), lengths)
+        return np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
 
-    def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
-        """lnL, d1, d2 in the length of each edge.
-
-        `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3).
-        """
-        rows = np.asarray(edges).reshape(-1, 3)
-        n = prog.DERIVATIVE_VALUES
-        program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        values = self.execute(program, lengths, n * len(rows), request="derivatives")
-        return values.reshape(self.layout.n_parts, len(rows), n).transpose(1, 0, 2)
-
-    def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
-        """lnL, gradient and Hessian in the three lengths around each join.
-
-        `joins` is int (n, 6): a, pa, b, pb, c, pc. Returns (n, n_parts, 10), see `program.triplet`.
-        """
-        rows = np.asarray(joins).reshape(-1, 6)
-        n = prog.TRIPLET_VALUES
-        program = prog.triplet(n * np.arange(len(rows)), *rows.T)
-        values = self.execute(program, lengths, n * len(rows), request="triplets")
-        return values.reshape(self.layout.n_parts, len(rows), n).transpose(1, 0, 2)
+    def _check_slots(self, program: IntArray) -> None:
+        made = program[program[:, 0] <= prog.NEWVIEW, 1]
+        if len(made) and made.max() >= self.n_slots:
+            raise EngineError(f"the program writes to slot {made.max()}, the engine has {self.n_slots}")
 
     def _check_parts(self, parts: Sequence[Components]) -> None:
         shapes = {(part.n_states, part.n_components) for part in parts}

@@ -2,8 +2,8 @@
 
 Patterns of each part are padded to whole blocks of VW lanes (Izquierdo-Carrasco et al. 2013, section IV) and
 blocks to whole tiles; a tile never holds two parts. Padding lanes have weight 0 and undetermined tips.
-A *group* is the run of tiles that one work-group takes through a program; sums leave the device per group and are
-added in group order, so the layout alone decides the order of every sum.
+A *group* is the run of tiles that one work-group takes through a program, at once or cut into several launches; sums
+of groups are added up on the device (`sums.py`), so the layout alone decides the order of every sum.
 """
 
 from __future__ import annotations
@@ -14,14 +14,24 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from plltool.engine.codes import MASK_STATES, MAX_CODES
+from plltool.errors import EngineError
+
 IntArray = npt.NDArray[np.int32]
 
-# A CLA entry whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
+# A component whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
-SCALE_BITS = {"double": 256, "single": 32}
-REAL_TYPE: dict[str, np.dtype[np.floating]] = {"double": np.dtype(np.float64), "single": np.dtype(np.float32)}
+SCALE_BITS: dict[np.dtype[np.floating], int] = {np.dtype(np.float64): 256, np.dtype(np.float32): 32}
+# Types of CLAs and tables such as P, and of the sums over a pattern's states and components; patterns are double.
+TYPES: dict[str, tuple[np.dtype[np.floating], np.dtype[np.floating]]] = {
+    "double": (np.dtype(np.float64), np.dtype(np.float64)),
+    "mixed": (np.dtype(np.float32), np.dtype(np.float64)),
+    "single": (np.dtype(np.float32), np.dtype(np.float32)),
+}
 C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 SCALE_BYTES = 4
+LEAST_TABLE_LANES = 8  # a shorter vector holds the sums of too few sets to be faster than multiplying
+PMATRIX_COLUMNS = 12  # that one work-item makes, with all exponentials for itself
 
 
 @dataclass(frozen=True)
@@ -36,8 +46,11 @@ class Layout:
     tile_blocks : blocks of a tile
     lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
-    precision : "double" or "single", the type of CLAs and P matrices; sums are always double
+    precision : "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
     max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
+    n_codes : rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
+
+    Raises EngineError if there are so many codes that two bytes cannot hold them.
     """
 
     n_states: int
@@ -50,19 +63,55 @@ class Layout:
     tile_major: bool = True
     precision: str = "double"
     max_groups: int = 64
+    n_codes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.max_codes > MAX_CODES:
+            raise EngineError(f"{self.n_codes} codes of {self.n_states} states, more than two bytes can hold")
 
     @property
     def real(self) -> np.dtype[np.floating]:
-        return REAL_TYPE[self.precision]
+        """Type of CLAs and of tables such as P."""
+        return TYPES[self.precision][0]
+
+    @property
+    def sum(self) -> np.dtype[np.floating]:
+        """Type of the sums over a pattern's states and components."""
+        return TYPES[self.precision][1]
 
     @property
     def code(self) -> np.dtype[np.unsignedinteger]:
-        """Tip codes are sets of states, one bit each."""
-        return np.dtype(np.uint8 if self.n_states <= 8 else np.uint32)
+        """Type of a tip code."""
+        return np.dtype(np.uint8 if self.max_codes <= 256 else np.uint16)
+
+    @property
+    def many_states(self) -> bool:
+        """Tip codes index a given table of state sets, and kernels loop over states."""
+        return self.n_states > MASK_STATES
+
+    @property
+    def max_codes(self) -> int:
+        """Codes that the engines' order takes at most, see `codes.py`."""
+        return self.n_states + 1 + self.n_codes if self.many_states else 1 << self.n_states
+
+    @property
+    def padding_code(self) -> int:
+        """The code that says nothing, in the engines' order."""
+        return self.n_states if self.many_states else (1 << self.n_states) - 1
+
+    @property
+    def matrix_values(self) -> int:
+        """Numbers of a matrix on the device: with many states a column of row sums is added, see `many_states.h`."""
+        return self.n_states * (self.n_states + self.many_states)
+
+    @property
+    def pmatrix_shares(self) -> int:
+        """Work-items that make a P matrix together, see `pmatrices.cl`."""
+        return -(-self.n_states // PMATRIX_COLUMNS)
 
     @property
     def scale_bits(self) -> int:
-        return SCALE_BITS[self.precision]
+        return SCALE_BITS[self.real]
 
     @property
     def n_parts(self) -> int:
@@ -100,9 +149,21 @@ class Layout:
         return self.n_components * self.n_states * self.vw
 
     @property
+    def pmatrix_values(self) -> int:
+        """Numbers of a P matrix on the device: the matrix, and a table for tips behind it (`kernels/layout.h`)."""
+        if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
+            return self.matrix_values
+        return (-(-self.matrix_values // self.vw) + self.n_states) * self.vw
+
+    @property
+    def block_scales(self) -> int:
+        """Scaling counts of one block: one per component and pattern."""
+        return self.n_components * self.vw
+
+    @property
     def block_bytes(self) -> int:
         """Bytes of one slot in one block: CLA and scaling counts."""
-        return self.block_values * self.real.itemsize + self.vw * SCALE_BYTES
+        return self.block_values * self.real.itemsize + self.block_scales * SCALE_BYTES
 
     @property
     def slot_bytes(self) -> int:
@@ -145,10 +206,10 @@ class Layout:
         """(n_parts,) index of the first group of each part."""
         return np.searchsorted(self.groups[:, 2], np.arange(self.n_parts))
 
-    def pad_codes(self, state_sets: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
-        """Tip codes (n_taxa, n_patterns) as [tile][taxon][block in tile][lane]."""
-        padded = np.full((self.n_taxa, self.n_lanes), (1 << self.n_states) - 1, dtype=self.code)
-        padded[:, self.lane_of_pattern] = state_sets
+    def pad_codes(self, codes: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Tip codes (n_taxa, n_patterns), in the engines' order, as [tile][taxon][block in tile][lane]."""
+        padded = np.full((self.n_taxa, self.n_lanes), self.padding_code, dtype=self.code)
+        padded[:, self.lane_of_pattern] = codes
         tiled = padded.reshape(self.n_taxa, self.n_tiles, self.tile_blocks, self.vw)
         return np.ascontiguousarray(tiled.transpose(1, 0, 2, 3))
 
@@ -166,16 +227,20 @@ class Layout:
 
     def macros(self) -> list[str]:
         """The kernels' -D options."""
-        code_type = "uchar" if self.code == np.dtype(np.uint8) else "uint"
+        code_type = "uchar" if self.code == np.dtype(np.uint8) else "ushort"
         values = {
             "N_STATES": self.n_states,
+            "MANY_STATES": int(self.many_states),
             "N_COMPONENTS": self.n_components,
             "VW": self.vw,
             "TILE_BLOCKS": self.tile_blocks,
             "LANE_PER_ITEM": int(self.lane_per_item),
             "REAL": C_TYPE[self.real],
+            "REAL_BITS": 8 * self.real.itemsize,
+            "SUM": C_TYPE[self.sum],
             "CODE": code_type,
             "SCALE_BITS": self.scale_bits,
+            "PMATRIX_COLUMNS": PMATRIX_COLUMNS,
         }
         return [f"-D{name}={value}" for name, value in values.items()]
 

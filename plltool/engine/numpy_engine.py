@@ -1,13 +1,14 @@
 """The numpy engine: the same blocked layout and programs as the OpenCL engine, in readable form.
 
 It is the fallback where no OpenCL device is found, and the twin that kernels are tested against. CLAs are float64
-(slot, block, component, state, lane), tips are expanded to (taxon, block, 1, state, lane).
+(slot, block, component, state, lane), scaling counts (slot, block, component, lane), tips are expanded to
+(taxon, block, 1, state, lane).
 """
 
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,25 +20,52 @@ from plltool.model.components import Components
 
 
 class NumpyEngine(Engine):
-    """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks."""
+    """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks.
+
+    Programs run on all blocks of a run of the storage at once; `_blocks` says which those are.
+    """
 
     name = "numpy"
 
-    def __init__(self, layout: Layout, n_slots: int, codes: npt.NDArray[np.integer], weights: FloatArray):
-        super().__init__(layout, n_slots, codes, weights)
-        shape = (n_slots, layout.n_blocks, layout.n_components, layout.n_states, layout.vw)
-        self._clas = np.ones(shape, dtype=layout.real)
-        self._scales = np.zeros((n_slots, layout.n_blocks, layout.vw), dtype=np.int32)
-        bits = layout.pad_codes(codes).transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, 1, layout.vw)
-        states = np.arange(layout.n_states, dtype=layout.code)[:, None]
-        self._tips = ((bits >> states) & 1).astype(layout.real)[:, :, None]
-        self._no_scale = np.zeros((layout.n_blocks, layout.vw), dtype=np.int32)
+    def __init__(
+        self,
+        layout: Layout,
+        n_slots: int,
+        codes: npt.NDArray[np.integer],
+        weights: FloatArray,
+        state_sets: npt.ArrayLike | None = None,
+        memory: int | None = None,
+    ):
+        super().__init__(layout, n_slots, codes, weights, state_sets, memory)
+        held = sum(self.storage.buffer_tiles)
+        self._all_clas = np.ones((n_slots, held, layout.n_components, layout.n_states, layout.vw), dtype=layout.real)
+        self._all_scales = np.zeros((n_slots, held, layout.n_components, layout.vw), dtype=np.int32)
+        by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
+        expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
+        self._tips = np.ascontiguousarray(expanded)[:, :, None]
         padded = layout.pad_weights(np.atleast_2d(weights))
         self._weights = padded.reshape(-1, layout.n_blocks, layout.vw)
+        for array in (self._all_clas, self._all_scales, self._tips, self._weights):
+            self.counters.hold(array.nbytes)
+        self._enter_run(self.storage.runs[0])
+
+    def _enter_run(self, run: IntArray) -> None:
+        """Let programs work on the blocks of one run."""
+        n_blocks = int(run[:, 2].sum())
+        self._blocks: slice | npt.NDArray[np.intp] = slice(None)  # views are faster than copies
+        if not self.resident:
+            self._blocks = np.concatenate([np.arange(first, first + n) for first, n in run[:, 1:3].tolist()])
+        self._block_part = self.layout.block_part[self._blocks]
+        self._clas, self._scales = self._all_clas[:, :n_blocks], self._all_scales[:, :n_blocks]
+        self._no_scale = np.zeros((n_blocks, self.layout.n_components, self.layout.vw), dtype=np.int32)
 
     @property
     def device_name(self) -> str:
         return f"numpy on {platform.machine()}"
+
+    @property
+    def driver(self) -> str:
+        return f"numpy {np.__version__}"
 
     def set_model(self, parts: Sequence[Components]) -> None:
         self._check_parts(parts)
@@ -71,47 +99,67 @@ class NumpyEngine(Engine):
             self._responses = response.astype(real)  # part, branch, C, k, l
 
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
+        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
     ) -> FloatArray:
-        self.counters.launches += 1
         self._branch_tables(lengths, tables)
+        values = np.zeros((self.layout.n_parts, n_values))
+        for run in self.storage.runs:
+            self._enter_run(run)
+            for opcode, result, per_lane in self._take_through(program):
+                if not np.all(np.isfinite(per_lane)):
+                    self._check_finite(per_lane, self._find_lane(per_lane))
+                weights = self._weights[sets if opcode == prog.EVALUATE else sets[:1]][:, self._blocks]
+                sums = np.einsum("kbv,sbv->bks", per_lane, weights).reshape(len(self._block_part), -1)
+                np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
+        return values
+
+    def _take_through(self, program: IntArray) -> Iterator[tuple[int, int, FloatArray]]:
+        """Run a program on the blocks of the present run; yields (opcode, result, values (k, block, lane))."""
+        self.counters.launches += 1
         handlers = {
             prog.EVALUATE: self._evaluate,
             prog.DERIVATIVE: self._derivative,
             prog.INSERT: self._insert,
             prog.TRIPLET: self._triplet,
-            prog.GRADIENT: self._gradient,
             prog.ROOT: self._root,
         }
-        values = np.zeros((self.layout.n_parts, n_values))
+        gradients: dict[int, FloatArray] = {}  # sums over branches, pattern by pattern, so that runs change no bit
         for row in program:
             opcode, result = int(row[0]), int(row[1])
             if opcode in (prog.NEWVIEW, prog.PROPAGATE):
                 self._make_cla(row)
-                continue
-            per_lane = handlers[opcode](row)  # k, block, lane
-            if not np.all(np.isfinite(per_lane)):
-                self._check_finite(per_lane, int(np.flatnonzero(~np.isfinite(per_lane).all(axis=0).ravel())[0]))
-            sums = np.einsum("kbv,bv->bk", per_lane, self._weights[weight_set])
-            np.add.at(values[:, result : result + len(per_lane)], self.layout.block_part, sums)
-        return values
+            elif opcode == prog.GRADIENT:
+                gradients[result] = gradients.get(result, 0.0) + self._gradient(row)
+            else:
+                yield opcode, result, handlers[opcode](row)
+        for result, gradient in gradients.items():
+            yield prog.GRADIENT, result, gradient
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         self._branch_tables(lengths, Tables())
-        values = self._evaluate(program[0])[0].ravel()[self.layout.lane_of_pattern]
-        bad = np.flatnonzero(~np.isfinite(values))
-        self._check_finite(values, int(self.layout.lane_of_pattern[bad[0]]) if len(bad) else None)
-        return values
+        values = np.empty((self.layout.n_blocks, self.layout.vw))
+        for run in self.storage.runs:
+            self._enter_run(run)
+            for _, _, per_lane in self._take_through(program):
+                values[self._blocks] = per_lane[0]
+                if not np.all(np.isfinite(per_lane)):
+                    self._check_finite(per_lane, self._find_lane(per_lane))
+        return values.ravel()[self.layout.lane_of_pattern]
+
+    def _find_lane(self, per_lane: FloatArray) -> int:
+        """The first lane of the present run, counted among all, with a value (k, block, lane) that is not finite."""
+        lanes = np.arange(self.layout.n_lanes).reshape(-1, self.layout.vw)[self._blocks]
+        return int(lanes[~np.isfinite(per_lane.sum(axis=0))].min())
 
     def _operand(self, index: int) -> tuple[FloatArray, IntArray]:
-        """CLA (block, C or 1, S, lane) and scaling counts (block, lane) of a slot or a tip."""
+        """CLA (block, C or 1, S, lane) and scaling counts (block, C, lane) of a slot or a tip."""
         if index < 0:
-            return self._tips[~index], self._no_scale
+            return self._tips[~index][self._blocks], self._no_scale
         return self._clas[index], self._scales[index]
 
     def _times(self, table: FloatArray, branch: int, x: FloatArray) -> FloatArray:
         """P x for every block, with the matrices of the block's part."""
-        return table[self.layout.block_part, branch] @ x
+        return table[self._block_part, branch] @ x
 
     def _make_cla(self, row: IntArray) -> None:
         opcode, slot, a, pa, b, pb = (int(word) for word in row[:6])
@@ -126,12 +174,12 @@ class NumpyEngine(Engine):
         self._scales[slot] = scale
 
     def _rescale(self, z: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Bring lanes whose maximum fell below the threshold back to order 1 by their own power of two."""
-        maximum = z.max(axis=(1, 2))
+        """Bring components, lane by lane, that fell below the threshold back to order 1 by their own power of two."""
+        maximum = z.max(axis=2)
         small = (maximum < 2.0**-self.layout.scale_bits) & (maximum > 0)
         exponent = np.where(small, np.frexp(maximum)[1], 0).astype(np.int32)
         if small.any():
-            z = np.ldexp(z, -exponent[:, None, None, :])
+            z = np.ldexp(z, -exponent[:, :, None, :])
         return z, exponent
 
     def _log(self, likelihood: npt.NDArray[np.floating], scale: npt.ArrayLike) -> FloatArray:
@@ -142,28 +190,39 @@ class NumpyEngine(Engine):
     @property
     def _block_mass(self) -> FloatArray:
         """Component weight times frequency, (block, C, S, 1)."""
-        return self._mass[self.layout.block_part][..., None]
+        return self._mass[self._block_part][..., None]
+
+    def _aligned(self, *indices: int) -> tuple[list[FloatArray], IntArray]:
+        """Operands at one scale for all components of a pattern, and that scale (block, lane).
+
+        The first operand takes the factors; a component too small beside the largest one becomes 0.
+        """
+        operands = [self._operand(int(index)) for index in indices]
+        counts = sum(scale for _, scale in operands)
+        largest = np.max(counts, axis=1)
+        factor = np.ldexp(1.0, np.maximum(counts - largest[:, None], -1023))
+        first = operands[0][0] * factor[:, :, None, :]
+        return [first, *(x for x, _ in operands[1:])], largest
 
     def _evaluate(self, row: IntArray) -> FloatArray:
-        (x, scale_a), (y, scale_b) = self._operand(row[2]), self._operand(row[4])
+        (x, y), scale = self._aligned(row[2], row[4])
         product = x * self._times(self._matrices, row[5], y)
-        likelihood = _sum_states(self._block_mass * product)
-        return self._log(likelihood, scale_a + scale_b)[None]
+        return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _derivative(self, row: IntArray) -> FloatArray:
-        (x, scale_a), (y, scale_b) = self._operand(row[2]), self._operand(row[4])
-        part = self.layout.block_part
+        (x, y), scale = self._aligned(row[2], row[4])
+        part = self._block_part
         mass = self._block_mass
         s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
         decays = self._decays[part, row[5]]  # block, C, 3, k
         sums = np.einsum("bcdk,bckv->dbv", decays, s)
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
-        return np.stack([self._log(likelihood, scale_a + scale_b), d1, sums[2] / likelihood - d1 * d1])
+        return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
 
     def _gradient(self, row: IntArray) -> FloatArray:
-        x, y = self._operand(row[2])[0], self._operand(row[4])[0]
-        part = self.layout.block_part
+        (x, y), _ = self._aligned(row[2], row[4])
+        part = self._block_part
         sa = self._right[part].swapaxes(-1, -2) @ (self._block_mass * x)
         sb = self._left[part] @ y
         likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[5], y))
@@ -171,21 +230,20 @@ class NumpyEngine(Engine):
         return terms.reshape(-1, *likelihood.shape)
 
     def _root(self, row: IntArray) -> FloatArray:
-        x, y = self._operand(row[2])[0], self._operand(row[4])[0]
+        (x, y), _ = self._aligned(row[2], row[4])
         terms = self._block_mass * x * self._times(self._matrices, row[5], y)  # block, C, S, lane
         shares = terms / _sum_states(terms)[:, None, None]
         return shares.transpose(1, 2, 0, 3).reshape(-1, *shares.shape[::3])
 
     def _insert(self, row: IntArray) -> FloatArray:
-        (x, scale_a), (y, scale_b), (z, scale_c) = (self._operand(row[k]) for k in (2, 4, 6))
+        (x, y, z), scale = self._aligned(row[2], row[4], row[6])
         product = z * self._times(self._matrices, row[3], x) * self._times(self._matrices, row[5], y)
-        likelihood = _sum_states(self._block_mass * product)
-        return self._log(likelihood, scale_a + scale_b + scale_c)[None]
+        return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _triplet(self, row: IntArray) -> FloatArray:
-        operands = [self._operand(row[k]) for k in (2, 4, 6)]
+        operands, scale = self._aligned(row[2], row[4], row[6])
         orders = []  # for each operand: P x, P' x, P'' x
-        for (x, _), branch in zip(operands, row[[3, 5, 7]], strict=True):
+        for x, branch in zip(operands, row[[3, 5, 7]], strict=True):
             first, second = self._slopes[:, :, 0], self._slopes[:, :, 1]
             orders.append([self._times(table, branch, x) for table in (self._matrices, first, second)])
         mass = self._block_mass
@@ -206,8 +264,7 @@ class NumpyEngine(Engine):
                 ((0, 1, 1), 1, 2),
             )
         ]
-        scale_a, scale_b, scale_c = (scale for _, scale in operands)
-        return np.stack([self._log(likelihood, scale_a + scale_b + scale_c), *g, *curves])
+        return np.stack([self._log(likelihood, scale), *g, *curves])
 
 
 def _sum_states(values: FloatArray) -> FloatArray:

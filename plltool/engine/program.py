@@ -42,7 +42,7 @@ def newview(slot: Ints, a: Ints, pa: Ints, b: Ints, pb: Ints) -> IntArray:
 
 
 def evaluate(value: Ints, a: Ints, b: Ints, branch: Ints) -> IntArray:
-    """One value: lnL across `branch` between a and b."""
+    """One value for each weight set asked for: lnL across `branch` between a and b."""
     return _instructions(EVALUATE, value, a, 0, b, branch)
 
 

@@ -2,35 +2,44 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
 from plltool.engine.base import Engine, FloatArray
-from plltool.engine.layout import REAL_TYPE, Layout
+from plltool.engine.codes import MASK_STATES
+from plltool.engine.layout import TYPES, Layout
 from plltool.engine.numpy_engine import NumpyEngine
-from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS_VARIABLE
-from plltool.errors import DeviceError, InputError
+from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
+from plltool.errors import DeviceError, DeviceMemoryError, InputError
 
 NUMPY_LANES = (1, 2, 4)
 NUMPY_DEFAULT_LANES = 4
-CPU_LANES = (2, 4, 8)
+CPU_LANES = (2, 4, 8, 16)
 GPU_LANES = (32, 64)
 GPU_DEFAULT_LANES = 64
+GPU_MANY_STATES_LANES = 32  # sums of 122 values per lane fit 48 KiB of local memory
 GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; bounds the partial sums that leave the device
-CPU_TILE_PATTERNS = 32  # PoCL was fastest with 8 blocks of 4, Intel with 4 blocks of 8; a tile stays in cache
+CPU_TILE_BYTES = 256  # of one value of all a tile's patterns: 32 doubles were best for searches of 354 and 500 taxa,
+# 64 singles for a post-order of 64 and 1,000; more blocks share a P matrix, but fewer CLAs of a tile stay in cache
 CPU_GROUPS_PER_CORE = 8  # a work-group is what a CPU driver schedules: a few per core balance, hundreds cost
 CPU_MIN_GROUPS_PER_CORE = 4  # small data get smaller tiles rather than idle cores
 MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
 INSTALL_HINT = "`pip install 'plltool[pocl]'` brings a CPU device"
 LONGEST_REASON = 300  # characters of a failure that "auto" passes over
 NUMPY_REASON = "numpy on the CPU, one thread"
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,7 @@ class DataShape:
     n_taxa: int
     part_patterns: tuple[int, ...]
     precision: str = "double"
+    n_codes: int = 0
 
 
 def choose_layout(
@@ -52,7 +62,7 @@ def choose_layout(
     part_patterns: Sequence[int],
     precision: str = "double",
     vw: int | None = None,
-    n_slots: int = 0,
+    n_codes: int = 0,
 ) -> Layout:
     """The layout for an OpenCL device: a fixed function of the device and the shape of the data.
 
@@ -60,9 +70,8 @@ def choose_layout(
 
     Parameters
     ----------
-    n_states, n_components, n_taxa, part_patterns, precision : see `Layout`
+    n_states, n_components, n_taxa, part_patterns, precision, n_codes : see `Layout`
     vw : lanes of a block; None for the device's best
-    n_slots : CLAs to be held; matters only where one group's share would exceed the largest buffer
 
     Raises
     ------
@@ -71,30 +80,35 @@ def choose_layout(
     InputError
         If the precision is unknown.
     """
-    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision))
-    return _layout_for(device, shape, vw, n_slots)
+    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision), n_codes)
+    return _layout_for(device, shape, vw)
 
 
-def _layout_for(device: Device, shape: DataShape, vw: int | None, n_slots: int) -> Layout:
+def _layout_for(device: Device, shape: DataShape, vw: int | None) -> Layout:
     if device.kind == "gpu":
-        lanes = _check_lanes(device.label, vw, default_lanes(device), GPU_LANES)
+        default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
+        lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         return _make_layout(shape, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
-    # Single precision uses the width of double: the sums are double vectors of as many lanes.
-    allowed = tuple(n for n in CPU_LANES if n <= device.vector_width)
-    lanes = _check_lanes(device.label, vw, default_lanes(device), allowed)
+    default = default_lanes(device, shape.precision)
+    lanes = _check_lanes(device.label, vw, default, tuple(n for n in CPU_LANES if n <= default))
     layout = _cpu_tiles(shape, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
-    buffers = layout.slot_bytes * n_slots // device.max_allocation + 1
-    return replace(layout, max_groups=max(CPU_GROUPS_PER_CORE * device.compute_units, 2 * buffers))
+    return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
 
 
-def default_lanes(device: Device) -> int:
-    """Lanes of a block on an OpenCL device, unless asked otherwise."""
-    return GPU_DEFAULT_LANES if device.kind == "gpu" else device.vector_width
+def default_lanes(device: Device, precision: str) -> int:
+    """Lanes of a block on an OpenCL device, unless asked otherwise: on a CPU those of a vector of CLA values.
+
+    Sums over patterns are double vectors of as many lanes, which a compiler that fails on wide vectors has to handle.
+    """
+    if device.kind == "gpu":
+        return GPU_DEFAULT_LANES
+    singles = TYPES[precision][0].itemsize == 4 and device.vector_width == WIDEST_VECTOR
+    return 2 * device.vector_width if singles else device.vector_width
 
 
 def _known_precision(precision: str) -> str:
-    if precision not in REAL_TYPE:
-        raise InputError(f"unknown precision '{precision}', expected one of: {', '.join(REAL_TYPE)}")
+    if precision not in TYPES:
+        raise InputError(f"unknown precision '{precision}', expected one of: {', '.join(TYPES)}")
     return precision
 
 
@@ -110,13 +124,15 @@ def _make_layout(shape: DataShape, vw: int, tile_blocks: int, *, on_gpu: bool, m
         tile_major=not on_gpu,
         precision=shape.precision,
         max_groups=max_groups,
+        n_codes=shape.n_codes,
     )
 
 
 def _cpu_tiles(shape: DataShape, lanes: int, enough_tiles: int) -> Layout:
-    """The largest tiles, up to CPU_TILE_PATTERNS, that are enough in number and do not pad too much."""
+    """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
+    patterns = CPU_TILE_BYTES // TYPES[shape.precision][0].itemsize
     blocks = sum(-(-n // lanes) for n in shape.part_patterns)
-    layout = _make_layout(shape, lanes, CPU_TILE_PATTERNS // lanes, on_gpu=False, max_groups=1)
+    layout = _make_layout(shape, lanes, patterns // lanes, on_gpu=False, max_groups=1)
     while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
         layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
     return layout
@@ -130,15 +146,62 @@ def _check_lanes(label: str, vw: int | None, default: int, allowed: tuple[int, .
     return vw
 
 
-def engine_bytes(layout: Layout, n_slots: int, n_weight_sets: int = 1) -> int:
-    """Device memory that an OpenCL engine holds from its start: CLAs, scaling counts, tips, weights and tables.
+@dataclass(frozen=True)
+class Plan:
+    """How an engine would hold its data.
 
-    P matrices, programs and partial sums come on top, by request; they are small beside `n_slots` CLAs.
+    Attributes
+    ----------
+    layout, storage : see there
+    memory : bytes that CLAs may take
     """
-    tips = layout.n_lanes * layout.n_taxa * layout.code.itemsize
-    weights = n_weight_sets * layout.n_lanes * 8
-    tables = 4 * layout.n_tiles + 16 * len(layout.groups) + 4
-    return n_slots * layout.slot_bytes + tips + weights + tables
+
+    layout: Layout
+    storage: Storage
+    memory: int
+
+
+def plan_engine(
+    device: Device | None,
+    shape: DataShape,
+    slots: Slots,
+    vw: int | None = None,
+    memory: int | None = None,
+) -> Plan:
+    """What `make_engine` makes on a device, None for numpy: resident if all CLAs fit into `memory`, else streaming.
+
+    Raises
+    ------
+    DeviceError
+        If the device cannot use `vw` lanes, or if the memory holds the CLAs of no tile.
+    """
+    if device is None:
+        lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
+        layout = _make_layout(shape, lanes, 1, on_gpu=False, max_groups=1)
+    else:
+        layout = _layout_for(device, shape, vw)
+    if memory is None:
+        memory = _offered_memory(device) - data_bytes(layout, expanded_tips=device is None)
+    largest = None if device is None else device.max_allocation
+    storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
+    return Plan(layout, storage, memory)
+
+
+def _offered_memory(device: Device | None) -> int:
+    """Bytes of a device that is not told how many to use."""
+    if device is not None and not device.shares_host_memory:
+        return int(DEVICE_MEMORY_SHARE * device.memory)
+    offered = int(HOST_MEMORY_SHARE * available_memory())
+    return offered if device is None else min(device.memory, offered)
+
+
+def available_memory() -> int:
+    """Bytes that programs may still take on the host, as Linux tells; elsewhere all that is free."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
 
 
 def rank_devices(devices: Sequence[Device]) -> list[Device]:
@@ -185,26 +248,46 @@ class EngineRequest:
 
     codes: npt.NDArray[np.integer]
     weights: FloatArray
+    state_sets: npt.ArrayLike | None
     shape: DataShape
-    n_slots: int
+    slots: Slots
     vw: int | None
     threads: int | None
+    profile: bool
+    memory: int | None
 
     def numpy_engine(self) -> NumpyEngine:
-        lanes = _check_lanes("numpy", self.vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
-        layout = _make_layout(self.shape, lanes, 1, on_gpu=False, max_groups=1)
-        return NumpyEngine(layout, self.n_slots, self.codes, self.weights)
+        plan = plan_engine(None, self.shape, self.slots, self.vw, self.memory)
+        return NumpyEngine(
+            plan.layout, plan.storage.n_slots, self.codes, self.weights, self.state_sets, memory=plan.memory
+        )
 
     def opencl_engine(self, device: Device) -> Engine:
-        """An engine on `device`; whatever goes wrong is a DeviceError."""
+        """An engine on `device`; whatever goes wrong is a DeviceError.
+
+        A device that has not got what it claimed is asked for half as much, until even one tile is too much.
+        """
         from plltool.engine.opencl.engine import OpenCLEngine
 
-        layout = _layout_for(device, self.shape, self.vw, self.n_slots)
-        needed = engine_bytes(layout, self.n_slots, len(np.atleast_2d(self.weights)))
-        if device.kind == "gpu" and needed > device.memory:  # it may show only at the first launch otherwise
-            raise DeviceError(f"{device.label}: needs {needed / 2**30:.1f} GiB, has {device.memory / 2**30:.1f} GiB")
         threads = self.threads if device.kind == "cpu" else None
-        return OpenCLEngine(layout, self.n_slots, self.codes, self.weights, device, threads)
+        memory = self.memory
+        while True:
+            plan = plan_engine(device, self.shape, self.slots, self.vw, memory)
+            try:
+                return OpenCLEngine(
+                    plan.layout,
+                    plan.storage.n_slots,
+                    self.codes,
+                    self.weights,
+                    device,
+                    threads,
+                    self.profile,
+                    self.state_sets,
+                    plan.memory,
+                )
+            except DeviceMemoryError as error:
+                _log.warning("%s; trying with half as much", error)
+            memory = plan.storage.n_bytes(plan.layout) // 2  # outside the handler, which keeps what failed alive
 
 
 def make_engine(
@@ -214,23 +297,30 @@ def make_engine(
     n_components: int,
     n_taxa: int,
     part_patterns: Sequence[int],
-    n_slots: int,
+    slots: Slots,
     device: str = "auto",
     precision: str = "double",
     vw: int | None = None,
     threads: int | None = None,
+    profile: bool = False,
+    state_sets: npt.ArrayLike | None = None,
+    memory: int | None = None,
 ) -> tuple[Engine, str]:
     """Make the engine that `device` asks for.
 
     Parameters
     ----------
-    codes : unsigned integers (n_taxa, n_patterns), sets of states as bits, parts one after another
+    codes : integers (n_taxa, n_patterns), parts one after another; bit masks of states, or rows of `state_sets`
     weights : float64 (n_patterns,) or (n_weight_sets, n_patterns)
     n_states, n_components, n_taxa, part_patterns, precision : see `Layout`
-    n_slots : CLAs to hold
+    slots : CLAs to hold
     device : "auto", "numpy", or what `find_device` takes
     vw : lanes of a block; None for the best
     threads : cores of a CPU device to use at most; None for all; GPUs and numpy take no notice
+    profile : measure how long kernels run (`Counters.device_seconds`); numpy takes no notice
+    state_sets : 0 or 1 (n_codes, n_states); None up to 8 states, see `Engine`
+    memory : bytes that CLAs may take; None for what the device offers. With less than all of them take, the engine
+        streams patterns through what there is; its answers keep every bit
 
     Returns
     -------
@@ -239,12 +329,14 @@ def make_engine(
     Raises
     ------
     DeviceError
-        If a device asked for is missing or fails. "auto" tries the next one instead, numpy at last.
+        If a device asked for is missing, fails or has too little memory. "auto" tries the next one instead, numpy at
+        last.
     InputError
         If the precision is unknown.
     """
-    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision))
-    request = EngineRequest(codes, weights, shape, n_slots, vw, threads)
+    n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
+    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision), n_codes)
+    request = EngineRequest(codes, weights, state_sets, shape, slots, vw, threads, profile, memory)
     if device.strip().lower() == "auto":
         return _automatic_engine(request)
     if device.strip().lower() == "numpy":

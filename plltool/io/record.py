@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,22 @@ def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> Non
 
 
 def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Read what `write_record` wrote.
+    """Read what `write_record` wrote; errors as in `read_object`."""
+    return read_object(path, RECORD_KEYS, "the record of a run")
+
+
+def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
+    """Read a file of one JSON object.
+
+    Parameters
+    ----------
+    keys : that it must have
+    what : what the file should be, for messages
 
     Raises
     ------
     InputError
-        If the file cannot be read or is no run record.
+        If the file cannot be read, is no JSON object or lacks a key.
     """
     source = os.fspath(path)
     try:
@@ -54,10 +64,10 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     except ValueError as error:  # not JSON, or not UTF-8
         raise InputError(f"{source}: found something else than JSON ({error})") from error
     if not isinstance(record, dict):
-        raise InputError(f"{source}: found a JSON {type(record).__name__}, expected the record of a run")
-    missing = [key for key in RECORD_KEYS if key not in record]
+        raise InputError(f"{source}: found a JSON {type(record).__name__}, expected {what}")
+    missing = [key for key in keys if key not in record]
     if missing:
-        raise InputError(f"{source}: not the record of a run, it lacks {', '.join(missing)}")
+        raise InputError(f"{source}: not {what}, it lacks {', '.join(missing)}")
     return record
 
 

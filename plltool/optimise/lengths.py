@@ -60,7 +60,6 @@ def smooth(
     best_lnl, slopes = likelihood.all_derivatives(best)
     damping = np.ones(tree.n_edges)
     predicted = predicted_gain(best, *slopes.T)
-    trial = best
     rounds = 1
     while predicted >= epsilon and rounds < max_rounds:
         trial = best + damping * (apply_step(best, newton_step(best, *slopes.T)) - best)
@@ -80,6 +79,4 @@ def smooth(
         best, best_lnl, slopes = trial, lnl, trial_slopes
         predicted = predicted_gain(best, *slopes.T)
     tree.lengths[:] = best
-    if trial is not best:  # leave the CLAs of the best lengths behind
-        best_lnl, _ = likelihood.all_derivatives()
     return Smoothing(best_lnl, rounds, predicted, predicted < epsilon)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
+from plltool.engine.prepared import PreparedClas
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import FloatArray, IntArray, Tree
@@ -37,52 +38,90 @@ class TreeLikelihood:
     def topology_changed(self) -> None:
         """Forget everything derived from the topology."""
         self.view = DirectedView(self.tree)
-        self._post_order: IntArray | None = None
         self._all_branches: IntArray | None = None
+        self._prepared: PreparedClas | None = None
 
     def model_changed(self) -> None:
         """Send the models' eigensystems to the engine."""
         self.engine.set_model([model.components() for model in self.models])
+        self._prepared = None
 
     @property
     def n_scratch(self) -> int:
         """Slots beyond those of the directed CLAs."""
         return self.engine.n_slots - self.scratch
 
-    @property
-    def root_edge(self) -> tuple[int, int, int]:
-        """(operand, operand, branch) at the root tip."""
-        return ~ROOT, int(self.view.facing[ROOT, 0]), int(self.tree.edges[ROOT, 0])
+    # --- programs -------------------------------------------------------------------------------------------
 
-    def _post_order_program(self) -> IntArray:
-        if self._post_order is None:
-            nodes, columns = self.view.preorder[::-1].T
-            self._post_order = prog.newview(*self.view.sources(nodes, columns))
-        return self._post_order
+    def _toward_root(self, slots: IntArray) -> tuple[IntArray, IntArray]:
+        """The newviews of a post-order, and each node's operand (n_nodes,), where node u's CLA is in ``slots[u]``."""
+        tree, descent = self.tree, self.view.descent
+        nodes, columns = self.view.preorder[::-1].T
+        everyone = np.arange(tree.n_nodes, dtype=np.int32)
+        operands = np.where(everyone < tree.n_taxa, ~everyone, slots)
+        first = tree.neighbours[nodes, (columns + 1) % 3]
+        second = descent.sibling[first]
+        program = prog.newview(
+            slots[nodes], operands[first], descent.branch[first], operands[second], descent.branch[second]
+        )
+        return program, operands
+
+    def _root_operands(self, operands: IntArray) -> tuple[int, int, int]:
+        """(a, b, branch) of the root tip's branch."""
+        top = int(self.view.descent.order[0])
+        return ~ROOT, int(operands[top]), int(self.view.descent.branch[top])
+
+    def _likelihood_program(self) -> tuple[IntArray, tuple[int, int, int]]:
+        """A post-order on a stack, and the operands and branch of the edge that it leads to."""
+        program, operands = self._toward_root(self.view.descent.depth)
+        return program, self._root_operands(operands)
+
+    def _round_program(self, number: Callable[[IntArray, IntArray, IntArray], IntArray]) -> IntArray:
+        """Post-order, then pre-order with the numbers of each branch right behind the CLA that they need.
+
+        ``number(a, b, branch)`` builds one instruction per branch; a is on the side of the root tip.
+        """
+        tree, descent = self.tree, self.view.descent
+        post_order, operands = self._toward_root(np.arange(tree.n_nodes, dtype=np.int32) - tree.n_taxa)
+        stack = tree.n_taxa - 2 + descent.depth
+        top, below = descent.order[0], descent.order[1:]
+        parent, sibling = descent.parent[below], descent.sibling[below]
+        facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA beyond it, towards the root tip
+        newviews = prog.newview(
+            stack[below], facing_parent, descent.branch[parent], operands[sibling], descent.branch[sibling]
+        )
+        beyond = np.append(np.int32(~ROOT), stack[below])
+        numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
+        pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, prog.N_WORDS)
+        return np.concatenate([post_order, numbers[:1], pre_order])
 
     def _all_branches_program(self) -> IntArray:
-        """Post-order, then pre-order with each derivative right behind the CLA it needs."""
         if self._all_branches is None:
-            view, edges = self.view, self.tree.edges
-            nodes, columns = view.preorder.T
-            steps = []
-            for k in (1, 2):
-                child = (columns + k) % 3
-                branch = edges[nodes, child]
-                steps.append(prog.newview(*view.sources(nodes, child)))
-                value = prog.DERIVATIVE_VALUES * branch
-                steps.append(prog.derivative(value, view.away[nodes, child], view.facing[nodes, child], branch))
-            a, b, root = self.root_edge
-            at_root = prog.derivative(prog.DERIVATIVE_VALUES * root, a, b, root)
-            pre_order = np.stack(steps, axis=1).reshape(-1, prog.N_WORDS)
-            self._all_branches = np.concatenate([self._post_order_program(), at_root, pre_order])
+            self._all_branches = self._round_program(
+                lambda a, b, branch: prog.derivative(prog.DERIVATIVE_VALUES * branch, a, b, branch)
+            )
         return self._all_branches
+
+    def _directed_program(self) -> IntArray:
+        """Every directed CLA: post-order, then pre-order."""
+        view = self.view
+        nodes, columns = view.preorder.T
+        children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
+        post_order = prog.newview(*view.sources(nodes[::-1], columns[::-1]))
+        return np.concatenate([post_order, prog.newview(*view.sources(np.repeat(nodes, 2), children))])
+
+    def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, request: str) -> FloatArray:
+        """Run a program with slots of its own, which end the directed CLAs; nobody reads its CLAs afterwards."""
+        self._prepared = None
+        return self.engine.execute(program, lengths, n_values, request=request, keep=False)
+
+    # --- requests -------------------------------------------------------------------------------------------
 
     def part_lnl(self) -> FloatArray:
         """lnL of each part (n_parts,)."""
-        a, b, root = self.root_edge
-        program = np.concatenate([self._post_order_program(), prog.evaluate(0, a, b, root)])
-        return self.engine.execute(program, self.tree.lengths, 1, request="lnl")[:, 0]
+        program, (a, b, branch) = self._likelihood_program()
+        program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
+        return self._execute(program, self.tree.lengths, 1, "lnl")[:, 0]
 
     def lnl(self) -> float:
         """Log-likelihood of the tree as it stands; one launch."""
@@ -90,8 +129,9 @@ class TreeLikelihood:
 
     def site_lnl(self) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted."""
-        self.engine.run(self._post_order_program(), self.tree.lengths)
-        return self.engine.site_lnl(*self.root_edge, self.tree.lengths)
+        self._prepared = None
+        program, (a, b, branch) = self._likelihood_program()
+        return self.engine.site_lnl(a, b, branch, self.tree.lengths, program)
 
     def responses(self) -> tuple[float, FloatArray, FloatArray]:
         """lnL and how it answers to each part's components; one launch.
@@ -104,22 +144,12 @@ class TreeLikelihood:
         """
         layout = self.engine.layout
         squares, masses = layout.n_components * layout.n_states**2, layout.n_components * layout.n_states
-        a, b, root = self.root_edge
-        view, edges = self.view, self.tree.edges
-        nodes, columns = view.preorder.T
-        children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
-        parents = np.repeat(nodes, 2)
-        gradients = prog.gradient(
-            1,
-            np.append(a, view.away[parents, children]),
-            np.append(b, view.facing[parents, children]),
-            np.append(root, edges[parents, children]),
-        )
-        newviews = prog.newview(*view.sources(parents, children))
-        pre_order = np.stack([newviews, gradients[1:]], axis=1).reshape(-1, prog.N_WORDS)
-        at_root = [prog.evaluate(0, a, b, root), gradients[:1], prog.root(1 + squares, a, b, root)]
-        program = np.concatenate([self._post_order_program(), *at_root, pre_order])
-        values = self.engine.execute(program, self.tree.lengths, 1 + squares + masses, request="gradient")
+        gradients = self._round_program(lambda a, b, branch: prog.gradient(1, a, b, branch))
+        at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
+        _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
+        at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.root(1 + squares, ~ROOT, b, branch)]
+        program = np.concatenate([gradients[:at], *at_root, gradients[at:]])
+        values = self._execute(program, self.tree.lengths, 1 + squares + masses, "gradient")
         by_part = len(values), layout.n_components, layout.n_states
         matrices = values[:, 1 : 1 + squares].reshape(*by_part, layout.n_states)
         return float(values[:, 0].sum()), matrices, values[:, 1 + squares :].reshape(by_part)
@@ -127,12 +157,19 @@ class TreeLikelihood:
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[float, FloatArray]:
         """lnL, and (n_edges, 2) first and second derivatives in every branch length; one launch.
 
-        Afterwards all directed CLAs belong to `lengths` (the tree's by default).
+        They belong to `lengths`, the tree's by default.
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
-        values = self.engine.execute(
-            self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, request="all branches"
-        ).reshape(-1, n, prog.DERIVATIVE_VALUES)
+        values = self._execute(self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, "all branches").reshape(
+            -1, n, prog.DERIVATIVE_VALUES
+        )
         total = values.sum(axis=0)
-        return float(total[self.root_edge[2], 0]), total[:, 1:]
+        root = int(self.tree.edges[ROOT, 0])
+        return float(total[root, 0]), total[:, 1:]
+
+    def directed(self) -> PreparedClas:
+        """All directed CLAs (`DirectedView`) of topology, models and lengths as they are, made only if stale."""
+        if self._prepared is None or not np.array_equal(self._prepared.lengths, self.tree.lengths):
+            self._prepared = self.engine.prepare(self._directed_program(), self.tree.lengths)
+        return self._prepared

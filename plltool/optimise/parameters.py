@@ -8,6 +8,7 @@ import numpy as np
 
 from plltool.constants import DIFFERENCE_STEP, MAX_MODEL_ITERATIONS, MODEL_EPSILON
 from plltool.errors import EngineError
+from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import FloatArray
@@ -47,12 +48,8 @@ class _Objective:
         if lnl > self.best_lnl:
             self.best_lnl = lnl
             self.best_models = [model.copy() for model in self.likelihood.models]
-        slopes = [
-            component_slope(model, part, k, matrices[m], masses[m])
-            for m, (model, part) in enumerate(zip(self.likelihood.models, self.names, strict=True))
-            for k in range(len(model.get_vector(part)))
-        ]
-        return -lnl, -np.array(slopes)
+        parts = zip(self.likelihood.models, self.names, matrices, masses, strict=True)
+        return -lnl, -np.concatenate([parameter_slopes(*part) for part in parts])
 
     def keep_best(self) -> float:
         """Give the models the best values met; returns their lnL."""
@@ -62,27 +59,31 @@ class _Objective:
         return self.best_lnl
 
 
-def component_slope(
-    model: Model, names: Sequence[str], parameter: int, matrices: FloatArray, masses: FloatArray
-) -> float:
-    """d lnL / d element `parameter` of ``model.get_vector(names)``, by the chain rule through the components.
+def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
+    """d lnL / d every element of ``model.get_vector(names)``, by the chain rule through the components.
 
     `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. The components' own slopes are
     central differences of closed forms, exact to about 1e-9; one-sided where a bound is in the way.
     """
     vector = model.get_vector(names)
-    low, high = model.bounds(names)[parameter]
-    above, below = model.copy(), model.copy()
-    ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-    for changed, value in zip((above, below), ends, strict=True):
-        at = vector.copy()
-        at[parameter] = value
-        changed.set_vector(at, names)
-    here, up, down = model.components(), above.components(), below.components()
-    width = ends[0] - ends[1]
-    slope = (up.scaled_matrices() - down.scaled_matrices()) / width
-    mass_slope = (np.log(up.masses()) - np.log(down.masses())) / width
-    return float(np.sum(matrices * (here.left @ slope @ here.right)) + np.sum(masses * mass_slope))
+    here = model.components()
+    by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
+    slopes = np.empty(len(vector))
+    for parameter, (low, high) in enumerate(model.bounds(names)):
+        ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
+        up, down = (_components_at(model, names, parameter, end) for end in ends)
+        change = np.sum(by_rates * (up.scaled_matrices() - down.scaled_matrices()))
+        change += np.sum(masses * (np.log(up.masses()) - np.log(down.masses())))
+        slopes[parameter] = change / (ends[0] - ends[1])
+    return slopes
+
+
+def _components_at(model: Model, names: Sequence[str], parameter: int, value: float) -> Components:
+    """The components of the model with one element of its vector changed."""
+    vector, changed = model.get_vector(names), model.copy()
+    vector[parameter] = value
+    changed.set_vector(vector, names)
+    return changed.components()
 
 
 def optimise_model(

@@ -60,7 +60,7 @@ def find_moves(
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
-    `lnl` is that of the current tree, whose directed CLAs are in place.
+    `lnl` is that of the current tree.
     """
     prunes = all_prunes(likelihood, joints)
     steps = scan(likelihood, prunes, radius, lnl)
@@ -163,5 +163,4 @@ def climb_round(
         if len(applied) == 1:  # it fails even alone: the others get their turn
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
-    likelihood.all_derivatives()
     return Round(lnl, 0, np.zeros(0, dtype=np.intp))

@@ -70,7 +70,8 @@ def _optimise_batch(
 ) -> tuple[FloatArray, FloatArray]:
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
-    likelihood.engine.run(_chain_program(steps, chosen, slots), branch_lengths(likelihood, prunes))
+    chain = _chain_program(steps, chosen, slots)
+    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes))
     prune = steps.prune[chosen]
     joints, columns = prunes.joints[prune], prunes.columns[prune]
     operands = np.column_stack([slots, steps.beyond[chosen], view.facing[joints, columns]])
@@ -83,7 +84,7 @@ def _optimise_batch(
     for _ in range(TRIPLET_ROUNDS):
         branches = np.arange(3 * len(active)).reshape(-1, 3)
         joins = np.stack([operands[active], branches], axis=2).reshape(-1, 6)
-        answer = likelihood.engine.triplets(joins, trial.ravel()).sum(axis=1)
+        answer = prepared.triplets(joins, trial.ravel()).sum(axis=1)
         better = answer[:, 0] > best_lnl[active]
         improved = active[better]
         best[improved], best_lnl[improved], values[improved] = trial[better], answer[better, 0], answer[better]

@@ -14,10 +14,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
+from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
+from plltool.tree.operations import directed_slots
 from plltool.tree.topology import FloatArray, IntArray
 
 IndexArray = npt.NDArray[np.int64]
@@ -82,10 +83,7 @@ Columns = dict[str, IndexArray]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
-    """Every prune (or those at `joints`) with its healed branch, the best length of HEALING_ROUNDS batched evaluations.
-
-    The CLAs must belong to the tree's lengths (`TreeLikelihood.all_derivatives`).
-    """
+    """Every prune (or those at `joints`) with its healed branch, the best length of HEALING_ROUNDS evaluations."""
     tree, view = likelihood.tree, likelihood.view
     if joints is None:
         joints = np.arange(tree.n_taxa, tree.n_nodes)
@@ -96,7 +94,7 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     ends = np.column_stack([view.facing[nodes, k1], view.facing[nodes, k2], np.arange(len(nodes))])
     healed, best_lnl = trial, np.full(len(nodes), -np.inf)
     for _ in range(HEALING_ROUNDS):
-        lnl, d1, d2 = likelihood.engine.derivatives(ends, trial).sum(axis=1).T
+        lnl, d1, d2 = likelihood.directed().derivatives(ends, trial).sum(axis=1).T
         better = lnl > best_lnl
         healed, best_lnl = np.where(better, trial, healed), np.maximum(lnl, best_lnl)
         trial = np.where(better, apply_step(trial, newton_step(trial, d1, d2)), (healed + trial) / 2)
@@ -207,14 +205,19 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
     for part in _launch_parts(columns["prune"][order], likelihood):
         steps = order[part]
         program, scored = _scan_program(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
-        values = likelihood.engine.execute(program, lengths, scored, request="scan")
+        values = likelihood.directed().execute(program, lengths, scored, request="scan")
         scores[steps[steps >= first]] = values.sum(axis=0)
     return scores[first:]
 
 
+def scan_limit(n_taxa: int, n_groups: int) -> int:
+    """Most insertions that are scored in one launch: all those of a narrow radius, if the sums' memory allows."""
+    return max(1, min(SCAN_VALUES_PER_LAUNCH // n_groups, SCAN_STEPS_PER_PRUNE * directed_slots(n_taxa)))
+
+
 def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
     """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
-    limit = max(1, SCAN_VALUES_PER_LAUNCH // len(likelihood.engine.layout.groups))
+    limit = scan_limit(likelihood.tree.n_taxa, len(likelihood.engine.layout.groups))
     ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
     start = 0
     while start < len(prune):

@@ -1,7 +1,16 @@
-"""From a tree to the slots and instruction lists of an engine.
+"""From a tree to the slots and instruction lists of an engine: which slot holds which CLA.
 
-Every directed CLA has its own slot: inner node u looking away from its neighbour in column k is slot
-``3 (u - n_taxa) + k``. An operand is such a slot, or ``~taxon`` for a tip.
+An operand is a slot, or ``~taxon`` for a tip. There are three ways to fill an engine's slots; each begins at slot 0, so
+that one program overwrites what another one left behind.
+
+- All directed CLAs: inner node u looking away from its neighbour in column k is slot ``3 (u - n_taxa) + k``
+  (`DirectedView`). A search keeps its scratch behind them.
+- A round over all branches: the CLA of inner node u that looks at the root tip's side is slot ``u - n_taxa``; those
+  that look the other ways live on a stack behind them (`Descent`), each used at once and then overwritten.
+- The likelihood alone: the CLAs that look at the root tip's side, on a stack.
+
+A stack is as deep as the branches that lead into the smaller one of two subtrees are on the way from the root to any
+node. Each of them halves the tips at least, so the depth is a logarithm of the number of taxa, caterpillars included.
 """
 
 from __future__ import annotations
@@ -19,6 +28,58 @@ ROOT = 0  # traversals start at the branch of this tip; any branch gives the sam
 def directed_slots(n_taxa: int) -> int:
     """CLAs of a tree, one per directed inner edge."""
     return 3 * (n_taxa - 2)
+
+
+def stack_slots(n_taxa: int) -> int:
+    """The deepest stack that any tree needs, and all slots that the likelihood alone takes."""
+    return (n_taxa - 1).bit_length()
+
+
+def round_slots(n_taxa: int) -> int:
+    """Slots of a round over all branches."""
+    return n_taxa - 2 + stack_slots(n_taxa)
+
+
+class Descent:
+    """The nodes of a tree seen from its root tip, parents first, the smaller one of two subtrees before the larger one.
+
+    Backwards it is a post-order that makes the CLA of the larger subtree first.
+
+    Attributes
+    ----------
+    order : (n_nodes - 1,) every node but the root tip
+    parent, branch : (n_nodes,) the neighbour towards the root tip, and the branch to it; -1 at the root tip
+    sibling : (n_nodes,) the parent's other child; -1 at the root tip and at its neighbour
+    depth : (n_nodes,) how many branches towards the root tip lead into the smaller one of two subtrees: a stack's slot
+    """
+
+    def __init__(self, tree: Tree):
+        n_nodes = tree.n_nodes
+        rows = list(tree.directed_from(ROOT))
+        nodes, parents, branches = np.array(rows, dtype=np.int32).T
+        self.parent: IntArray = np.full(n_nodes, -1, dtype=np.int32)
+        self.branch: IntArray = np.full(n_nodes, -1, dtype=np.int32)
+        self.parent[nodes], self.branch[nodes] = parents, branches
+        below = nodes[1:]  # all but the neighbour of the root tip
+        above = self.parent[below]
+        self.sibling: IntArray = np.full(n_nodes, -1, dtype=np.int32)
+        self.sibling[below] = tree.neighbours[above].sum(axis=1) - self.parent[above] - below
+
+        tips = [1] * tree.n_taxa + [0] * (n_nodes - tree.n_taxa)
+        for node, parent, _ in reversed(rows):
+            tips[parent] += tips[node]
+        size = np.array(tips)
+        smaller = np.zeros(n_nodes, dtype=np.int64)
+        other = self.sibling[below]
+        smaller[below] = (size[below] < size[other]) | ((size[below] == size[other]) & (below < other))
+        stride = np.ones(n_nodes, dtype=np.int64)  # places behind its parent: itself, and a smaller sibling's subtree
+        stride[below] += np.where(smaller[below], 0, 2 * size[other] - 1)
+        depth, place = smaller.tolist(), stride.tolist()
+        for node, parent, _ in rows[1:]:
+            depth[node] += depth[parent]
+            place[node] += place[parent]
+        self.depth: IntArray = np.array(depth, dtype=np.int32)
+        self.order: IntArray = nodes[np.argsort(np.array(place)[nodes])]
 
 
 class DirectedView:
@@ -45,11 +106,15 @@ class DirectedView:
         self.facing = self.away[tree.neighbours, self.back]
 
     @cached_property
+    def descent(self) -> Descent:
+        """The tree seen from its root tip."""
+        return Descent(self.tree)
+
+    @cached_property
     def preorder(self) -> npt.NDArray[np.int32]:
         """(n_taxa - 2, 2): inner nodes seen from the root tip, parents first, with the parent's column."""
-        rows = [(node, parent) for node, parent, _ in self.tree.directed_from(ROOT) if node >= self.tree.n_taxa]
-        nodes, parents = np.array(rows, dtype=np.int32).reshape(-1, 2).T
-        columns = np.argmax(self.tree.neighbours[nodes] == parents[:, None], axis=1)
+        nodes = self.descent.order[self.descent.order >= self.tree.n_taxa]
+        columns = np.argmax(self.tree.neighbours[nodes] == self.descent.parent[nodes][:, None], axis=1)
         return np.column_stack([nodes, columns]).astype(np.int32)
 
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:

@@ -24,6 +24,21 @@ def test_text(plltool, small):
         assert part in result.stdout
 
 
+def test_memory(plltool, small):
+    """Less than a search takes: some patterns at a time; less than the least: one line; no size: wrong usage."""
+    found = json.loads(plltool("check", small, "--device", "numpy", "--memory", "200K", "--json").stdout)
+    assert not found["resident"]
+    assert 200 * 1024 < found["device_bytes"] + 50_000 < found["full_bytes"]
+    assert "some patterns at a time" in plltool("check", small, "--device", "numpy", "--memory", "200K").stdout
+    too_little = plltool("check", small, "--device", "numpy", "--memory", "1K")
+    assert too_little.exit_code == 1
+    assert "the memory for them has 1024 bytes" in too_little.stderr
+    assert too_little.stderr.count("\n") == 1
+    wrong = plltool("check", small, "--memory", "much")
+    assert wrong.exit_code == 2
+    assert "found 'much', expected a size such as 2G" in wrong.stderr
+
+
 def test_a_broken_file(plltool, small):
     small.write_text(">a\nACGT\n>b\nAC\n")
     result = plltool("check", small)

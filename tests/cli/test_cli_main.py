@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import click
 import pytest
@@ -29,8 +30,14 @@ def test_every_command_and_option_has_help(command, plltool):
             assert parameter.help, f"{command.name} {parameter.opts[0]} has no help"
 
 
+@pytest.mark.parametrize("command", all_commands())
+def test_every_command_stands_in_the_readme(command):
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    assert f"\n**{command.name}** " in readme
+
+
 def test_the_commands():
-    assert sorted(main.commands) == ["check", "compare", "devices", "evaluate", "search"]
+    assert sorted(main.commands) == ["bench", "check", "compare", "devices", "evaluate", "search"]
 
 
 def test_version(plltool):

@@ -152,3 +152,26 @@ def test_the_bar_counts_the_stages_that_there_are(small):
     search(small, "HKY+F", device="numpy", options=options, listener=events.append)
     stages = [key for key, _ in groupby((event.stage, event.radius) for event in events)]
     assert len(stages) == count_stages(options)
+
+
+@pytest.mark.opencl
+def test_profile_reports_where_the_time_went(plltool, small):
+    result = plltool("search", small, "--model", "HKY+F", "--device", "opencl", "--profile")
+    assert result.exit_code == 0, result.stderr
+    lines = [line for line in result.stderr.splitlines() if line.startswith("plltool: profile: ")]
+    assert len(lines) == 2
+    profile = read_record(f"{small}.plltool.json")["profile"]
+    assert f"host share {100 * profile['host_share']:.1f} %" in lines[0]
+    assert "triplets" in lines[1]
+    assert all(line.removeprefix("plltool: ") in log_of(small) for line in lines)
+
+
+def test_profile_without_a_device_says_so(plltool, small):
+    result = plltool("search", small, *QUICK, "--profile")
+    assert result.exit_code == 0, result.stderr
+    assert "plltool: profile: nothing to measure: numpy on the CPU, one thread: asked for" in result.stderr
+    assert "profile" not in read_record(f"{small}.plltool.json")
+
+
+def log_of(alignment):
+    return alignment.with_name(f"{alignment.name}.plltool.log").read_text()

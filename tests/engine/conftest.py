@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params
+from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, find_device
 from helpers import numpy_engine
 
 from plltool.errors import DeviceError
@@ -22,8 +22,8 @@ def pytest_generate_tests(metafunc):
 
 
 @pytest.fixture(scope="session")
-def opencl_device():
-    """The first OpenCL device with double precision."""
+def opencl_devices():
+    """OpenCL devices with double precision, one at least."""
     from plltool.engine.opencl.device import list_devices
 
     try:
@@ -33,7 +33,13 @@ def opencl_device():
     usable = [device for device in devices if device.has_double]
     if not usable:
         pytest.skip(f"no OpenCL device with double precision; {problems}")
-    return usable[0]
+    return usable
+
+
+@pytest.fixture(scope="session")
+def opencl_device(opencl_devices):
+    """The first of them."""
+    return opencl_devices[0]
 
 
 @pytest.fixture
@@ -41,17 +47,33 @@ def make_engine(request):
     """A function that makes an engine of a Kind, its models set, and closes it after the test."""
     made = []
 
-    def make(kind, n_slots, codes, weights, mixtures, part_patterns=None, precision="double", device=None):
+    def make(
+        kind,
+        n_slots,
+        codes,
+        weights,
+        mixtures,
+        part_patterns=None,
+        precision="double",
+        device=None,
+        state_sets=None,
+        memory=None,
+    ):
         parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
         if kind.kind == "numpy":
-            engine = numpy_engine(n_slots, codes, weights, mixtures, parts, kind.vw, precision=precision)
+            engine = numpy_engine(
+                n_slots, codes, weights, mixtures, parts, kind.vw, state_sets, memory, precision=precision
+            )
         else:
             from plltool.engine.opencl.engine import OpenCLEngine
 
             first = mixtures[0]
-            layout = kind.layout(first.n_states, first.n_components, len(codes), parts, precision)
-            device = device or request.getfixturevalue("opencl_device")
-            engine = OpenCLEngine(layout, n_slots, codes, weights, device)
+            n_codes = 0 if state_sets is None else len(state_sets)
+            layout = kind.layout(first.n_states, first.n_components, len(codes), parts, precision, n_codes)
+            device = device or find_device(request.getfixturevalue("opencl_devices"), kind, precision)
+            if device is None:
+                pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
+            engine = OpenCLEngine(layout, n_slots, codes, weights, device, state_sets=state_sets, memory=memory)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from plltool.engine.layout import Layout
+from plltool.engine.opencl.device import POCL_SAFE_WIDTH
+from plltool.engine.select import default_lanes
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,7 @@ class Kind:
     def __str__(self):
         return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}"
 
-    def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double"):
+    def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double", n_codes=0):
         return Layout(
             n_states,
             n_components,
@@ -33,10 +35,14 @@ class Kind:
             tile_major=self.kind != "lanes",
             precision=precision,
             max_groups=self.max_groups,
+            n_codes=n_codes,
         )
 
 
 NUMPY_KINDS = [Kind("numpy", 1), Kind("numpy", 2), Kind("numpy", 4)]
+# From 8 lanes on tips go by a table. A device whose compiler fails on such vectors is never asked, see `find_device`.
+WIDE = Kind("vector", 8, 2)
+WIDEST = Kind("vector", 16, 2)  # of single CLAs
 # PoCL 3.0 compiles lanes of 2 to 16 for minutes (it unrolls the work-items of so small a work-group), so: 1, 32, 64.
 OPENCL_KINDS = [
     Kind("vector", 2),
@@ -44,11 +50,18 @@ OPENCL_KINDS = [
     Kind("vector", 4, 3),
     Kind("vector", 4, 8),
     Kind("vector", 2, 3, max_groups=2),
+    WIDE,
     Kind("lanes", 1),
     Kind("lanes", 32, 2, max_groups=2),
     Kind("lanes", 64, 3),
 ]
-FEW_KINDS = [Kind("numpy", 4), Kind("vector", 4, 3), Kind("lanes", 32)]
+FEW_KINDS = [Kind("numpy", 4), Kind("vector", 4, 3), WIDE, Kind("lanes", 32)]
+
+
+def find_device(devices, kind, precision="double"):
+    """The first device whose compiler handles the kind's vectors; None if there is none."""
+    narrow = kind.kind != "vector" or kind.vw <= POCL_SAFE_WIDTH  # which every compiler handles
+    return next((device for device in devices if narrow or kind.vw <= default_lanes(device, precision)), None)
 
 
 def as_params(kinds):

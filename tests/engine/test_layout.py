@@ -6,6 +6,7 @@ from helpers import jukes_cantor_mixture, mix, numpy_engine
 
 from plltool.engine import program as prog
 from plltool.engine.layout import Layout
+from plltool.errors import EngineError
 
 # The figures' CLA: 4 sites, 2 rates, DNA. Each entry is (site, rate, state) as printed from left to right.
 FIGURE_1 = [(site, rate, state) for site in range(4) for rate in range(2) for state in "ACGT"]
@@ -67,8 +68,8 @@ def test_sizes():
     assert layout.part_tiles == (1, 2)
     assert (layout.n_tiles, layout.n_blocks, layout.n_lanes) == (3, 6, 24)
     assert layout.block_values == 4 * 4 * 4
-    assert layout.block_bytes == 64 * 8 + 4 * 4
-    assert layout.slot_bytes == 6 * (64 * 8 + 4 * 4)
+    assert layout.block_bytes == 64 * 8 + 16 * 4
+    assert layout.slot_bytes == 6 * (64 * 8 + 16 * 4)
 
 
 def test_parts_never_share_a_tile():
@@ -95,12 +96,19 @@ def test_padding_is_undetermined_and_weighs_nothing():
     assert weights.tolist() == [[1, 2, 3, 0, 4, 0, 0, 0], [5, 6, 7, 0, 8, 0, 0, 0]]
 
 
-def test_many_states_need_wider_codes():
+def test_codes_of_many_states_take_as_many_bytes_as_they_need():
     assert Layout(8, 1, 2, (1,), 1).code == np.uint8
-    layout = Layout(20, 1, 1, (1,), vw=2)
-    assert layout.code == np.uint32
-    assert layout.pad_codes(np.array([[1 << 19]])).ravel().tolist() == [1 << 19, (1 << 20) - 1]
-    assert Layout(32, 1, 1, (1,), vw=2).pad_codes(np.array([[1 << 31]])).ravel().tolist() == [1 << 31, (1 << 32) - 1]
+    assert Layout(20, 1, 2, (1,), 1, n_codes=256 - 21).code == np.uint8  # 20 states and none are codes of their own
+    assert Layout(20, 1, 2, (1,), 1, n_codes=257 - 21).code == np.uint16
+    assert Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 123).code == np.uint16
+    with pytest.raises(EngineError, match="65414 codes of 122 states"):
+        Layout(122, 1, 2, (1,), 1, n_codes=(1 << 16) - 122)
+
+
+def test_padding_of_many_states_is_undetermined():
+    padded = Layout(20, 1, 1, (1,), vw=2, n_codes=25).pad_codes(np.array([[3]]))
+    assert padded.dtype == np.uint8
+    assert padded.ravel().tolist() == [3, 20]
 
 
 @pytest.mark.parametrize("max_groups", [1, 2, 3, 5, 64])
@@ -131,7 +139,8 @@ def test_macros_name_everything_the_kernels_ask_for():
     macros = Layout(20, 2, 2, (1,), vw=4, tile_blocks=3, precision="single").macros()
     assert set(macros) == {
         *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
-        *("-DREAL=float", "-DCODE=uint", "-DSCALE_BITS=32"),
+        *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
+        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12"),
     }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from engine_kinds import Kind, as_params
+from engine_kinds import WIDE, WIDEST, Kind, as_params
 from helpers import program_to_branch, program_to_node, random_codes, random_mixture
 from oracles.likelihood import pruning
 
@@ -82,12 +82,10 @@ def all_requests(deep, engine):
     return np.array(found)
 
 
-KINDS = pytest.mark.parametrize(
-    "kind", as_params([Kind("numpy", 1), Kind("numpy", 4), Kind("vector", 2), Kind("vector", 4, 3), Kind("lanes", 32)])
-)
+KINDS = [Kind("numpy", 1), Kind("numpy", 4), Kind("vector", 2), Kind("vector", 4, 3), WIDE, Kind("lanes", 32)]
 
 
-@KINDS
+@pytest.mark.parametrize("kind", as_params(KINDS))
 def test_deep_trees(kind, make_engine, deep):
     engine = deep.engine(make_engine, kind)
     np.testing.assert_allclose(all_requests(deep, engine), deep.lnl, rtol=RTOL)
@@ -96,9 +94,10 @@ def test_deep_trees(kind, make_engine, deep):
     np.testing.assert_allclose(engine.site_lnl(a, b, 2, deep.lengths), deep.site_lnl, rtol=RTOL)
 
 
-@KINDS
-def test_deep_trees_in_single_precision(kind, make_engine, deep):
-    found = all_requests(deep, deep.engine(make_engine, kind, "single"))
+@pytest.mark.parametrize("precision", ["single", "mixed"])
+@pytest.mark.parametrize("kind", as_params([*KINDS, WIDEST]))
+def test_deep_trees_of_single_clas(kind, make_engine, deep, precision):
+    found = all_requests(deep, deep.engine(make_engine, kind, precision))
     assert np.abs(found / deep.lnl - 1).max() < SINGLE_RTOL
 
 

@@ -15,8 +15,8 @@ from scipy import linalg
 
 
 def transition_matrices(components, lengths):
-    """For each component, P(t) of each branch as nested lists."""
-    return [[linalg.expm(np.asarray(q) * t).tolist() for t in lengths] for _, _, q in components]
+    """P(t) of each component and branch: (component, branch, state, state)."""
+    return np.array([linalg.expm(np.multiply.outer(np.asarray(lengths, dtype=float), q)) for _, _, q in components])
 
 
 def orient(branches, root):
@@ -47,7 +47,8 @@ def site_likelihood(branches, lengths, column, components):
     root = n_tips
     inner = sorted({node for branch in branches for node in branch if node >= n_tips})
     total = 0.0
-    for (weight, frequencies, _), p in zip(components, transition_matrices(components, lengths), strict=True):
+    all_p = transition_matrices(components, lengths).tolist()
+    for (weight, frequencies, _), p in zip(components, all_p, strict=True):
         n_states = len(frequencies)
         oriented = orient(branches, root)
         for states in product(range(n_states), repeat=len(inner)):
@@ -68,40 +69,25 @@ def brute_force(branches, lengths, columns, components):
     return np.array([math.log(site_likelihood(branches, lengths, column, components)) for column in columns])
 
 
-def log_sum(logs):
-    """log(sum(exp(x))) without underflow."""
-    top = max(logs)
-    if top == -math.inf:
-        return top
-    return top + math.log(math.fsum(math.exp(x - top) for x in logs))
-
-
-def log_or_minus_infinity(x):
-    return math.log(x) if x > 0 else -math.inf
-
-
 def pruning(branches, lengths, columns, components):
-    """lnL of each column by Felsenstein's pruning in log space, rooted at the first inner node; trees of any depth."""
-    n_tips = len(columns[0])
-    oriented = orient(branches, n_tips)
-    all_p = transition_matrices(components, lengths)
-    all_log_p = [[[[log_or_minus_infinity(x) for x in row] for row in p] for p in of_branch] for of_branch in all_p]
-    lnl = []
-    for column in columns:
-        logs = []
-        for (weight, frequencies, _), log_p in zip(components, all_log_p, strict=True):
-            n_states = len(frequencies)
-            cla = {
-                tip: [0.0 if code >> state & 1 else -math.inf for state in range(n_states)]
-                for tip, code in enumerate(column)
-            }
-            for parent, child, branch in reversed(oriented):
-                below = cla.pop(child)
-                up = [log_sum([p + x for p, x in zip(row, below, strict=True)]) for row in log_p[branch]]
-                cla[parent] = [x + y for x, y in zip(cla[parent], up, strict=True)] if parent in cla else up
-            logs += [math.log(weight * f) + x for f, x in zip(frequencies, cla[n_tips], strict=True)]
-        lnl.append(log_sum(logs))
-    return np.array(lnl)
+    """lnL of each column by Felsenstein's pruning, rooted at the first inner node; trees of any size and depth.
+
+    Everything is a logarithm, by component and state, from the P matrices to the root: nothing can underflow, and no
+    component is lost however far it falls behind another on the way. An impossible state is minus infinity.
+    """
+    codes = np.array(columns).T  # (tip, column)
+    n_tips = len(codes)
+    weights, frequencies = (np.array(column, dtype=float) for column in list(zip(*components, strict=True))[:2])
+    states = np.arange(frequencies.shape[1])[:, None]
+    with np.errstate(divide="ignore"):
+        log_p = np.log(transition_matrices(components, lengths))
+        tips = np.log(codes[:, None, None, :] >> states & 1)  # (tip, 1, state, column), for every component
+    cla = dict(enumerate(tips))  # (component, state, column) of each node, without the branch above it
+    for parent, child, branch in reversed(orient(branches, n_tips)):
+        above = np.logaddexp.reduce(log_p[:, branch, :, :, None] + cla.pop(child)[:, None], axis=2)
+        cla[parent] = cla[parent] + above if parent in cla else above
+    by_state = np.log(weights[:, None] * frequencies)[..., None] + cla[n_tips]
+    return np.logaddexp.reduce(by_state, axis=(0, 1))
 
 
 # central differences of fourth order: points, and weights of the first and the second derivative

@@ -219,6 +219,7 @@ def test_hopeless_directions_are_dropped(likelihood, monkeypatch):
 
 def test_the_scan_leaves_the_clas_of_the_tree_alone(likelihood):
     n_slots = likelihood.scratch
+    likelihood.directed()
     before = likelihood.engine._clas[:n_slots].copy()
     scan(likelihood, all_prunes(likelihood), 5, EVERYTHING)
     assert np.array_equal(likelihood.engine._clas[:n_slots], before)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from helpers import caterpillar, make_tree, random_ends
+from helpers import balanced, caterpillar, make_tree, random_ends
 
-from plltool.tree.operations import ROOT, DirectedView, directed_slots
+from plltool.tree.operations import ROOT, DirectedView, directed_slots, round_slots, stack_slots
 
 
 def trees():
@@ -37,6 +37,48 @@ def test_preorder_has_every_inner_node_after_its_parent(tree):
         assert int(tree.neighbours[node, column]) in seen
         seen.add(node)
     assert sorted(seen - {ROOT}) == list(range(tree.n_taxa, tree.n_nodes))
+
+
+@pytest.mark.parametrize("n_taxa", [3, 4, 5, 6, 7, 8, 9, 33, 100])
+@pytest.mark.parametrize("shape", ["caterpillar", "random"])
+def test_the_stack_is_a_logarithm(n_taxa, shape):
+    rng = np.random.default_rng(n_taxa)
+    ends = caterpillar(n_taxa) if shape == "caterpillar" and n_taxa > 3 else random_ends(rng, n_taxa)[0]
+    descent = DirectedView(make_tree(ends, None, n_taxa)).descent
+    assert descent.depth.max() < stack_slots(n_taxa)
+    assert 2 ** (stack_slots(n_taxa) - 1) <= n_taxa - 1
+    assert round_slots(n_taxa) == n_taxa - 2 + stack_slots(n_taxa)
+
+
+def test_the_stack_of_a_balanced_tree_is_full():
+    """Of the 15 tips below the root tip 7 hang on one side, then 3, then 1: three branches into smaller subtrees."""
+    descent = DirectedView(make_tree(balanced(16), None, 16)).descent
+    assert descent.depth.max() == 3 == stack_slots(16) - 1
+
+
+def test_the_stack_of_a_caterpillar_has_two_slots():
+    assert DirectedView(make_tree(caterpillar(50), None, 50)).descent.depth.max() == 1
+
+
+def test_the_smaller_subtree_comes_first(tree):
+    """Each subtree is one run of the order behind its root, and no sibling before it holds more tips."""
+    descent = DirectedView(tree).descent
+    place = {node: k for k, node in enumerate(descent.order.tolist())}
+    below = dict.fromkeys(range(tree.n_nodes), 0)
+    for node in reversed(descent.order.tolist()):
+        below[node] += tree.is_tip(node)
+        below[int(descent.parent[node])] += below[node]
+    for node in descent.order.tolist():
+        assert set(tree.ends[descent.branch[node]].tolist()) == {node, int(descent.parent[node])}
+        if not tree.is_tip(node):
+            first, second = sorted(
+                (n for n in tree.neighbours[node].tolist() if n != descent.parent[node]), key=place.get
+            )
+            assert place[first] == place[node] + 1
+            assert place[second] == place[first] + 2 * below[first] - 1
+            assert below[first] <= below[second]
+            assert (descent.sibling[first], descent.sibling[second]) == (second, first)
+            assert (descent.depth[first], descent.depth[second]) == (descent.depth[node] + 1, descent.depth[node])
 
 
 def behind(tree, node, column):

@@ -1,4 +1,4 @@
-"""The OpenCL engine: CLAs stay on the device; programs go down, sums come back."""
+"""The OpenCL engine: CLAs never leave the device; programs go down, sums come back."""
 
 from __future__ import annotations
 
@@ -14,25 +14,44 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.base import Engine, FloatArray, IntArray, Tables
-from plltool.engine.layout import Layout
+from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Peak, Tables
+from plltool.engine.layout import SCALE_BYTES, Layout
+from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device
-from plltool.errors import DeviceError, EngineError
+from plltool.engine.storage import SUM_BYTES
+from plltool.engine.sums import plan_sums
+from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 from plltool.model.components import Components
 
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
-BUILD_OPTIONS = ["-cl-mad-enable"]
+# An entry below the smallest normal number is far below the rounding of the largest one of its component. As 0 it costs
+# nothing; as it is, CPUs stumble: rounds over all branches of 64 taxa took three times as long in single precision.
+BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
+# Arguments of the kernels, in order: None for a buffer. pyopencl then packs plain numbers itself, in 2 microseconds a
+# launch; numpy scalars without it took 70.
+PMATRICES_ARGUMENTS = (*[None] * 6, *[np.int32] * 4)
+TRAVERSE_ARGUMENTS = (*[None] * 16, *[np.int32] * 9, *[np.uint64] * 3)
+ADD_ROWS_ARGUMENTS = (None, None, *[np.int32] * 3)
+ADD_ROWS_ITEMS = 64  # values of a work-group
+ENGINE_KERNELS = (
+    "layout.h",
+    "arithmetic.h",
+    "many_states.h",
+    "pmatrices.cl",
+    "instructions.h",
+    "traverse.cl",
+    "sums.cl",
+)
 
 _log = logging.getLogger("plltool")
 
 
-def build_program(context: cl.Context, layout: Layout) -> cl.Program:
-    """Compile the kernels for one layout; both pyopencl and the driver keep the binary on disk.
+def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = ENGINE_KERNELS) -> cl.Program:
+    """Compile kernel files, joined in this order, for one layout; pyopencl and the driver both keep the binary on disk.
 
     Raises DeviceError with the compiler's log.
     """
     folder = files("plltool.kernels")
-    names = ("layout.h", "arithmetic.h", "pmatrices.cl", "instructions.h", "traverse.cl")
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
     with warnings.catch_warnings(record=True) as remarks:  # a compiler's remarks are for the log, not for the user
         warnings.simplefilter("always", cl.CompilerWarning)
@@ -47,10 +66,10 @@ def build_program(context: cl.Context, layout: Layout) -> cl.Program:
 
 @dataclass
 class Chunk:
-    """CLA storage for a run of tiles: no buffer exceeds the device's largest allocation."""
+    """What one launch takes: some spans, and the storage of their CLAs, which other chunks may share."""
 
-    first_group: int
-    n_groups: int
+    first_span: int
+    n_spans: int
     clas: cl.Buffer
     scales: cl.Buffer
     strides: tuple[int, int]
@@ -59,22 +78,25 @@ class Chunk:
 class GrowingBuffer:
     """A device buffer that is replaced by a larger one when an upload or result needs it."""
 
-    def __init__(self, context: cl.Context):
+    def __init__(self, context: cl.Context, counters: Counters):
         self._context = context
+        self._counters = counters
         self._size = 0
         self.buffer: cl.Buffer | None = None
 
     def reserve(self, size: int) -> cl.Buffer:
+        """Exactly what the largest request takes, so that it can be foretold; that one comes early."""
         if self.buffer is None or size > self._size:
             self.release()
-            larger = max(4096, size + size // 2)
-            self.buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, larger)
-            self._size = larger
+            self.buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+            self._counters.hold(size)
+            self._size = size
         return self.buffer
 
     def release(self) -> None:
         if self.buffer is not None:
             self.buffer.release()
+            self._counters.hold(-self._size)
             self.buffer = None
             self._size = 0
 
@@ -86,6 +108,12 @@ class OpenCLEngine(Engine):
     ----------
     device : from `list_devices`
     compute_units : use so many cores of a CPU device, by a sub-device; None for all
+    profile : measure how long kernels run, as the counters' `device_seconds`
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the device has not got the memory that it was thought to have.
     """
 
     name = "opencl"
@@ -98,93 +126,127 @@ class OpenCLEngine(Engine):
         weights: FloatArray,
         device: Device,
         compute_units: int | None = None,
+        profile: bool = False,
+        state_sets: npt.ArrayLike | None = None,
+        memory: int | None = None,
     ):
-        super().__init__(layout, n_slots, codes, weights)
+        super().__init__(layout, n_slots, codes, weights, state_sets, memory, device.max_allocation)
         self._device = device
         self._closed = False
+        self.counters.device_seconds = 0.0 if profile else None
+        self._clock = KernelClock(self.counters)
         handle = device.handle
         if compute_units is not None and compute_units < device.compute_units:
             handle = _sub_device(handle, compute_units)
         try:
             self._context = cl.Context([handle])
-            self._queue = cl.CommandQueue(self._context)
+            self._queue = _make_queue(self._context, profile)
             program = build_program(self._context, layout)
-            self._pmatrices = cl.Kernel(program, "pmatrices")
-            self._traverse = cl.Kernel(program, "traverse")
-            self._allocate(codes, weights)
-        except cl.MemoryError as error:
-            raise DeviceError(f"{device.label}: out of memory for {n_slots} CLAs: {error}") from error
+            self._pmatrices = _make_kernel(program, "pmatrices", PMATRICES_ARGUMENTS)
+            self._traverse = _make_kernel(program, "traverse", TRAVERSE_ARGUMENTS)
+            self._add_rows = _make_kernel(program, "add_rows", ADD_ROWS_ARGUMENTS)
+            self._allocate(weights)
         except cl.Error as error:
             raise DeviceError(f"{device.label}: {error}") from error
 
-    def _allocate(self, codes: npt.NDArray[np.integer], weights: FloatArray) -> None:
+    def _allocate(self, weights: FloatArray) -> None:
         layout = self.layout
-        self._tips = self._upload(layout.pad_codes(codes))
-        self._weights = [self._upload(row) for row in layout.pad_weights(np.atleast_2d(weights))]
+        self._tips = self._upload(self._codes)
+        self._state_set_table = self._upload(self._state_sets)
+        self._weights = self._upload(layout.pad_weights(np.atleast_2d(weights)))
         self._tile_blocks = self._upload(layout.tile_used_blocks)
         self._bad_pattern = self._upload(np.array([NO_BAD_PATTERN]))
-        self._chunks = [self._make_chunk(rows) for rows in self._split_groups()]
-        first_tiles = np.concatenate(
-            [np.full(chunk.n_groups, layout.groups[chunk.first_group, 0]) for chunk in self._chunks]
+        self._spans = self._upload(np.concatenate(self.storage.runs))
+        self._sums = plan_sums(layout)
+        if self._sums.levels:
+            self._sum_tree = self._upload(self._sums.made)
+        self._chunks = self._make_chunks()
+        self._tables: tuple[bytes, Tables] | None = None  # on the device: of which lengths, and which
+        self._sent: dict[str, bytes] = {}  # what growing buffers hold
+        self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
+        growing = (
+            "eigen",
+            "model",
+            "lengths",
+            "program",
+            "matrices",
+            "slopes",
+            "decays",
+            "responses",
+            "partial",
+            "site",
         )
-        groups = np.column_stack([layout.groups, first_tiles]).astype(np.int32)
-        self._groups = self._upload(groups)
-        self._tables: tuple[FloatArray, Tables] | None = None  # on the device: of which lengths, and which
-        growing = ("lengths", "program", "matrices", "slopes", "decays", "responses", "partial", "site")
-        self._growing = {name: GrowingBuffer(self._context) for name in growing}
+        self._growing = {name: GrowingBuffer(self._context, self.counters) for name in growing}
 
-    def _split_groups(self) -> list[npt.NDArray[np.intp]]:
-        """Runs of groups whose CLAs fit one buffer each."""
-        layout = self.layout
-        tile_bytes = layout.tile_blocks * layout.block_values * layout.real.itemsize * self.n_slots
-        tiles_per_chunk = self._device.max_allocation // tile_bytes
-        runs: list[list[int]] = [[]]
-        used = 0
-        for group, n_tiles in enumerate(layout.groups[:, 1].tolist()):
-            if n_tiles > tiles_per_chunk:
-                raise DeviceError(
-                    f"{self._device.name}: {n_tiles * tile_bytes} bytes of CLAs for one group exceed the largest "
-                    f"buffer of {self._device.max_allocation} bytes"
-                )
-            if used + n_tiles > tiles_per_chunk:
-                runs.append([])
-                used = 0
-            runs[-1].append(group)
-            used += n_tiles
-        return [np.array(run) for run in runs]
+    def _make_chunks(self) -> list[Chunk]:
+        layout, storage = self.layout, self.storage
+        try:
+            self._cla_buffers = [buffer for n_tiles in storage.buffer_tiles for buffer in self._hold_tiles(n_tiles)]
+        except cl.MemoryError as error:
+            needed = storage.n_bytes(layout)
+            raise DeviceMemoryError(f"{self._device.label}: no room for {needed} bytes of CLAs: {error}") from error
+        chunks, first_span = [], 0
+        for index, run in enumerate(storage.runs):
+            at = 2 * index if storage.resident else 0
+            clas, scales = self._cla_buffers[at : at + 2]
+            strides = layout.strides(self.n_slots, int(run[:, 2].sum()))
+            chunks.append(Chunk(first_span, len(run), clas, scales, strides))
+            first_span += len(run)
+        return chunks
 
-    def _make_chunk(self, run: npt.NDArray[np.intp]) -> Chunk:
+    def _hold_tiles(self, n_tiles: int) -> list[cl.Buffer]:
+        """CLAs and scaling counts of so many tiles."""
         layout = self.layout
-        n_tiles = int(layout.groups[run, 1].sum())
         blocks = n_tiles * layout.tile_blocks * self.n_slots
-        flags = cl.mem_flags.READ_WRITE
-        return Chunk(
-            first_group=int(run[0]),
-            n_groups=len(run),
-            clas=cl.Buffer(self._context, flags, blocks * layout.block_values * layout.real.itemsize),
-            scales=cl.Buffer(self._context, flags, blocks * layout.vw * 4),
-            strides=layout.strides(self.n_slots, n_tiles),
-        )
+        buffers = []
+        for size in (blocks * layout.block_values * layout.real.itemsize, blocks * layout.block_scales * SCALE_BYTES):
+            buffer = cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size)
+            if not self._device.shares_host_memory:  # a shortage shows when memory is used, not when it is asked for
+                cl.enqueue_fill_buffer(self._queue, buffer, np.zeros(1, dtype=np.uint8), 0, size)
+                self._queue.finish()
+            self.counters.hold(size)
+            buffers.append(buffer)
+        return buffers
 
     def _upload(self, array: npt.NDArray[Any]) -> cl.Buffer:
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
         self.counters.bytes_to_device += array.nbytes
+        self.counters.hold(array.nbytes)
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
 
-    def _send(self, name: str, array: npt.NDArray[Any]) -> cl.Buffer:
-        buffer = self._growing[name].reserve(array.nbytes)
-        cl.enqueue_copy(self._queue, buffer, array)
-        self.counters.bytes_to_device += array.nbytes
+    def _send(self, name: str, content: bytes) -> cl.Buffer:
+        """Enqueue a copy, which nothing waits for, unless the buffer holds just that."""
+        buffer = self._growing[name].reserve(len(content))
+        if self._sent.get(name) != content:
+            self._sending.append(cl.enqueue_copy(self._queue, buffer, content, is_blocking=False))
+            self._sent[name] = content
+            self.counters.bytes_to_device += len(content)
         return buffer
 
-    def _receive(self, array: npt.NDArray[Any], buffer: cl.Buffer) -> npt.NDArray[Any]:
-        cl.enqueue_copy(self._queue, array, buffer)
+    def _receive(self, array: npt.NDArray[Any], buffer: cl.Buffer, offset: int = 0) -> npt.NDArray[Any]:
+        cl.enqueue_copy(self._queue, array, buffer, src_offset=offset)
         self.counters.bytes_from_device += array.nbytes
+        self._settle()
         return array
+
+    def _settle(self) -> None:
+        """Take note that all that was enqueued so far has ended."""
+        self._sending.clear()
+        self._clock.settle()
 
     @property
     def device_name(self) -> str:
         return f"{self._device.name} ({self._device.platform})"
+
+    @property
+    def driver(self) -> str:
+        return f"{self._device.version}, driver {self._device.driver}"
+
+    def peaks(self) -> dict[str, Peak]:
+        from plltool.engine.opencl.peaks import make_peaks  # which compiles with the function above
+
+        with self._driver_errors():
+            return make_peaks(self._queue, self.layout)
 
     def set_model(self, parts: Sequence[Components]) -> None:
         self._check_parts(parts)
@@ -197,14 +259,27 @@ class OpenCLEngine(Engine):
             mass = part.masses()
             for c in range(part.n_components):
                 right, left = part.right[c], part.left[c]
-                eigen += [part.eigenvalues[c] * part.rates[c], right.ravel(), left.ravel()]
-                model += [mass[c], (mass[c][:, None] * right).T.ravel(), left.ravel()]
+                eigen += [part.eigenvalues[c] * part.rates[c], right.T.ravel(), left.ravel()]
+                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left)]
         self._tables = None
-        self._eigen = self._upload(np.concatenate(eigen))
-        self._model = self._upload(np.concatenate(model).astype(self.layout.real))
+        self._eigen = self._send("eigen", np.concatenate(eigen).tobytes())
+        self._model = self._send("model", np.concatenate(model).astype(self.layout.real).tobytes())
+
+    def _table(self, matrix: FloatArray) -> FloatArray:
+        """A matrix that multiplies CLAs as the kernels read it; see `many_states.h`."""
+        if not self.layout.many_states:
+            return matrix.ravel()
+        return np.concatenate([matrix.T.ravel(), matrix.sum(axis=1)])
 
     def _launch(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables, site: bool
+        self,
+        program: IntArray,
+        lengths: FloatArray,
+        n_values: int,
+        sets: range,
+        tables: Tables,
+        keep: bool = True,
+        site: bool = False,
     ) -> tuple[cl.Buffer, cl.Buffer]:
         """Enqueue the traversal of every chunk, and the matrices first unless the last lengths come again.
 
@@ -214,50 +289,63 @@ class OpenCLEngine(Engine):
         n_branches = lengths.shape[1]
         matrices = layout.n_parts * n_branches * layout.n_components
         item = layout.real.itemsize
-        squares = layout.n_states**2 * item
-        program_buffer = self._send("program", program)
-        p_buffer = growing["matrices"].reserve(matrices * squares)
-        q_buffer = growing["slopes"].reserve(2 * matrices * squares if tables.slopes else item)
-        f_buffer = growing["responses"].reserve(matrices * squares if tables.responses else item)
+        table = layout.matrix_values * item
+        program_buffer, sent_lengths = self._send("program", program.tobytes()), lengths.tobytes()
+        p_buffer = growing["matrices"].reserve(matrices * layout.pmatrix_values * item)
+        q_buffer = growing["slopes"].reserve(2 * matrices * table if tables.slopes else item)
+        f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
-        partial = growing["partial"].reserve(len(layout.groups) * max(1, n_values) * 8)
+        partial = growing["partial"].reserve(self._sums.n_rows * max(1, n_values) * SUM_BYTES)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
-        if self._tables is None or not (self._tables[1].cover(tables) and np.array_equal(self._tables[0], lengths)):
-            self._pmatrices(
-                self._queue, (matrices,), None, self._eigen, self._send("lengths", np.ascontiguousarray(lengths)),
-                p_buffer, q_buffer, d_buffer, f_buffer, np.int32(n_branches), np.int32(layout.n_parts),
-                np.int32(tables.slopes), np.int32(tables.responses),
+        if self._tables is None or not (self._tables[1].cover(tables) and self._tables[0] == sent_lengths):
+            event = self._pmatrices(
+                self._queue, (matrices * layout.pmatrix_shares,), None,
+                self._eigen, self._send("lengths", sent_lengths), p_buffer, q_buffer, d_buffer, f_buffer,
+                n_branches, layout.n_parts, tables.slopes, tables.responses,
             )  # fmt: skip
-            self._tables = (lengths.copy(), tables)
+            self._clock.watch(event)
+            self._tables = (sent_lengths, tables)
             self.counters.launches += 1
         local = layout.vw if layout.lane_per_item else 1
         for chunk in self._chunks:
-            self._traverse(
-                self._queue, (chunk.n_groups * local,), (local,),
-                chunk.clas, chunk.scales, self._tips, self._weights[weight_set], self._model,
-                p_buffer, q_buffer, d_buffer, f_buffer, program_buffer, self._groups, self._tile_blocks,
-                partial, self._bad_pattern, site_buffer, np.int32(site), np.int32(chunk.first_group),
-                np.int32(len(program)), np.int32(n_values), np.int32(layout.n_taxa), np.int32(n_branches),
-                np.uint64(chunk.strides[0]), np.uint64(chunk.strides[1]),
+            event = self._traverse(
+                self._queue, (chunk.n_spans * local,), (local,),
+                chunk.clas, chunk.scales, self._tips, self._state_set_table, self._weights, self._model,
+                p_buffer, q_buffer, d_buffer, f_buffer, program_buffer, self._spans, self._tile_blocks,
+                partial, self._bad_pattern, site_buffer, site, sets.start, len(sets), keep, chunk.first_span,
+                len(program), n_values, layout.n_taxa, n_branches, layout.n_lanes, *chunk.strides,
             )  # fmt: skip
+            self._clock.watch(event)
         self.counters.launches += len(self._chunks)
         return partial, site_buffer
 
     def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, weight_set: int, tables: Tables
+        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
     ) -> FloatArray:
         with self._driver_errors():
-            partial, _ = self._launch(program, lengths, n_values, weight_set, tables, site=False)
-            sums = np.empty((len(self.layout.groups), n_values))
+            partial, _ = self._launch(program, lengths, n_values, sets, tables, keep)
+            values = np.empty((self.n_parts, n_values))
             if n_values:
-                self._receive(sums, partial)
-            values = np.add.reduceat(sums, self.layout.part_first_group, axis=0)
-            self._check_device(values)
+                self._add_groups(partial, n_values)
+                first = (self._sums.n_rows - self.n_parts) * n_values * SUM_BYTES
+                self._receive(values, partial, first)
+                self._check_device(values)
         return values
+
+    def _add_groups(self, partial: cl.Buffer, n_values: int) -> None:
+        """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
+        width = -(-n_values // ADD_ROWS_ITEMS) * ADD_ROWS_ITEMS
+        for level in self._sums.levels:
+            event = self._add_rows(
+                self._queue, (width, len(level)), (ADD_ROWS_ITEMS, 1),
+                partial, self._sum_tree, self._sums.n_groups, level.start, n_values,
+            )  # fmt: skip
+            self._clock.watch(event)
+        self.counters.launches += len(self._sums.levels)
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         with self._driver_errors():
-            _, site = self._launch(program, lengths, 1, 0, Tables(), site=True)
+            _, site = self._launch(program, lengths, 1, range(1), Tables(), site=True)
             values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
             self._check_device(values)
         return values
@@ -285,10 +373,23 @@ class OpenCLEngine(Engine):
             return
         self._closed = True
         self._queue.finish()
-        for buffer in [buffer for chunk in self._chunks for buffer in (chunk.clas, chunk.scales)]:
+        self._settle()
+        for buffer in self._cla_buffers:
             buffer.release()
         for growing in self._growing.values():
             growing.release()
+
+
+def _make_kernel(program: cl.Program, name: str, arguments: Sequence[type[np.integer] | None]) -> cl.Kernel:
+    kernel = cl.Kernel(program, name)
+    kernel.set_arg_types(arguments)
+    return kernel
+
+
+def _make_queue(context: cl.Context, profile: bool) -> cl.CommandQueue:
+    if profile:
+        return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
+    return cl.CommandQueue(context)
 
 
 def _sub_device(handle: Any, compute_units: int) -> Any:

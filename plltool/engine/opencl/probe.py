@@ -95,12 +95,13 @@ def check_device(index: str) -> None:
     Raises DeviceError if the device is missing, fails, or computes something else.
     """
     from plltool.engine.select import make_engine
+    from plltool.engine.storage import Slots
 
     codes, weights = toy_data()
     model = toy_model()
     answers = []
     for device in (index, "numpy"):
-        engine, _ = make_engine(codes, weights, 4, model.n_components, 5, (101,), TOY_SLOTS, device=device)
+        engine, _ = make_engine(codes, weights, 4, model.n_components, 5, (101,), Slots(TOY_SLOTS), device=device)
         with engine:
             engine.set_model([model])
             answers.append(toy_values(engine))

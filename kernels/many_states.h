@@ -1,0 +1,105 @@
+/* The arithmetic on one block where there are more than 8 states: what arithmetic.h has for few, by loops over states.
+ *
+ * Every S x S table M that multiplies CLAs (P matrices, their slopes, the two of the model) is stored by columns, and
+ * the sums of its rows follow as column S:   M[j][i] = M_ij,  M[S][i] = sum_j M_ij.
+ * A tip code up to S (plltool/engine/codes.py) is then the column that holds M times the tip, and a lane looks it up.
+ * In a P matrix column S is exactly 1. Blocks with other sets of states are expanded to 0 and 1 and multiplied.
+ *
+ * A product is made in tiles of ROWS rows, which stay in registers while j runs: per j one load of x and ROWS
+ * multiply-adds whose other factor is broadcast from memory. The last tile begins where it ends with row S - 1, so
+ * that it makes some rows of the tile before once more.
+ *
+ * Twin: numpy_engine.py. Tests: tests/engine/test_many_states.py.
+ */
+
+#if MANY_STATES
+#define MAX_ROWS (VW * sizeof(SUM) >= 64 ? 16 : 12)    /* of 32 or 16 vector registers */
+#define ROW_TILES ((N_STATES + MAX_ROWS - 1) / MAX_ROWS)
+#define ROWS ((N_STATES + ROW_TILES - 1) / ROW_TILES)
+
+/* Tips need no preparation: each component looks them up. */
+static inline void prepare_tip(const Operand *o, int block, REALV *tip)
+{
+}
+
+/* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. */
+static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
+{
+    if (o->is_tip) {
+        const __global CODE *code = o->code + (size_t)block * VW;
+#if LANE_PER_ITEM
+        const __global uchar *set = o->state_sets + (size_t)code[LANE] * N_STATES;
+        for (int j = 0; j < N_STATES; j++)
+            x[j] = (SUM)set[j];
+#else
+        for (int l = 0; l < VW; l++) {
+            const __global uchar *set = o->state_sets + (size_t)code[l] * N_STATES;
+            for (int j = 0; j < N_STATES; j++)
+                ((SUM *)x)[j * VW + l] = (SUM)set[j];
+        }
+#endif
+    } else {
+        REALV y[N_STATES];
+        load_cla(o, block, component, y);
+        for (int j = 0; j < N_STATES; j++)
+            x[j] = CONVERT(SUM, y[j]);
+    }
+}
+
+/* y_i = sum_j M_ij x_j */
+static inline void multiply(const __global REAL *table, const SUMV *x, SUMV *y)
+{
+    for (int tile = 0; tile < ROW_TILES; tile++) {
+        const int first = min(tile * ROWS, N_STATES - ROWS);
+        const __global REAL *entry = table + first;
+        SUMV sum[ROWS];
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            sum[r] = entry[r] * x[0];
+        for (int j = 1; j < N_STATES; j++) {
+            entry += N_STATES;
+            #pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                sum[r] = entry[r] * x[j] + sum[r];
+        }
+        #pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            y[first + r] = sum[r];
+    }
+}
+
+/* y = M tip by look-up; 0 if a lane has a code that is no column, and then y is not made. */
+static inline int look_up(const __global REAL *table, const __global CODE *code, SUMV *y)
+{
+#if LANE_PER_ITEM
+    if (code[LANE] > N_STATES)
+        return 0;
+    const __global REAL *column = table + (size_t)code[LANE] * N_STATES;
+    for (int i = 0; i < N_STATES; i++)
+        y[i] = column[i];
+#else
+    int largest = 0;
+    for (int l = 0; l < VW; l++)
+        largest = max(largest, (int)code[l]);
+    if (largest > N_STATES)
+        return 0;
+    for (int l = 0; l < VW; l++) {
+        const __global REAL *column = table + (size_t)code[l] * N_STATES;
+        for (int i = 0; i < N_STATES; i++)
+            ((SUM *)y)[i * VW + l] = column[i];
+    }
+#endif
+    return 1;
+}
+
+/* y = M x for the operand's component of block `block` */
+static inline void product(
+    const __global REAL *table, const Operand *o, const REALV *tip, int block, int component, SUMV *y)
+{
+    if (o->is_tip && look_up(table, o->code + (size_t)block * VW, y))
+        return;
+    SUMV x[N_STATES];
+    load_operand(o, tip, block, component, x);
+    multiply(table, x, y);
+}
+#endif

@@ -1,0 +1,66 @@
+"""Tip codes: indices into a table of state sets.
+
+Up to `MASK_STATES` states the table is the implicit one of all 2^S sets, so that a code is a bit mask. With more states
+it is given, and engines use an order of their own: code s < S is state s alone, code S is every state, which padding
+lanes have too, and the other sets follow. So a code up to S is also the column to look up in a table of P.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.errors import EngineError
+
+MASK_STATES = 8  # 2^8 sets: a code still is one byte, and a tip is expanded from its bits
+MAX_CODES = 1 << 16  # uint16
+
+Codes = npt.NDArray[np.integer]
+StateSets = npt.NDArray[np.uint8]
+
+
+def encode_tips(n_states: int, codes: Codes, state_sets: npt.ArrayLike | None) -> tuple[Codes, StateSets]:
+    """Codes in the engines' order, and the table (n_codes, n_states) of 0 and 1 that they index.
+
+    Parameters
+    ----------
+    codes : integers (n_taxa, n_patterns)
+    state_sets : 0 or 1 (n_codes, n_states), the sets that `codes` index; None up to `MASK_STATES` states
+
+    Raises
+    ------
+    EngineError
+        If the table is missing, superfluous, of the wrong shape or not made of 0 and 1, or if a code lies outside it or
+        names an empty set.
+    """
+    if n_states <= MASK_STATES:
+        if state_sets is not None:
+            raise EngineError(f"codes of {n_states} states are bit masks and take no table of state sets")
+        sets = ((np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1).astype(np.uint8)
+        _check_codes(codes, sets)
+        return codes, sets
+    if state_sets is None:
+        raise EngineError(f"codes of {n_states} states need a table of state sets")
+    given = np.asarray(state_sets)
+    if given.ndim != 2 or given.shape[1] != n_states or not np.isin(given, (0, 1)).all():
+        raise EngineError(f"expected state sets of 0 and 1 (n_codes, {n_states}), found {given.dtype} {given.shape}")
+    _check_codes(codes, given)
+    sizes = given.sum(axis=1, dtype=np.intp)
+    other = (sizes != 1) & (sizes != n_states)
+    renamed = np.where(sizes == 1, given.argmax(axis=1), n_states)
+    renamed[other] = n_states + 1 + np.arange(np.count_nonzero(other))
+    plain = np.vstack([np.eye(n_states), np.ones(n_states)])
+    return renamed[codes], np.concatenate([plain, given[other]]).astype(np.uint8)
+
+
+def _check_codes(codes: Codes, sets: npt.NDArray[np.generic]) -> None:
+    """Raise EngineError, naming taxon and pattern, for a code without a set or with an empty one."""
+    if not np.issubdtype(codes.dtype, np.integer):
+        raise EngineError(f"codes are {codes.dtype}, not integers")
+    inside = (codes >= 0) & (codes < len(sets))
+    legal = inside & (sets.max(axis=1) > 0)[np.where(inside, codes, 0)]
+    if not legal.all():
+        taxon, pattern = np.argwhere(~legal)[0]
+        code = codes[taxon, pattern]
+        wrong = "is an empty set" if inside[taxon, pattern] else f"is not one of the {len(sets)} state sets"
+        raise EngineError(f"code {code} of taxon {taxon}, pattern {pattern} {wrong}")

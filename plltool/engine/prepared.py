@@ -1,0 +1,109 @@
+"""CLAs that later requests read.
+
+An engine whose CLAs outlive a launch makes them once. One that streams patterns through the same storage makes them
+anew in front of every request, which thereby becomes self-contained; whoever asks does not see the difference.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.engine import program as prog
+
+if TYPE_CHECKING:
+    from plltool.engine.base import Engine
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int32]
+
+
+class Requests(ABC):
+    """Thin batches on top of `execute`."""
+
+    n_parts: int
+
+    @abstractmethod
+    def execute(
+        self,
+        program: IntArray,
+        lengths: FloatArray,
+        n_values: int = 0,
+        sets: range = range(1),
+        request: str = "run",
+    ) -> FloatArray:
+        """Run a program, see `Engine.execute`."""
+
+    def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
+        """lnL, d1, d2 in the length of each edge.
+
+        `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3).
+        """
+        rows = np.asarray(edges).reshape(-1, 3)
+        n = prog.DERIVATIVE_VALUES
+        program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
+        values = self.execute(program, lengths, n * len(rows), request="derivatives")
+        return values.reshape(self.n_parts, len(rows), n).transpose(1, 0, 2)
+
+    def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
+        """lnL, gradient and Hessian in the three lengths around each join.
+
+        `joins` is int (n, 6): a, pa, b, pb, c, pc. Returns (n, n_parts, 10), see `program.triplet`.
+        """
+        rows = np.asarray(joins).reshape(-1, 6)
+        n = prog.TRIPLET_VALUES
+        program = prog.triplet(n * np.arange(len(rows)), *rows.T)
+        values = self.execute(program, lengths, n * len(rows), request="triplets")
+        return values.reshape(self.n_parts, len(rows), n).transpose(1, 0, 2)
+
+
+class PreparedClas(Requests):
+    """CLAs made by `program` at `lengths`, for requests whose lengths are their own; see `Engine.prepare`.
+
+    They are good until the engine gets another model or runs a program that uses the same slots.
+
+    Attributes
+    ----------
+    lengths : (n_branches,) or (n_parts, n_branches) those of the program that makes the CLAs; a copy
+    """
+
+    def __init__(self, engine: Engine, program: IntArray, lengths: FloatArray):
+        self._engine = engine
+        self._program = program
+        self.lengths = np.array(lengths, dtype=np.float64)
+        self.n_parts = engine.layout.n_parts
+
+    def extend(self, program: IntArray, lengths: FloatArray) -> PreparedClas:
+        """These CLAs and those that `program` makes of them at lengths of its own, in other slots."""
+        if self._engine.resident:
+            self._engine.run(program, lengths)
+            return self
+        return PreparedClas(self._engine, *self._behind(program, lengths))
+
+    def execute(
+        self,
+        program: IntArray,
+        lengths: FloatArray,
+        n_values: int = 0,
+        sets: range = range(1),
+        request: str = "run",
+    ) -> FloatArray:
+        """Run a program that reads the CLAs; the arguments are those of `Engine.execute`, and CLAs are kept."""
+        if not self._engine.resident:
+            program, lengths = self._behind(program, lengths)
+        return self._engine.execute(program, lengths, n_values, sets=sets, request=request)
+
+    def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
+        """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""
+        lengths = np.asarray(lengths, dtype=np.float64)
+        rows = max(lengths.ndim, self.lengths.ndim) - 1
+        if rows:
+            lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, self.lengths))
+        else:
+            own = self.lengths
+        making = self._program.copy()
+        making[:, [3, 5]] += lengths.shape[-1]  # the branches pa and pb of newviews and propagations
+        return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)

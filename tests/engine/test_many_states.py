@@ -1,0 +1,303 @@
+"""More than 8 states: codes that index a table of state sets, and kernels that loop over states."""
+
+import numpy as np
+import pytest
+from agreement import assert_engines_agree, everything
+from engine_kinds import FEW_KINDS, Kind, as_params
+from helpers import (
+    FixedModel,
+    as_masks,
+    caterpillar,
+    make_tree,
+    numpy_engine,
+    program_to_branch,
+    random_ends,
+    random_mixture,
+    random_tips,
+)
+from oracles.likelihood import brute_force, derivative, pruning
+
+from plltool.engine import program as prog
+from plltool.engine.codes import encode_tips
+from plltool.engine.layout import Layout
+from plltool.engine.numpy_engine import NumpyEngine
+from plltool.errors import EngineError
+from plltool.optimise.likelihood import TreeLikelihood
+
+NUMPY_RTOL = 1e-12  # both double, short sums
+OPENCL_RTOL = 1e-11  # the order of sums differs; measured: 6e-15 with 122 states
+# Measured: 2.1e-6 with 20 and 1.5e-6 with 61 states, of the sum of absolute contributions. A rounding of 6e-8 per
+# multiplication along the path, as with 4 states; second derivatives, sums of S products of either sign, lose most.
+SINGLE_RTOL = 1e-5
+
+VECTORS = [Kind("vector", 2, 3), Kind("vector", 4), Kind("vector", 4, 4)]
+LANES, WIDE_LANES = Kind("lanes", 32), Kind("lanes", 64, 2, max_groups=2)
+# With 2 components. PoCL compiles each shape of lanes of many states for 10 to 50 s, and keeps it.
+LANE_STATES = (20, 61)
+
+
+class Case:
+    """A small tree with tips of every sort: single states, ambiguities, a taxon of gaps, a column of gaps."""
+
+    def __init__(self, n_states, n_components, parts, n_taxa=4, n_ambiguous=5):
+        rng = np.random.default_rng([n_states, n_components, *parts])
+        self.n_taxa, self.parts = n_taxa, parts
+        self.ends, self.lengths = random_ends(rng, n_taxa)
+        self.mixtures = [random_mixture(rng, n_states, n_components) for _ in parts]
+        self.codes, self.state_sets = random_tips(rng, n_taxa, sum(parts), n_states, n_ambiguous=n_ambiguous)
+        gap = int(self.state_sets.all(axis=1).argmax())
+        self.codes[:, -1] = gap
+        if n_taxa > 4:
+            self.codes[3] = gap
+        self.weights = rng.integers(1, 9, sum(parts)).astype(float)
+        self.rng = rng
+
+    def engine(self, make_engine, kind, n_slots=None, precision="double"):
+        return make_engine(
+            kind, n_slots or self.n_taxa - 1, self.codes, self.weights, self.mixtures, self.parts, precision,
+            state_sets=self.state_sets,
+        )  # fmt: skip
+
+    def columns(self, part=0):
+        """What the oracle takes."""
+        of_part = np.repeat(np.arange(len(self.parts)), self.parts)
+        return as_masks(self.codes, self.state_sets)[:, of_part == part].T.tolist()
+
+
+# --- likelihoods and brute force --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_states", [9, 20, 61, 122])
+def test_brute_force(few_kind, make_engine, n_states):
+    if few_kind.kind == "lanes" and n_states not in LANE_STATES:
+        pytest.skip("lanes are compiled for few numbers of states, see LANE_STATES")
+    case = Case(n_states, 2 if n_states < 122 else 1, (3, 2) if n_states < 61 else (2,))
+    expected = [
+        brute_force(case.ends.tolist(), case.lengths, case.columns(part), mixture.oracle)
+        for part, mixture in enumerate(case.mixtures)
+    ]
+    engine = case.engine(make_engine, few_kind)
+    for branch in range(len(case.ends)):
+        program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
+        engine.run(program, case.lengths)
+        site = engine.site_lnl(a, b, branch, case.lengths)
+        np.testing.assert_allclose(site, np.concatenate(expected), rtol=NUMPY_RTOL, atol=1e-13)
+        assert abs(site[-1]) < 1e-13  # the probability of no data is 1
+
+
+@pytest.mark.parametrize("n_states", [20, 61])
+def test_derivatives(few_kind, make_engine, n_states):
+    """Against central differences of the oracle, as in test_derivatives.py."""
+    case = Case(n_states, 2, (5,))
+    for branch in range(len(case.ends)):
+
+        def site_lnl(t, branch=branch):
+            lengths = case.lengths.copy()
+            lengths[branch] = t
+            return pruning(case.ends.tolist(), lengths, case.columns(), case.mixtures[0].oracle)
+
+        t = case.lengths[branch]
+        first, second = derivative(site_lnl, t, 0.01 * t)
+        program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
+        engine = case.engine(make_engine, few_kind)
+        engine.run(program, case.lengths)
+        found = engine.derivatives([(a, b, branch)], case.lengths)[0, 0]
+        assert found[0] == pytest.approx(case.weights @ site_lnl(t), rel=NUMPY_RTOL)
+        for value, slope in zip(found[1:], (first, second), strict=True):
+            assert abs(value - case.weights @ slope) <= 1e-6 * (case.weights @ np.abs(slope))
+
+
+# --- OpenCL and numpy -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(
+    ("kind", "n_states", "n_components"),
+    [
+        *[pytest.param(kind, S, C, id=f"{kind}-{S}x{C}") for kind in VECTORS for S, C in ((20, 4), (61, 2), (122, 1))],
+        *[pytest.param(LANES, S, 2, id=f"{LANES}-{S}x2") for S in LANE_STATES],
+        pytest.param(WIDE_LANES, 20, 2, id=f"{WIDE_LANES}-20x2"),
+    ],
+)
+def test_every_request(make_engine, kind, n_states, n_components):
+    case = Case(n_states, n_components, (9, 35), n_taxa=5)
+    program, n_values, kinds = everything(case.rng, case.ends, case.n_taxa)
+    engine = case.engine(make_engine, kind)
+    assert_engines_agree(
+        engine, program, n_values, kinds, case.lengths, case.codes, case.weights, case.mixtures, case.parts,
+        OPENCL_RTOL, case.state_sets,
+    )  # fmt: skip
+    newviews, a, b = program_to_branch(case.ends, case.n_taxa, 0)
+    site = []
+    for same in (engine, case.engine(make_engine, Kind("numpy", 4))):
+        same.run(newviews, case.lengths)
+        site.append(same.site_lnl(a, b, 0, case.lengths))
+    np.testing.assert_allclose(site[0], site[1], rtol=OPENCL_RTOL, atol=1e-13)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("n_states", [20, 61])
+def test_the_widest_vector(make_engine, opencl_device, n_states):
+    """Eight lanes where the device's compiler can; register tiles have more rows there."""
+    case = Case(n_states, 2, (37,), n_taxa=5)
+    engine = case.engine(make_engine, Kind("vector", opencl_device.vector_width, 2))
+    assert_engines_agree(
+        engine, *everything(case.rng, case.ends, 5), case.lengths, case.codes, case.weights, case.mixtures, (37,),
+        OPENCL_RTOL, case.state_sets,
+    )  # fmt: skip
+
+
+@pytest.mark.opencl
+def test_codes_of_two_bytes(make_engine):
+    case = Case(20, 1, (40,), n_ambiguous=300)
+    assert len(np.unique(case.codes)) > 40
+    engine = case.engine(make_engine, Kind("vector", 4, 3))
+    assert engine.layout.code == np.uint16
+    assert_engines_agree(
+        engine, *everything(case.rng, case.ends, 4), case.lengths, case.codes, case.weights, case.mixtures, (40,),
+        OPENCL_RTOL, case.state_sets,
+    )  # fmt: skip
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params([k for k in FEW_KINDS if k.kind != "numpy"]))
+@pytest.mark.parametrize("n_states", [20, 61])
+def test_responses(make_engine, kind, n_states):
+    """GRADIENT and ROOT; the numpy engine's are checked against the oracle with few states."""
+    case = Case(n_states, 2, (9, 20), n_taxa=5)
+    tree = make_tree(case.ends, case.lengths, case.n_taxa)
+    found = []
+    for one in (kind, Kind("numpy", 4)):
+        engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
+        models = [FixedModel(mixture.components) for mixture in case.mixtures]
+        found.append(TreeLikelihood(tree, models, engine).responses())
+    assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
+    for values, expected in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_allclose(values, expected, atol=OPENCL_RTOL * np.abs(expected).max())
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params([Kind("vector", 4, 2), Kind("lanes", 32)]))
+@pytest.mark.parametrize("n_states", [20, 61])
+def test_single_precision_is_near_double(make_engine, kind, n_states):
+    if kind.kind == "lanes" and n_states == 61:
+        pytest.skip("PoCL compiles lanes of 61 single states for minutes; 20 are tested")
+    case = Case(n_states, 2, (50, 33), n_taxa=8)
+    engine = case.engine(make_engine, kind, precision="single")
+    worst = assert_engines_agree(
+        engine, *everything(case.rng, case.ends, case.n_taxa), case.lengths, case.codes, case.weights, case.mixtures,
+        case.parts, SINGLE_RTOL, case.state_sets,
+    )  # fmt: skip
+    assert worst > 1e-12  # it is single precision indeed
+
+
+# --- rescaling --------------------------------------------------------------------------------------------------
+
+
+class Deep:
+    """A caterpillar whose likelihood underflows, with gaps and ambiguities in it.
+
+    In the last two columns one half of it is constant: there the fast component falls far behind, and yet decides in
+    the end, since the other half is random.
+    """
+
+    def __init__(self, n_states, n_taxa=260):
+        rng = np.random.default_rng(n_states)
+        self.n_taxa = n_taxa
+        self.ends = np.array(caterpillar(n_taxa))
+        self.lengths = rng.exponential(0.5, len(self.ends)) + 0.05
+        self.mixture = random_mixture(rng, n_states, 2, rates=[5.0, 0.001])
+        self.codes, self.state_sets = random_tips(rng, n_taxa, 4, n_states, unclear=0.05)
+        state = int((self.state_sets.sum(axis=1) == 1).argmax())
+        self.codes[: n_taxa // 2, 2] = state
+        self.codes[n_taxa // 2 :, 3] = state
+        masks = as_masks(self.codes, self.state_sets).T.tolist()
+        self.site_lnl = pruning(self.ends.tolist(), self.lengths, masks, self.mixture.oracle)
+
+
+@pytest.fixture(scope="module")
+def deep():
+    return Deep(61)
+
+
+def test_the_case_underflows(deep):
+    assert np.all(deep.site_lnl < -745.1)
+
+
+@pytest.mark.parametrize("precision", ["double", "mixed", "single"])
+def test_deep_trees(few_kind, make_engine, deep, precision):
+    if few_kind.kind == "lanes" and precision != "double":
+        pytest.skip("PoCL compiles lanes of 61 single states for minutes")
+    engine = make_engine(
+        few_kind, deep.n_taxa - 2, deep.codes, np.ones(4), [deep.mixture], precision=precision,
+        state_sets=deep.state_sets,
+    )  # fmt: skip
+    for branch in (0, 1, deep.n_taxa):
+        program, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
+        engine.run(program, deep.lengths)
+        site = engine.site_lnl(a, b, branch, deep.lengths)
+        np.testing.assert_allclose(site, deep.site_lnl, rtol=1e-12 if precision == "double" else 1e-6)
+
+
+# --- codes ------------------------------------------------------------------------------------------------------
+
+
+def test_the_engines_order_of_codes():
+    """Single states first, then none known, then the others as they come; equal sets in one."""
+    table = np.zeros((5, 9), dtype=np.uint8)
+    table[0, [1, 2]], table[1], table[2, 4], table[3, 4], table[4, [7, 8]] = 1, 1, 1, 1, 1
+    codes, sets = encode_tips(9, np.array([[0, 1, 2, 3, 4]]), table)
+    assert codes.tolist() == [[10, 9, 4, 4, 11]]
+    np.testing.assert_array_equal(sets[codes[0]], table)
+    np.testing.assert_array_equal(sets[:9], np.eye(9))
+
+
+TABLE = np.concatenate([np.eye(20, dtype=int), np.ones((1, 20), dtype=int), np.zeros((1, 20), dtype=int)])
+
+
+@pytest.mark.parametrize(
+    ("codes", "state_sets", "message"),
+    [
+        ([[0, 1, 22]], TABLE, "code 22 of taxon 0, pattern 2 is not one of the 22 state sets"),
+        ([[0, -1, 1]], TABLE, "code -1 of taxon 0, pattern 1 is not one of"),
+        ([[0, 1, 21]], TABLE, "code 21 of taxon 0, pattern 2 is an empty set"),
+        ([[0.0, 1.0, 2.0]], TABLE, "codes are float64"),
+        ([[0, 1, 2]], TABLE[:, :19], "expected state sets of 0 and 1"),
+        ([[0, 1, 2]], 2 * TABLE, "expected state sets of 0 and 1"),
+        ([[0, 1, 2]], None, "codes of 20 states need a table"),
+        ([[0, 1]], TABLE, r"codes have shape \(1, 2\)"),
+    ],
+)
+def test_codes_that_cannot_be(codes, state_sets, message):
+    n_codes = 0 if state_sets is None else len(state_sets)
+    with pytest.raises(EngineError, match=message):
+        NumpyEngine(Layout(20, 1, 1, (3,), 2, n_codes=n_codes), 1, np.array(codes), np.ones(3), state_sets)
+
+
+def test_a_table_that_the_layout_does_not_know_of():
+    with pytest.raises(EngineError, match="22 state sets, the layout has 21"):
+        NumpyEngine(Layout(20, 1, 1, (1,), 2, n_codes=21), 1, np.array([[0]]), np.ones(1), TABLE)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"), [(0, "is an empty set"), (16, "is not one of the 16 state sets"), (-1, "is not one of")]
+)
+def test_masks_that_cannot_be(code, message):
+    with pytest.raises(EngineError, match=f"code {code} of taxon 1, pattern 0 {message}"):
+        numpy_engine(1, np.array([[1], [code]]), np.ones(1), [random_mixture(np.random.default_rng(1))])
+
+
+def test_masks_take_no_table():
+    with pytest.raises(EngineError, match="codes of 4 states are bit masks"):
+        NumpyEngine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, np.array([[1]]), np.ones(1), np.eye(4))
+
+
+def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):
+    case = Case(20, 2, (17,))
+    order = np.random.default_rng(1).permutation(len(case.state_sets))
+    found = []
+    for codes, table in ((case.codes, case.state_sets), (np.argsort(order)[case.codes], case.state_sets[order])):
+        engine = make_engine(few_kind, 2, codes, case.weights, case.mixtures, state_sets=table)
+        program, a, b = program_to_branch(case.ends, 4, 0)
+        found.append(engine.execute(np.concatenate([program, prog.evaluate(0, a, b, 0)]), case.lengths, 1))
+    np.testing.assert_array_equal(found[0], found[1])

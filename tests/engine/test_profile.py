@@ -1,0 +1,80 @@
+"""How long kernels run, by the device's clock: measured only where asked for, and changing nothing."""
+
+import time
+
+import numpy as np
+import pytest
+from helpers import make_tree, random_codes, random_ends, random_mixture
+
+from plltool.api import search
+from plltool.engine.select import make_engine
+from plltool.engine.storage import Slots
+from plltool.optimise.likelihood import TreeLikelihood
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(3)
+    ends, lengths = random_ends(rng, 12)
+    return make_tree(ends, lengths, 12), random_codes(rng, 12, 4_000), random_mixture(rng, 4, 4)
+
+
+def counters_after_work(data, **options):
+    """Counters of an engine that was closed after a few requests, and the wall time of these."""
+    tree, codes, mixture = data
+    engine, _ = make_engine(codes, np.ones(codes.shape[1]), 4, 4, 12, (codes.shape[1],), Slots(30), **options)
+    with engine:
+        began = time.perf_counter()
+        likelihood = TreeLikelihood(tree, [mixture.as_model()], engine)
+        for _ in range(5):
+            likelihood.all_derivatives()
+        likelihood.directed()
+    return engine.counters, time.perf_counter() - began
+
+
+@pytest.mark.opencl
+def test_device_seconds(data):
+    """Kernels run one after another, so they cannot run for longer than the work took; there is more than one."""
+    counters, wall = counters_after_work(data, device="opencl", profile=True)
+    assert 0 < counters.device_seconds <= wall
+    assert counters.launches > 5
+
+
+@pytest.mark.opencl
+def test_kernels_without_an_answer_count_once_the_engine_closes(data):
+    tree, codes, mixture = data
+    engine, _ = make_engine(codes, np.ones(4_000), 4, 4, 12, (4_000,), Slots(30), device="opencl", profile=True)
+    with engine:
+        likelihood = TreeLikelihood(tree, [mixture.as_model()], engine)
+        likelihood.directed()
+        assert engine.counters.device_seconds == 0
+    assert engine.counters.device_seconds > 0
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"device": "numpy"},
+        {"device": "numpy", "profile": True},
+        pytest.param({"device": "opencl"}, marks=pytest.mark.opencl),
+    ],
+)
+def test_nothing_is_measured(data, options):
+    counters, _ = counters_after_work(data, **options)
+    assert counters.device_seconds is None
+
+
+@pytest.mark.opencl
+def test_a_search_finds_the_same_with_and_without(data_dir):
+    alignment = data_dir / "primates.phy"
+    plain, profiled = (search(alignment, device="opencl", profile=profile) for profile in (False, True))
+    assert (plain.lnl, plain.newick, plain.model) == (profiled.lnl, profiled.newick, profiled.model)
+    assert plain.profile is None
+    assert "profile" not in plain.as_record()
+    found = profiled.profile
+    assert profiled.as_record()["profile"] == found
+    assert found["host_share"] == pytest.approx(1 - found["device_seconds"] / profiled.seconds)
+    assert 0 < found["host_share"] < 1
+    assert found["launches_per_second"] == pytest.approx(profiled.counters["launches"] / profiled.seconds)
+    assert found["mean_batch"].keys() == profiled.counters["requests"].keys()
+    assert found["mean_batch"]["lnl"] == 11  # 10 newviews and one evaluation on 12 taxa

@@ -1,0 +1,82 @@
+"""Storage for CLAs: what is cut how, and how many slots a task gets."""
+
+import numpy as np
+import pytest
+
+from plltool.constants import MAX_SCRATCH_BYTES
+from plltool.engine.layout import Layout
+from plltool.engine.storage import Slots, plan_storage, tile_bytes
+from plltool.errors import DeviceError
+
+PARTS = [(1,), (1000,), (37, 5, 900), (3,) * 40 + (700,)]
+
+
+def layout_of(parts, max_groups=6):
+    return Layout(4, 2, 5, parts, vw=4, tile_blocks=2, max_groups=max_groups)
+
+
+@pytest.mark.parametrize("parts", PARTS)
+@pytest.mark.parametrize("max_groups", [1, 6, 1000])
+@pytest.mark.parametrize("capacity", [1, 2, 7, 45, 10_000])
+def test_runs_take_every_tile_once_and_each_group_in_order(parts, max_groups, capacity):
+    layout = layout_of(parts, max_groups)
+    storage = plan_storage(layout, 3, capacity * tile_bytes(layout, 3))
+    assert storage.resident == (capacity >= layout.n_tiles) == (len(storage.runs) == 1)
+    seen = {group: [] for group in range(len(layout.groups))}
+    for run in storage.runs:
+        group, first, count, part, place, begins = run.T
+        assert count.min() > 0
+        assert count.sum() <= capacity
+        assert place.tolist() == (np.cumsum(count) - count).tolist()
+        assert len(set(group.tolist())) == len(group)
+        assert np.array_equal(part, layout.groups[group, 2])
+        assert np.array_equal(begins, first == layout.groups[group, 0])
+        for at, start, n in zip(group.tolist(), first.tolist(), count.tolist(), strict=True):
+            seen[at] += range(start, start + n)
+    for group, (first, count, _) in enumerate(layout.groups.tolist()):
+        assert seen[group] == list(range(first, first + count))
+    assert max(storage.buffer_tiles) <= capacity
+    assert len(storage.buffer_tiles) == 1
+
+
+def test_a_run_takes_tiles_of_all_groups():
+    layout = layout_of((1000,))  # 125 tiles in 6 groups
+    storage = plan_storage(layout, 3, 13 * tile_bytes(layout, 3))
+    assert [len(run) for run in storage.runs[:5]] == [6] * 5
+    assert set(storage.runs[0][:, 2].tolist()) == {2}
+
+
+@pytest.mark.parametrize("tiles", [1, 5, 60])
+def test_buffers_are_bounded_by_the_largest_allocation(tiles):
+    layout = layout_of((1000,))
+    clas = 3 * layout.tile_blocks * layout.block_values * 8
+    storage = plan_storage(layout, 3, max_allocation=tiles * clas + clas - 1)
+    assert storage.resident
+    assert sum(storage.buffer_tiles) == layout.n_tiles
+    assert max(storage.buffer_tiles) <= tiles
+    assert storage.n_bytes(layout) == 3 * layout.slot_bytes
+
+
+@pytest.mark.parametrize(
+    ("limits", "what"), [({"memory": 1600}, "the memory for them"), ({"max_allocation": 1000}, "the largest buffer")]
+)
+def test_less_than_a_tile_is_refused(limits, what):
+    """3 CLAs of 8 patterns, 2 components of 4 states in double; with counts of 4 bytes where those are counted, too."""
+    needed = 3 * 8 * 2 * (4 * 8 + (4 if "memory" in limits else 0))
+    (limit,) = limits.values()
+    with pytest.raises(DeviceError, match=f"3 CLAs of 8 patterns, the least, take {needed} bytes; {what} has {limit}"):
+        plan_storage(layout_of((1000,)), 3, **limits)
+
+
+def test_slots():
+    layout = layout_of((1000,))
+    one, tile = layout.slot_bytes, tile_bytes(layout, 1)
+    slots = Slots(10, 5, 7)
+    assert slots.choose(layout, 100 * one) == 15
+    assert slots.choose(layout, 12 * one) == 12
+    assert slots.choose(layout, 10 * one) == 10
+    assert slots.choose(layout, 10 * one - 1) == 17  # of the tiles that fit
+    assert slots.choose(layout, 17 * tile - 1) == 10
+    large = layout_of((40_000_000,))
+    assert MAX_SCRATCH_BYTES // large.slot_bytes == 0
+    assert slots.choose(large, 100 * large.slot_bytes) == 10

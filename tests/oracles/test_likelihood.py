@@ -1,0 +1,29 @@
+"""The oracles against each other: two ways of adding up the same likelihood."""
+
+import numpy as np
+import pytest
+from helpers import random_codes, random_ends, random_mixture
+from oracles.likelihood import brute_force, pruning
+
+
+@pytest.mark.parametrize("n_taxa", [4, 5, 6])
+@pytest.mark.parametrize("rates", [(1.0,), (5e-13, 1e-6, 5e-3, 4.0)], ids=["one rate", "rates far apart"])
+def test_log_space_and_brute_force(n_taxa, rates):
+    """rtol 1e-12: both double, short sums."""
+    rng = np.random.default_rng([n_taxa, len(rates)])
+    ends, lengths = random_ends(rng, n_taxa)
+    mixture = random_mixture(rng, 4, len(rates), rates)
+    columns = random_codes(rng, n_taxa, 6, unclear=0.2).T.tolist()
+    args = ends.tolist(), lengths, columns, mixture.oracle
+    np.testing.assert_allclose(pruning(*args), brute_force(*args), rtol=1e-12)
+
+
+def test_impossible_states_are_minus_infinity():
+    """Without change along its branches a tree has only columns of one state, whose likelihood is its frequency."""
+    ends = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)]
+    frequencies = [0.1, 0.2, 0.3, 0.4]
+    with np.errstate(divide="ignore"):
+        expected = np.log([0.2, 0.0, 0.7])
+    columns = [[2, 2, 2, 2], [2, 2, 1, 2], [12, 15, 12, 12]]
+    found = pruning(ends, np.zeros(5), columns, [(1.0, frequencies, np.ones((4, 4)))])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
