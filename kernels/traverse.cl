@@ -115,7 +115,7 @@ __kernel void traverse(
 {
     const __global int *span = spans + 6 * (first_span + get_group_id(0));
     const int group = span[0], pset = span[3], begins = span[5];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_REALS;
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_SIZE;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
     const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
@@ -139,9 +139,9 @@ __kernel void traverse(
             job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.b = find_operand(word[4], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.c = find_operand(word[6], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.pa = p_base + (size_t)word[3] * BRANCH_REALS;
-            job.pb = p_base + (size_t)word[5] * BRANCH_REALS;
-            job.pc = p_base + (size_t)word[7] * BRANCH_REALS;
+            job.pa = p_base + (size_t)word[3] * BRANCH_SIZE;
+            job.pb = p_base + (size_t)word[5] * BRANCH_SIZE;
+            job.pc = p_base + (size_t)word[7] * BRANCH_SIZE;
             job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
             job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
             job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
