@@ -55,7 +55,7 @@ typedef BRANCHV ENTRYV;
 /* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1, for the branches whose tables are `stride` apart.
  * ROW_WIDTH rows of them stay in registers while k runs; the last rows begin where they end with row S - 1. */
 static inline void make_columns(const __global double *right, const __global double *left, const BRANCHV *d, int first, int n,
-    double identity, double least, __global REAL *table, int n_branches, size_t stride)
+    double identity, double least, __global REAL *table, int last, size_t stride)
 {
     BRANCHV factor[N_STATES * ITEM_COLUMNS];
     for (int k = 0; k < N_STATES; k++)
@@ -74,11 +74,13 @@ static inline void make_columns(const __global double *right, const __global dou
                 sum[c] = u * factor[k * ITEM_COLUMNS + c] + sum[c];
         }
         for (int c = 0; c < n; c++)
-            for (int r = 0; r < ROW_WIDTH; r++)
-                for (int b = 0; b < n_branches; b++) {
+            for (int r = 0; r < ROW_WIDTH; r++) {
+                #pragma unroll
+                for (int b = 0; b < BRANCH_WIDTH; b++) {
                     const double value = PART_OF(sum[c], r + b) + (i + r == first + c ? identity : 0.0);
-                    table[b * stride + ENTRY(i + r, first + c)] = (REAL)(value > least ? value : least);
+                    table[min(b, last) * stride + ENTRY(i + r, first + c)] = (REAL)(value > least ? value : least);
                 }
+            }
     }
 }
 
@@ -132,21 +134,22 @@ __kernel void pmatrices(
     const int component = item / SHARES % N_COMPONENTS;
     const size_t batch = item / SHARES / N_COMPONENTS;           /* pset * n_batches + batch */
     const int pset = batch / n_batches, start = batch % n_batches * BRANCH_WIDTH;
-    const int n_here = min(BRANCH_WIDTH, n_branches - start);
+    const int last = min(BRANCH_WIDTH, n_branches - start) - 1;     /* further branches are the last one once more */
     const size_t branch = (size_t)pset * n_branches + start;     /* the first */
     const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_DOUBLES;
     const __global double *right = e + S, *left = right + S * S;
     BRANCHV t;
     for (int b = 0; b < BRANCH_WIDTH; b++)
-        ((double *)&t)[b] = lengths[branch + min(b, n_here - 1)];
+        ((double *)&t)[b] = lengths[branch + min(b, last)];
     BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];
     for (int k = 0; k < S; k++) {
         grow[k] = expm1(e[k] * t);
         slope[k] = e[k] * (grow[k] + 1.0);
         curve[k] = e[k] * slope[k];
     }
-    for (int b = 0; b < n_here; b++) {
-        __global REAL *d = decays + ((branch + b) * N_COMPONENTS + component) * 3 * S;
+    #pragma unroll
+    for (int b = 0; b < BRANCH_WIDTH; b++) {
+        __global REAL *d = decays + ((branch + min(b, last)) * N_COMPONENTS + component) * 3 * S;
         for (int k = first; k < first + n; k++) {
             d[k] = (REAL)PART_OF(grow[k], b);
             d[S + k] = (REAL)PART_OF(slope[k], b);
@@ -154,17 +157,17 @@ __kernel void pmatrices(
         }
     }
     __global REAL *of_branch = matrices + branch * BRANCH_SIZE, *p = of_branch + component * MATRIX_SIZE;
-    make_columns(right, left, grow, first, n, 1.0, 0.0, p, n_here, BRANCH_SIZE);
+    make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_SIZE);
     make_row_sums(first, n, 1, p);
 #if TABLE_STATES
-    for (int b = 0; b < n_here; b++)
+    for (int b = 0; b <= last; b++)
         make_table(p + b * BRANCH_SIZE, (__global REALV *)(of_branch + b * BRANCH_SIZE + TABLES_START) + component * S);
 #endif
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_SIZE;
         __global REAL *p2 = p1 + MATRIX_REALS;
-        make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1, n_here, 2 * MATRIX_REALS);
-        make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2, n_here, 2 * MATRIX_REALS);
+        make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
+        make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
         make_row_sums(first, n, 0, p1);
         make_row_sums(first, n, 0, p2);
     }
@@ -176,7 +179,8 @@ __kernel void pmatrices(
             const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
             const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
             const BRANCHV response = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
-            for (int b = 0; b < n_here; b++)
-                f[b * RESPONSE_REALS + k * S + l] = (REAL)PART_OF(response, b);
+            #pragma unroll
+            for (int b = 0; b < BRANCH_WIDTH; b++)
+                f[min(b, last) * RESPONSE_REALS + k * S + l] = (REAL)PART_OF(response, b);
         }
 }
