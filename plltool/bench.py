@@ -46,6 +46,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine, Peak
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout import Layout
+from plltool.engine.program import Request
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
@@ -59,7 +60,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.scan import all_prunes, scan
 from plltool.tree.operations import ROOT, directed_slots
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import FloatArray, Tree
 
 N_COMPONENTS = 4  # rate categories
 ALPHA = 0.5  # of the gamma distribution of rates
@@ -289,10 +290,8 @@ class Item:
 class Execution(NamedTuple):
     """What an engine was asked to execute."""
 
-    program: IntArray
+    request: Request
     lengths: FloatArray
-    n_values: int
-    keep: bool
 
 
 def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
@@ -300,16 +299,9 @@ def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
     executions: list[Execution] = []
     execute = engine.execute
 
-    def recorder(
-        program: IntArray,
-        lengths: FloatArray,
-        n_values: int = 0,
-        sets: range = range(1),
-        request: str = "run",
-        keep: bool = True,
-    ) -> FloatArray:
-        executions.append(Execution(program, np.array(lengths), n_values, keep))
-        return execute(program, lengths, n_values, sets, request, keep)
+    def recorder(request: Request, lengths: FloatArray) -> FloatArray:
+        executions.append(Execution(request, np.array(lengths)))
+        return execute(request, lengths)
 
     engine.execute = recorder  # type: ignore[method-assign]
     try:
@@ -321,8 +313,8 @@ def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
 
 def replay(engine: Engine, executions: Sequence[Execution]) -> None:
     """Execute it once more."""
-    for program, lengths, n_values, keep in executions:
-        engine.execute(program, lengths, n_values, keep=keep)
+    for execution in executions:
+        engine.execute(*execution)
 
 
 def make_item(
@@ -331,7 +323,7 @@ def make_item(
     """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made anew."""
     longer = [execution._replace(lengths=execution.lengths * 1.01) for execution in executions]
     turns = itertools.cycle([executions, longer] if changing else [executions])
-    every = np.concatenate([execution.program for execution in executions])
+    every = np.concatenate([execution.request.program for execution in executions])
     rows = {opcode: every[every[:, 0] == opcode] for opcode in _READS}
     reads = sum(int(np.count_nonzero(rows[opcode][:, columns] >= 0)) for opcode, columns in _READS.items())
     writes = sum(len(rows[opcode]) for opcode in _WRITES)
@@ -359,7 +351,7 @@ def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
 
     return {
         "newview": make_item(engine, record(engine, likelihood.lnl)),
-        "evaluate": on_directed(lambda: likelihood.directed().execute(across_root, tree.lengths, 1)),
+        "evaluate": on_directed(lambda: likelihood.directed().execute(Request(across_root, 1), tree.lengths)),
         "derivatives": make_item(engine, record(engine, likelihood.all_derivatives), changing=True),
         "scan": on_directed(lambda: scan(likelihood, prunes, SCAN_RADIUS, lnl)),
     }

@@ -57,4 +57,6 @@ MAX_STREAMED_SCRATCH_SLOTS = 1024  # where each launch makes the tree's CLAs ane
 MAX_SCRATCH_BYTES = 1 << 30  # of those CLAs, above the least number, where they are held all at once
 DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory that is used unless told; drivers and displays take some
 HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other programs run, too
+CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
+GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search

@@ -110,10 +110,10 @@ class TreeLikelihood:
         post_order = prog.newview(*view.sources(nodes[::-1], columns[::-1]))
         return np.concatenate([post_order, prog.newview(*view.sources(np.repeat(nodes, 2), children))])
 
-    def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, request: str) -> FloatArray:
+    def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program with slots of its own, which end the directed CLAs; nobody reads its CLAs afterwards."""
         self._prepared = None
-        return self.engine.execute(program, lengths, n_values, request=request, keep=False)
+        return self.engine.execute(prog.Request(program, n_values, kind, keep=False), lengths)
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -126,6 +126,12 @@ class TreeLikelihood:
     def lnl(self) -> float:
         """Log-likelihood of the tree as it stands; one launch."""
         return float(self.part_lnl().sum())
+
+    def likelihoods(self, models: Sequence[Sequence[Model]]) -> FloatArray:
+        """lnL (n_models, n_parts) of the tree under other models, one per part each; few launches."""
+        self._prepared = None
+        components = [[model.components() for model in parts] for parts in models]
+        return self.engine.likelihoods(*self._likelihood_program(), self.tree.lengths, components)
 
     def site_lnl(self) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted."""

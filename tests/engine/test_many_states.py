@@ -299,5 +299,6 @@ def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):
     for codes, table in ((case.codes, case.state_sets), (np.argsort(order)[case.codes], case.state_sets[order])):
         engine = make_engine(few_kind, 2, codes, case.weights, case.mixtures, state_sets=table)
         program, a, b = program_to_branch(case.ends, 4, 0)
-        found.append(engine.execute(np.concatenate([program, prog.evaluate(0, a, b, 0)]), case.lengths, 1))
+        program = np.concatenate([program, prog.evaluate(0, a, b, 0)])
+        found.append(engine.execute(prog.Request(program, 1), case.lengths))
     np.testing.assert_array_equal(found[0], found[1])
