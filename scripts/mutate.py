@@ -42,6 +42,7 @@ MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
 PEAKS = "tests/engine/test_peaks.py"
+TRACKS = "tests/engine/test_tracks.py"
 SUMS = "tests/engine/test_sums.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/api/test_bench.py"
@@ -61,7 +62,8 @@ NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
-BENCH_PY = "plltool/bench.py"
+BENCH_ITEMS = "plltool/bench/items.py"
+BENCH_RUN = "plltool/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
@@ -96,6 +98,8 @@ MANY = (MANY_STATES, "-k", "every_request and vector-vw4-tile4-groups64-61x2")
 MANY_DEEP = (MANY_STATES, "-k", "deep_trees and vector-vw4 and single")
 WEIGHTS = on_vector(ENGINES, "weight_sets")
 SINGLE = on_vector(ENGINES, "single_clas")
+PIECES = (TRACKS, "-k", "scratch_of_their_own and vector-vw4")
+LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
@@ -282,8 +286,8 @@ MUTANTS = [
     Mutant("weights of the first tile", TRAVERSE, "weights + first_set * n_lanes + lanes",
            "weights + first_set * n_lanes", IS_NUMPY),
     Mutant("one weight set only", TRAVERSE, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
-    Mutant("passes store in the same place", TRAVERSE, "result + pass * n_made", "result", WEIGHTS),
-    Mutant("the engine asks for the first weight sets", OPENCL_PY, "np.int32(sets.start)", "np.int32(0)", WEIGHTS),
+    Mutant("passes store in the same place", TRAVERSE, "+ result + pass * n_made", "+ result", WEIGHTS),
+    Mutant("the engine asks for the first weight sets", OPENCL_PY, "request.sets.start, len", "0, len", WEIGHTS),
     Mutant("DERIVATIVE without -d1^2", INSTRUCTIONS, "(CONVERT(double, second) * inverse - d1 * d1)",
            "(CONVERT(double, second) * inverse)", on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
@@ -325,8 +329,18 @@ MUTANTS = [
            (ENGINES, "-k", "other_models and 4-1-lanes")),
     Mutant("lanes of different values mixed", TRAVERSE, "shared[v * VW + LANE] = values[v]",
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
-    Mutant("slot stride ignored by the result", TRAVERSE, "storage + (size_t)result * slot_stride",
-           "storage + (size_t)result * TILE_BLOCKS * 2", JOINED),
+    Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * slot",
+           "storage + (size_t)result * TILE_BLOCKS * 2 + 0 * slot", JOINED),
+    Mutant("every track runs from the start", TRAVERSE, "for (int n = track[0];", "for (int n = 0;", PIECES),
+    Mutant("every track runs to the end", TRAVERSE, "n < track[1]", "n < tracks[5 * get_num_groups(1) - 4]", PIECES),
+    Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
+    Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
+    Mutant("every model is the first one", TRAVERSE, "span[3] + track[3]", "span[3]", LIKELIHOODS),
+    Mutant("every model's lnL in the same place", TRAVERSE, "+ track[4] + result", "+ result", LIKELIHOODS),
+    Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
+           LIKELIHOODS),
+    Mutant("more tracks than slots", "plltool/engine/opencl/tracks.py", "(n_slots - request.scratch.start)", "n_slots",
+           (TRACKS,)),
     Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[4] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
            on_vector(ENGINES, "growing_program")),
     Mutant("tiles that are kept stored in the same place", TRAVERSE, "(keep ? t : 0)", "0",
@@ -359,8 +373,8 @@ MUTANTS = [
     Mutant("numpy: a run reads the tips of the first one", NUMPY, "self._tips[~index][self._blocks]",
            "self._tips[~index][: len(self._block_part)]", (STREAMING, "-k", "is_resident and numpy")),
     Mutant("tips of the first tile", TRAVERSE,
-           "job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa",
-           "job.a = find_operand(word[2], clas, scales, tips", IS_NUMPY),
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa",
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips", IS_NUMPY),
     Mutant("matrices of the first part", TRAVERSE, "matrices + (size_t)pset * n_branches * BRANCH_REALS", "matrices",
            IS_NUMPY),
     Mutant("model of the first part", TRAVERSE, "model + (size_t)pset * MODEL_REALS", "model", IS_NUMPY),
@@ -410,9 +424,9 @@ MUTANTS = [
            (DERIVATIVES, "-k", "every_branch and numpy-vw4")),
     Mutant("numpy: Hessian swapped", NUMPY, "((1, 0, 1), 0, 2)", "((0, 1, 1), 0, 2)",
            (DERIVATIVES, "-k", "triplet and numpy-vw4")),
-    Mutant("numpy: weights of the first sets", NUMPY, "self._weights[sets if", "self._weights[range(len(sets)) if",
+    Mutant("numpy: weights of the first sets", NUMPY, "sets = request.sets if opcode", "sets = range(len(request.sets)) if opcode",
            (ENGINES, "-k", "weight_sets and numpy")),
-    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else sets[:1]]", "else range(1)]",
+    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else request.sets[:1]", "else range(1)",
            (ENGINES, "-k", "weight_sets and numpy")),
     Mutant("numpy: components not aligned", NUMPY, "np.maximum(counts - largest[:, None], -1023)", "0 * counts",
            STEEP_NUMPY),
@@ -467,13 +481,13 @@ MUTANTS = [
            (PROFILE, "-k", "device_seconds")),
     Mutant("kernels counted again and again", CLOCK_PY, "self._running.clear()", "pass",
            (PROFILE, "-k", "device_seconds")),
-    Mutant("CLAs that are written do not count", BENCH_PY, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
-    Mutant("tips count as CLAs", BENCH_PY, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
-    Mutant("one category instead of all", BENCH_PY, "flops * engine.layout.n_components", "flops",
+    Mutant("CLAs that are written do not count", BENCH_ITEMS, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
+    Mutant("tips count as CLAs", BENCH_ITEMS, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
+    Mutant("one category instead of all", BENCH_ITEMS, "flops * engine.layout.n_components", "flops",
            (BENCH, "-k", "four_taxa")),
-    Mutant("bound without the maxima", BENCH_PY, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
+    Mutant("bound without the maxima", BENCH_RUN, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
            (BENCH, "-k", "twentieth")),
-    Mutant("a margin that makes rescaling up", BENCH_PY, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
+    Mutant("a margin that makes rescaling up", BENCH_ITEMS, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
            (BENCH, "-k", "rescaled_patterns")),
 ]  # fmt: skip
 

@@ -197,9 +197,11 @@ def test_single_precision_is_near_double(make_engine, kind, n_states):
 class Deep:
     """A caterpillar whose likelihood underflows, with gaps and ambiguities in it.
 
-    In the last two columns one half of it is constant: there the fast component falls far behind, and yet decides in
-    the end, since the other half is random.
+    From column BLOCK on one half of it is constant: there the fast component falls far behind, and yet decides in the
+    end, since the other half is random. Such columns fill blocks, so that no other one in them asks for rescaling.
     """
+
+    BLOCK = 8
 
     def __init__(self, n_states, n_taxa=260):
         rng = np.random.default_rng(n_states)
@@ -207,10 +209,10 @@ class Deep:
         self.ends = np.array(caterpillar(n_taxa))
         self.lengths = rng.exponential(0.5, len(self.ends)) + 0.05
         self.mixture = random_mixture(rng, n_states, 2, rates=[5.0, 0.001])
-        self.codes, self.state_sets = random_tips(rng, n_taxa, 4, n_states, unclear=0.05)
+        self.codes, self.state_sets = random_tips(rng, n_taxa, 3 * self.BLOCK, n_states, unclear=0.05)
         state = int((self.state_sets.sum(axis=1) == 1).argmax())
-        self.codes[: n_taxa // 2, 2] = state
-        self.codes[n_taxa // 2 :, 3] = state
+        self.codes[: n_taxa // 2, self.BLOCK : 2 * self.BLOCK] = state
+        self.codes[n_taxa // 2 :, 2 * self.BLOCK :] = state
         masks = as_masks(self.codes, self.state_sets).T.tolist()
         self.site_lnl = pruning(self.ends.tolist(), self.lengths, masks, self.mixture.oracle)
 
@@ -229,7 +231,7 @@ def test_deep_trees(few_kind, make_engine, deep, precision):
     if few_kind.kind == "lanes" and precision != "double":
         pytest.skip("PoCL compiles lanes of 61 single states for minutes")
     engine = make_engine(
-        few_kind, deep.n_taxa - 2, deep.codes, np.ones(4), [deep.mixture], precision=precision,
+        few_kind, deep.n_taxa - 2, deep.codes, np.ones(3 * deep.BLOCK), [deep.mixture], precision=precision,
         state_sets=deep.state_sets,
     )  # fmt: skip
     for branch in (0, 1, deep.n_taxa):
