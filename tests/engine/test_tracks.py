@@ -49,15 +49,15 @@ def test_likelihoods_are_brute_force(any_kind, make_engine, case, n_slots, strea
     ends, models, lengths, codes, weights, expected = case
     layout = make_engine(any_kind, 1, codes, weights, models[0], PARTS).layout
     memory = tile_bytes(layout, n_slots) if streamed else None
-    engine = make_engine(any_kind, n_slots, codes, weights, models[0], PARTS, memory=memory)
+    engine = make_engine(any_kind, n_slots, codes, weights, models[2], PARTS, memory=memory)
     program, a, b = program_to_branch(ends, N_TAXA, 2)
-    found = engine.likelihoods(program, (a, b, 2), lengths, components(models))
-    np.testing.assert_allclose(found, expected, rtol=RTOL)
     request = Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1)
-    for model in (0, 3):  # the engine's own model is still there, at any lengths
-        own = engine.likelihoods(program, (a, b, 2), lengths[model], components(models[:1]))
-        np.testing.assert_array_equal(engine.execute(request, lengths[model])[:, 0], own[0])
-    np.testing.assert_allclose(engine.execute(request, lengths[0])[:, 0], expected[0], rtol=RTOL)
+    for at in (0, 2):  # and the engine's own model is still there
+        found = engine.likelihoods(program, (a, b, 2), lengths, components(models))
+        np.testing.assert_allclose(found, expected, rtol=RTOL)
+        own = engine.execute(request, lengths[at])[:, 0]
+        np.testing.assert_array_equal(engine.likelihoods(program, (a, b, 2), lengths[at], components(models))[2], own)
+    np.testing.assert_allclose(own, expected[2], rtol=RTOL)
 
 
 @pytest.mark.opencl
@@ -86,8 +86,8 @@ def test_models_that_do_not_fit(few_kind, make_engine, case):
 
 
 def join_taxa(slot):
-    """For every taxon k but 0, in a piece of its own: taxon 0 goes to `slot`, along branch k, and meets k and 1."""
-    pairs = [[prog.propagate(slot, ~0, k), prog.insert(k - 1, ~k, k, ~1, 0, slot)] for k in range(1, N_TAXA)]
+    """For each taxon k but 0, in a piece of its own: taxon 0 goes to `slot`, along branch k, and meets k and slot 0."""
+    pairs = [[prog.propagate(slot, ~0, k), prog.insert(k - 1, ~k, k, 0, 0, slot)] for k in range(1, N_TAXA)]
     return np.concatenate([row for pair in pairs for row in pair]), np.arange(0, 2 * len(pairs), 2, dtype=np.int32)
 
 
@@ -103,12 +103,13 @@ def test_pieces_have_scratch_of_their_own(make_engine, case, kind, wanted, monke
     _, models, lengths, codes, weights, _ = case
     engine = make_engine(kind, 9, codes, weights, models[0], PARTS)
     program, pieces = join_taxa(2)
+    engine.run(prog.newview(0, ~1, 1, ~2, 2), lengths[0])
     whole = engine.execute(Request(program, N_TAXA - 1), lengths[0])
     request = Request(program, N_TAXA - 1, pieces=pieces, scratch=range(2, 3))
     np.testing.assert_array_equal(engine.execute(request, lengths[0]), whole)
     if wanted == 1000:
         for k in range(1, N_TAXA):
-            left = engine.execute(Request(prog.insert(0, ~k, k, ~1, 0, 1 + k), 1), lengths[0])
+            left = engine.execute(Request(prog.insert(0, ~k, k, 0, 0, 1 + k), 1), lengths[0])
             np.testing.assert_array_equal(left[:, 0], whole[:, k - 1])
 
 
