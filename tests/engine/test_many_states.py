@@ -180,8 +180,6 @@ def test_responses(make_engine, kind, n_states):
 @pytest.mark.parametrize("kind", as_params([Kind("vector", 4, 2), Kind("lanes", 32)]))
 @pytest.mark.parametrize("n_states", [20, 61])
 def test_single_precision_is_near_double(make_engine, kind, n_states):
-    if kind.kind == "lanes" and n_states == 61:
-        pytest.skip("PoCL compiles lanes of 61 single states for minutes; 20 are tested")
     case = Case(n_states, 2, (50, 33), n_taxa=8)
     engine = case.engine(make_engine, kind, precision="single")
     worst = assert_engines_agree(
@@ -228,8 +226,6 @@ def test_the_case_underflows(deep):
 
 @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
 def test_deep_trees(few_kind, make_engine, deep, precision):
-    if few_kind.kind == "lanes" and precision != "double":
-        pytest.skip("PoCL compiles lanes of 61 single states for minutes")
     engine = make_engine(
         few_kind, deep.n_taxa - 2, deep.codes, np.ones(3 * deep.BLOCK), [deep.mixture], precision=precision,
         state_sets=deep.state_sets,
