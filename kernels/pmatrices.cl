@@ -108,17 +108,20 @@ __kernel void pmatrices(
         d[S + k] = (REAL)slope[k];
         d[2 * S + k] = (REAL)curve[k];
     }
-    __global REAL *p = matrices + (branch * N_COMPONENTS + component) * PMATRIX_SIZE;
+    __global REAL *of_branch = matrices + branch * BRANCH_SIZE, *p = of_branch + component * MATRIX_SIZE;
     make_columns(right, left, grow, first, n, 1.0, 0.0, p);
     make_row_sums(first, n, 1, p);
 #if TABLE_STATES
-    for (int i = 0; i < S; i++)
-        for (int e = 0; e < VW; e++) {
+    __global REAL *table = of_branch + TABLES_START + component * S * VW;
+    for (int i = 0; i < S; i++) {
+        for (int e = 1; e < VW; e++) {
             REAL sum = 0;
             for (int j = 0; j < TABLE_STATES; j++)
                 sum += (e >> j) & 1 ? p[ENTRY(i, j)] : 0;
-            p[TABLE_START + i * VW + e] = sum;
+            table[i * VW + e] = sum;
         }
+        table[i * VW] = TABLE_STATES < S ? p[ENTRY(i, TABLE_STATES % N_STATES)] : 0;
+    }
 #endif
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_SIZE;

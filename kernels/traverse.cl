@@ -124,7 +124,7 @@ __kernel void traverse(
     const __global int *span = spans + 6 * (first_span + get_group_id(0));
     const __global int *track = tracks + 5 * get_group_id(1);
     const int group = span[0], pset = span[3] + track[3], begins = span[5], shift = track[2];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_REALS;
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_SIZE;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
     const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
@@ -148,9 +148,9 @@ __kernel void traverse(
             job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.b = find_operand(word[4], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.c = find_operand(word[6], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.pa = p_base + (size_t)word[3] * BRANCH_REALS;
-            job.pb = p_base + (size_t)word[5] * BRANCH_REALS;
-            job.pc = p_base + (size_t)word[7] * BRANCH_REALS;
+            job.pa = p_base + (size_t)word[3] * BRANCH_SIZE;
+            job.pb = p_base + (size_t)word[5] * BRANCH_SIZE;
+            job.pc = p_base + (size_t)word[7] * BRANCH_SIZE;
             job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
             job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
             job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;

@@ -149,11 +149,12 @@ class Layout:
         return self.n_components * self.n_states * self.vw
 
     @property
-    def pmatrix_values(self) -> int:
-        """Numbers of a P matrix on the device: the matrix, and a table for tips behind it (`kernels/layout.h`)."""
+    def branch_values(self) -> int:
+        """Numbers of a branch's P matrices on the device and the tables for tips behind them (`kernels/layout.h`)."""
+        matrices = self.n_components * self.matrix_values
         if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
-            return self.matrix_values
-        return (-(-self.matrix_values // self.vw) + self.n_states) * self.vw
+            return matrices
+        return (-(-matrices // self.vw) + self.n_components * self.n_states) * self.vw
 
     @property
     def block_scales(self) -> int:

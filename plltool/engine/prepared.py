@@ -97,5 +97,5 @@ class PreparedClas(Requests):
         else:
             own = self.lengths
         making = self._program.copy()
-        making[:, [3, 5]] += lengths.shape[-1]  # the branches pa and pb of newviews and propagations
+        making[:, prog.BRANCHES] += lengths.shape[-1]
         return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)

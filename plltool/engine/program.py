@@ -19,6 +19,7 @@ Ints = npt.ArrayLike
 
 PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET, GRADIENT, ROOT = range(8)
 N_WORDS = 8
+BRANCHES = [3, 5]  # the words pa and pb: all branches of every instruction but TRIPLET
 
 DERIVATIVE_VALUES = 3  # lnL, d1, d2
 TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc

@@ -173,7 +173,8 @@ def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize
         (
             request.instructions * N_WORDS * WORD_BYTES,
             request.branches * layout.n_parts * SUM_BYTES,
-            request.branches * per_branch * (layout.pmatrix_values + 3 * layout.n_states) * real,
+            request.branches * layout.n_parts * layout.branch_values * real,
+            request.branches * per_branch * 3 * layout.n_states * real,
             request.branches * per_branch * 2 * layout.matrix_values * real * request.slopes,
             request.branches * per_branch * squares * real * request.responses,
             request.values * sum_rows * SUM_BYTES,

@@ -293,7 +293,7 @@ class OpenCLEngine(Engine):
         item = layout.real.itemsize
         table = layout.matrix_values * item
         program, sent_lengths = self._send("program", request.program.tobytes()), lengths.tobytes()
-        p_buffer = growing["matrices"].reserve(matrices * layout.pmatrix_values * item)
+        p_buffer = growing["matrices"].reserve(n_psets * n_branches * layout.branch_values * item)
         q_buffer = growing["slopes"].reserve(2 * matrices * table if tables.slopes else item)
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
