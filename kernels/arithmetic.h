@@ -155,7 +155,7 @@ static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
     const INTV set = codes & ((1 << TABLE_STATES) - 1);
     tip->set = CONVERT(BITS, set);
 #if TABLE_STATES < N_STATES
-    tip->member[TABLE_STATES] += CONVERT(REAL, set == 0);       /* -1 where lane 0 brings it already */
+    tip->member[TABLE_STATES] += CONVERT(REAL, set == 0);      /* -1 where true: lane 0, which is picked then, has it */
 #endif
 #endif
 }
