@@ -38,6 +38,7 @@ BROAD_PER_PRUNE = 10  # the same once narrow rounds have dried up: gained 3.5 an
 BROAD_CUTOFF = 2.0
 MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
 GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index
+SEARCH_EPSILON = 0.1  # lnL gained by a round over the whole tree below which a climb ends
 SEARCH_RADII = (5, 10)  # of the SPR stages, the last one gone through narrow and broad
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
 STAGE_EPSILON = 1.0  # lnL gained by an SPR round below which the next stage begins
@@ -45,6 +46,22 @@ NNI_EPSILON = 5.0  # lnL gained by an NNI round below which SPR rounds begin
 SCAN_PHASES = (3,)  # depths at which a walk pauses to drop hopeless directions; a launch each
 WALK_CUTOFF = 3.0  # times the typical loss: steps that lose more are not walked beyond
 RESCAN_DISTANCE = 4  # branches around a change within which subtrees are scanned again at once
+RATCHET_PATIENCE = 20  # perturbations in a row without gain after which a search ends
+RATCHET_SHARE = 0.25  # of the patterns whose weight is multiplied by RATCHET_FACTOR in a perturbation (Nixon 1999)
+RATCHET_FACTOR = 2.0
+RATCHET_RADIUS = 5  # of the moves that a perturbation makes
+RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
+PLATEAU_DEPTH = 0.01  # lnL below the best that a tree may have for the search to go on from there
+EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see search/effort.py
+DEFAULT_EFFORT = "default"
+QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an alignment is
+ENOUGH_PATTERNS_PER_TAXON = 10.0  # below it an alignment counts as more difficult than its parsimony trees say
+SPARSE_WEIGHT = 0.1  # so much for each halving
+ABANDON_FACTOR = 2.0  # times what the leader gained from a stage on: a start tree further behind there is given up
+PERTURB = "perturb"  # the stage of the ratchet
+STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; for forecasts only
+    "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 30.0, PERTURB: 20.0, "polish": 6.0,
+}  # fmt: skip
 MAX_REJECTED_MOVES = 5  # that a round tries alone in vain before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 

@@ -202,6 +202,9 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     return MemoryPlan(name, n_bytes, storage.resident, full.n_bytes(layout))
 
 
-def start_generator(seed: int, start: int) -> np.random.Generator:
-    """The source of the choices of start tree number `start`, from 0; each has its own."""
-    return np.random.default_rng(np.random.SeedSequence([seed, start]))
+STARTS, PERTURBATIONS, DIFFICULTY = range(3)  # what randomness is for
+
+
+def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

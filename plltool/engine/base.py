@@ -111,6 +111,7 @@ class Engine(Requests):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
+    weights : float64 (n_weight_sets, n_patterns), in use; see `set_weights`
 
     Raises
     ------
@@ -134,7 +135,7 @@ class Engine(Requests):
     ):
         if codes.shape != (layout.n_taxa, layout.n_patterns):
             raise EngineError(f"codes have shape {codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
-        weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        weights = np.atleast_2d(np.array(weights, dtype=np.float64))
         if weights.shape[1] != layout.n_patterns:
             raise EngineError(f"{weights.shape[1]} weights for {layout.n_patterns} patterns")
         n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
@@ -146,6 +147,7 @@ class Engine(Requests):
         self.n_slots = n_slots
         self.n_parts = layout.n_parts
         self.storage = plan_storage(layout, n_slots, memory, max_allocation)
+        self.weights = weights
         self.n_weight_sets = len(weights)
         self.counters = Counters()
 
@@ -178,6 +180,20 @@ class Engine(Requests):
 
         Raises EngineError if the number of parts, states or components differs from the layout's.
         """
+
+    def set_weights(self, weights: FloatArray) -> None:
+        """Use other pattern weights from now on, float64 (n_weight_sets, n_patterns); CLAs stay as they are.
+
+        Raises EngineError if the shape is not that of the weights in use.
+        """
+        if weights.shape != self.weights.shape:
+            raise EngineError(f"weights of shape {weights.shape} cannot replace {self.weights.shape}")
+        self.weights = np.array(weights, dtype=np.float64)
+        self._send_weights(self.layout.pad_weights(self.weights))
+
+    @abstractmethod
+    def _send_weights(self, padded: FloatArray) -> None:
+        """Replace the weights where they are used by those of every lane (n_weight_sets, n_lanes)."""
 
     @abstractmethod
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:

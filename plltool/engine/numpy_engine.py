@@ -43,11 +43,13 @@ class NumpyEngine(Engine):
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
         expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
         self._tips = np.ascontiguousarray(expanded)[:, :, None]
-        padded = layout.pad_weights(np.atleast_2d(weights))
-        self._weights = padded.reshape(-1, layout.n_blocks, layout.vw)
+        self._send_weights(layout.pad_weights(self.weights))
         for array in (self._all_clas, self._all_scales, self._tips, self._weights):
             self.counters.hold(array.nbytes)
         self._enter_run(self.storage.runs[0])
+
+    def _send_weights(self, padded: FloatArray) -> None:
+        self._weights = padded.reshape(-1, self.layout.n_blocks, self.layout.vw)
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +46,16 @@ class TreeLikelihood:
         """Send the models' eigensystems to the engine."""
         self.engine.set_model([model.components() for model in self.models])
         self._prepared = None
+
+    @contextmanager
+    def reweighted(self, weights: FloatArray) -> Iterator[None]:
+        """Let every request count patterns with `weights` (n_patterns,) instead of their own; CLAs stay good."""
+        own = self.engine.weights
+        self.engine.set_weights(np.broadcast_to(weights, own.shape))
+        try:
+            yield
+        finally:
+            self.engine.set_weights(own)
 
     @property
     def n_scratch(self) -> int:

@@ -149,15 +149,15 @@ class OpenCLEngine(Engine):
             self._pmatrices = _make_kernel(program, "pmatrices", PMATRICES_ARGUMENTS)
             self._traverse = _make_kernel(program, "traverse", TRAVERSE_ARGUMENTS)
             self._add_rows = _make_kernel(program, "add_rows", ADD_ROWS_ARGUMENTS)
-            self._allocate(weights)
+            self._allocate()
         except cl.Error as error:
             raise DeviceError(f"{device.label}: {error}") from error
 
-    def _allocate(self, weights: FloatArray) -> None:
+    def _allocate(self) -> None:
         layout = self.layout
         self._tips = self._upload(self._codes)
         self._state_set_table = self._upload(self._state_sets)
-        self._weights = self._upload(layout.pad_weights(np.atleast_2d(weights)))
+        self._weights = self._upload(layout.pad_weights(self.weights))
         self._tile_blocks = self._upload(layout.tile_used_blocks)
         self._bad_pattern = self._upload(np.array([NO_BAD_PATTERN]))
         self._spans = self._upload(np.concatenate(self.storage.runs))
@@ -218,6 +218,10 @@ class OpenCLEngine(Engine):
         self.counters.bytes_to_device += array.nbytes
         self.counters.hold(array.nbytes)
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
+
+    def _send_weights(self, padded: FloatArray) -> None:
+        cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
+        self.counters.bytes_to_device += padded.nbytes
 
     def _send(self, name: str, content: bytes) -> cl.Buffer:
         """Enqueue a copy, which nothing waits for, unless the buffer holds just that."""
