@@ -12,6 +12,13 @@ MIN_FREQUENCY = 1e-3  # a base frequency that is optimised
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 100.0  # practically one rate
 DEFAULT_ALPHA = 1.0
+MIN_PINV = 1e-6  # share of invariable sites: none, as far as lnL can tell
+MAX_PINV = 0.99  # RAxML-NG's bound
+DEFAULT_PINV = 0.1
+MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, to the last one
+MAX_FREE_RATIO = 1e5
+START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes that are tried where +I or +R have more than one optimum
+START_PINVS = (0.01, 0.1, 0.3, 0.6)
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and every rival's default
 MAX_RATE_CATEGORIES = 64
 

@@ -155,8 +155,23 @@ class Likelihood:
         self._likelihood.model_changed()
 
     @property
+    def pinv(self) -> float | None:
+        """The share of invariable sites; None without +I."""
+        return self._model.pinv
+
+    @pinv.setter
+    def pinv(self, value: float) -> None:
+        self._model.set_pinv(value)
+        self._likelihood.model_changed()
+
+    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1."""
+        self._model.set_free_rates(rates, weights)
+        self._likelihood.model_changed()
+
+    @property
     def exchangeabilities(self) -> FloatArray:
-        """(6,) AC AG AT CG CT GT, relative to GT; when set, only ratios matter."""
+        """Of each pair of states, in the order of ``model.spec.pairs`` (DNA: AC AG AT CG CT GT); only ratios matter."""
         return self._model.exchangeabilities
 
     @exchangeabilities.setter
@@ -166,7 +181,7 @@ class Likelihood:
 
     @property
     def frequencies(self) -> FloatArray:
-        """(4,) base frequencies A C G T."""
+        """Of each state, in the order of ``model.spec.symbols`` (DNA: A C G T)."""
         return self._model.frequencies
 
     @frequencies.setter
@@ -217,7 +232,7 @@ class Likelihood:
 
         Parameters
         ----------
-        names : what to optimise, among "lengths", "rates", "frequencies", "alpha"; nothing for all that is free
+        names : what to optimise, "lengths" or among `plltool.model.model.GROUPS`; nothing for all that is free
         listener : hears of every round
 
         Raises

@@ -31,6 +31,7 @@ ENGINES = "tests/engine/test_engines.py"
 DERIVATIVES = "tests/engine/test_derivatives.py"
 SCALING = "tests/engine/test_scaling.py"
 DEEP_TREES = "tests/engine/test_deep_trees.py"
+INVARIABLE = "tests/engine/test_invariable.py"
 PMATRICES = "tests/engine/test_pmatrices.py"
 ERRORS = "tests/engine/test_errors.py"
 LAYOUT = "tests/engine/test_layout.py"
@@ -96,6 +97,7 @@ RESPONSES = (DEEP_TREES, "-k", "responses and vector-vw4")
 DEEP_NUMPY = (SCALING, "-k", "deep and numpy-vw4")
 MANY = (MANY_STATES, "-k", "every_request and vector-vw4-tile4-groups64-61x2")
 MANY_DEEP = (MANY_STATES, "-k", "deep_trees and vector-vw4 and single")
+STILL = (INVARIABLE, "-k", "every_request and vector-vw4 and double")
 WEIGHTS = on_vector(ENGINES, "weight_sets")
 SINGLE = on_vector(ENGINES, "single_clas")
 PIECES = (TRACKS, "-k", "scratch_of_their_own and vector-vw4")
@@ -163,20 +165,22 @@ MUTANTS = [
            "((size_t)block * N_COMPONENTS) * STRIDE + LANE", STEEP),
     Mutant("scale of the first block", ARITHMETIC, "((size_t)block * N_COMPONENTS + component) * STRIDE + LANE",
            "((size_t)component) * STRIDE + LANE", DEEP),
-    Mutant("components aligned the wrong way", ARITHMETIC, "count[k] - largest", "largest - count[k]", STEEP),
-    Mutant("components aligned to the smallest", ARITHMETIC, "largest = count[k] > largest ? count[k] : largest",
+    Mutant("components aligned the wrong way", INSTRUCTIONS, "count[k] - largest", "largest - count[k]", STEEP),
+    Mutant("components aligned to the smallest", INSTRUCTIONS, "largest = count[k] > largest ? count[k] : largest",
            "largest = k && count[k] > largest ? largest : count[k]", STEEP),
-    Mutant("components aligned to the last", ARITHMETIC, "largest = count[k] > largest ? count[k] : largest",
+    Mutant("components aligned to the last", INSTRUCTIONS, "largest = count[k] > largest ? count[k] : largest",
            "largest = count[k]", STEEP),
-    Mutant("only the first component aligned", ARITHMETIC, "count[k] - largest", "(count[k] - largest) * (k ? 0 : 1)",
+    Mutant("only the first component aligned", INSTRUCTIONS, "count[k] - largest", "(count[k] - largest) * (k ? 0 : 1)",
            STEEP),
-    Mutant("only the last component aligned", ARITHMETIC, "count[k] - largest",
+    Mutant("only the last component aligned", INSTRUCTIONS, "count[k] - largest",
            "(count[k] - largest) * (k < N_COMPONENTS - 1 ? 0 : 1)", STEEP),
-    Mutant("first operand's count lost", ARITHMETIC, "load_scale(a, block, k) + load_scale(b, block, k)",
-           "load_scale(b, block, k)", DEEP),
-    Mutant("second operand's count lost", ARITHMETIC, "load_scale(a, block, k) + load_scale(b, block, k)",
-           "load_scale(a, block, k)", DEEP),
-    Mutant("third operand's count lost", ARITHMETIC, "count[k] += load_scale(c, block, k);", ";", DEEP),
+    Mutant("first operand's count lost", INSTRUCTIONS,
+           "load_scale(&job->a, block, k) + load_scale(&job->b, block, k)", "load_scale(&job->b, block, k)", DEEP),
+    Mutant("second operand's count lost", INSTRUCTIONS,
+           "load_scale(&job->a, block, k) + load_scale(&job->b, block, k)", "load_scale(&job->a, block, k)", DEEP),
+    Mutant("third operand's count lost", INSTRUCTIONS, "count[k] += load_scale(&job->c, block, k);", ";", DEEP),
+    Mutant("an invariable component counts where its ends disagree", INSTRUCTIONS,
+           "share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k]", "1 ? count[k]", STILL),
     Mutant("sums of mixed precision are single", LAYOUT_PY, "\"mixed\": (np.dtype(np.float32), np.dtype(np.float64))",
            "\"mixed\": (np.dtype(np.float32), np.dtype(np.float32))", SINGLE),
     # --- kernels: tables of tips, where vectors have 8 lanes
@@ -222,11 +226,8 @@ MUTANTS = [
     Mutant("many: ambiguous sets in another order", CODES_PY, "given[other]]", "given[other][::-1]]",
            (MANY_STATES, "-k", "brute_force and numpy and 20-4")),
     Mutant("many: row sums of the model's tables", OPENCL_PY, "matrix.sum(axis=1)]", "matrix.sum(axis=0)]", MANY),
-    Mutant("many: the largest component decides on rescaling", INSTRUCTIONS,
-           "largest = largest < least[block] ? largest : least[block];",
-           "largest = largest > least[block] ? largest : least[block];", MANY_DEEP),
-    Mutant("many: the last component decides on rescaling", INSTRUCTIONS, "if (c)\n                largest = largest <",
-           "if (0)\n                largest = largest <", MANY_DEEP),
+    Mutant("many: the last component decides on rescaling", INSTRUCTIONS, "c ? least[block] : (REALV)(1)", "(REALV)(1)",
+           MANY_DEEP),
     Mutant("many: NEWVIEW drops the scale of its second source", INSTRUCTIONS,
            "load_scale(&job->a, block, c) + load_scale(&job->b, block, c);", "load_scale(&job->a, block, c) ;",
            MANY_DEEP),
@@ -269,10 +270,10 @@ MUTANTS = [
            "job->a, 1, job->pb, job->b, 0, job->pa,", IS_NUMPY),
     Mutant("NEWVIEW with a tip behind swaps the matrices", INSTRUCTIONS, "job->b, 1, job->pb, job->a, 0, job->pa,",
            "job->b, 1, job->pa, job->a, 0, job->pb,", IS_NUMPY),
-    Mutant("the largest component decides on rescaling", INSTRUCTIONS, "least = largest < least ? largest : least;",
-           "least = largest > least ? largest : least;", DEEP),
-    Mutant("the last component decides on rescaling", INSTRUCTIONS, "least = largest < least ? largest : least;",
-           "least = largest;", STEEP),
+    Mutant("the largest component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
+           "largest > least ? largest : least;", DEEP),
+    Mutant("the last component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
+           "largest;", STEEP),
     Mutant("PROPAGATE loses the scale", INSTRUCTIONS, "load_scale(&job->a, block, c);", "(INTV)(0);", DEEP),
     Mutant("EVALUATE without pi", INSTRUCTIONS, "sum = (m[i] * xa[i]) * y[i] + sum", "sum = xa[i] * y[i] + sum",
            on_vector(PMATRICES)),
@@ -311,14 +312,14 @@ MUTANTS = [
            "return at_zero_length;", STEEP),
     Mutant("ends of a branch are not aligned", INSTRUCTIONS, "sa[i] *= factor;", ";", STEEP),
     Mutant("INSERT loses the scale of the subtree", INSTRUCTIONS,
-           "align_components(&job->a, &job->b, &job->c, block, factor);\n        for (int c",
-           "align_components(&job->a, &job->b, 0, block, factor);\n        for (int c", DEEP),
+           "align_components(job, tip_a, tip_b, tip_a, block, factor);\n        for (int c",
+           "align_components(job, tip_a, tip_b, 0, block, factor);\n        for (int c", DEEP),
     Mutant("INSERT does not align components", INSTRUCTIONS,
            "likelihood = factor[c] * sum + likelihood;\n        }\n        values[0]",
            "likelihood = sum + likelihood;\n        }\n        values[0]", STEEP),
     Mutant("TRIPLET loses the scale of an operand", INSTRUCTIONS,
-           "align_components(&job->a, &job->b, &job->c, block, factor);\n        for (int v",
-           "align_components(&job->a, &job->b, 0, block, factor);\n        for (int v", DEEP),
+           "align_components(job, tip_a, tip_b, tip_c, block, factor);\n        for (int v",
+           "align_components(job, tip_a, tip_b, 0, block, factor);\n        for (int v", DEEP),
     Mutant("TRIPLET does not align components", INSTRUCTIONS, "mass = m[i] * factor[c]", "mass = (SUMV)(m[i])", STEEP),
     Mutant("TRIPLET swaps entries of the Hessian", INSTRUCTIONS, "(CONVERT(double, sum[8]) * inverse - g[0] * g[2])",
            "(CONVERT(double, sum[9]) * inverse - g[0] * g[2])", on_vector(DERIVATIVES, "triplet")),

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.api import Likelihood, evaluate
+from plltool.engine.opencl.environment import prepare_environment
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick import read_newick
@@ -79,6 +80,7 @@ def main() -> int:
     parser.add_argument("--device", action="append", help="default: numpy and opencl")
     parser.add_argument("--set", action="append", help="default: every DNA set of fixed.json")
     arguments = parser.parse_args()
+    prepare_environment()
     logging.getLogger("plltool").setLevel(logging.ERROR)
     reference = json.loads((arguments.reference / "fixed.json").read_text())
     good = True

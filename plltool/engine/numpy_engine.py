@@ -18,6 +18,8 @@ from plltool.engine.base import Engine, FloatArray, IntArray, Parts, Tables
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 
+IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
+
 
 class NumpyEngine(Engine):
     """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks.
@@ -208,10 +210,19 @@ class NumpyEngine(Engine):
     def _aligned(self, *indices: int) -> tuple[list[FloatArray], IntArray]:
         """Operands at one scale for all components of a pattern, and that scale (block, lane).
 
-        The first operand takes the factors; a component too small beside the largest one becomes 0.
+        The first operand takes the factors; a component too small beside the largest one becomes 0. One of rate 0,
+        whose likelihoods are 0 or 1 and never scaled, is impossible where the operands have no state in common; its
+        count must not be taken for the largest.
         """
         operands = [self._operand(int(index)) for index in indices]
-        counts = sum(scale for _, scale in operands)
+        counts = np.asarray(sum(scale for _, scale in operands))
+        still = self._eigenvalues[self._block_part][:, :, 0] == 0
+        if still.any():
+            columns = np.flatnonzero(still.any(axis=0))
+            shape = (*counts.shape[:2], self.layout.n_states, self.layout.vw)
+            shared = np.prod([np.broadcast_to(x, shape)[:, columns] for x, _ in operands], axis=0)
+            impossible = still[:, columns, None] & np.all(shared == 0, axis=2)
+            counts[:, columns] = np.where(impossible, IMPOSSIBLE, counts[:, columns])
         largest = np.max(counts, axis=1)
         factor = np.ldexp(1.0, np.maximum(counts - largest[:, None], -1023))
         first = operands[0][0] * factor[:, :, None, :]

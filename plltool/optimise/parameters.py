@@ -11,6 +11,7 @@ from plltool.errors import EngineError
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.starts import choose_site_rates
 from plltool.tree.topology import FloatArray
 
 
@@ -22,6 +23,7 @@ class _Objective:
         models = likelihood.models
         self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
         self.bounds = [bound for model, part in zip(models, self.names, strict=True) for bound in model.bounds(part)]
+        choose_site_rates(likelihood, self.names)
         vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
         self.start = np.concatenate(vectors)
         self.best_lnl = likelihood.lnl()
@@ -93,7 +95,7 @@ def optimise_model(
 
     Parameters
     ----------
-    names : groups among "rates", "alpha", "frequencies"; None for all that are free
+    names : groups among `plltool.model.model.GROUPS`; None for all that are free
     epsilon : stop when an iteration gains less, in lnL units
     """
     from scipy.optimize import minimize

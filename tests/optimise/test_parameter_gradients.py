@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import pruning
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.substitution import gamma_category_means, gamma_category_medians, q_matrix
 
 from plltool.model.model import Model
 from plltool.model.spec import parse_model
@@ -21,17 +21,32 @@ def data():
     return ends, lengths, simulate_codes(rng, ends, lengths, 5, 60, mixture)
 
 
+def oracle_categories(sites):
+    """(weight, rate) of each kind of site."""
+    if sites.kind == "free":
+        categories = list(zip(sites.weights, sites.rates, strict=True))
+    elif sites.kind == "gamma":
+        quantiles = gamma_category_medians if sites.median else gamma_category_means
+        categories = [(1 / sites.n_categories, rate) for rate in quantiles(sites.alpha, sites.n_categories)]
+    else:
+        categories = [(1.0, 1.0)]
+    if not sites.invariable:
+        return categories
+    return [(sites.pinv, 0.0), *((w * (1 - sites.pinv), rate / (1 - sites.pinv)) for w, rate in categories)]
+
+
 def oracle_lnl(data, model):
     """lnL of a Model's values, everything else from the oracles."""
     ends, lengths, codes = data
     q = q_matrix(model.exchangeabilities, model.frequencies)
-    n_categories = len(model.category_rates)
-    rates = [1.0] if model.alpha is None else gamma_category_means(model.alpha, n_categories)
-    components = [(1 / n_categories, model.frequencies, q * rate) for rate in rates]
+    components = [(weight, model.frequencies, q * rate) for weight, rate in oracle_categories(model.sites)]
     return sum(pruning(ends.tolist(), lengths, codes.T.tolist(), components))
 
 
-@pytest.mark.parametrize("text", ["K80", "HKY+FO", "GTR+FO", "GTR+FO+G4", "TN93+FO+G2", "010021+G4"])
+SITE_MODELS = ["JC+I", "HKY+FO+I+G4", "JC+GA4", "K80+R3", "GTR+FO+I+R2"]
+
+
+@pytest.mark.parametrize("text", ["K80", "HKY+FO", "GTR+FO", "GTR+FO+G4", "TN93+FO+G2", "010021+G4", *SITE_MODELS])
 def test_every_parameter(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text), np.full(4, 0.25))

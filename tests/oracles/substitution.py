@@ -57,6 +57,21 @@ def gamma_category_means(alpha, n_categories):
     The variable is u = x^p with p = min(alpha, 1), in which the density is smooth at 0; limits of the categories are
     found by solving for them. Good for alpha from 0.1 to 10 and up to 10 categories.
     """
+    integral, limit = _gamma_integrals(alpha)
+    limits = [0.0, *(limit(i / n_categories) for i in range(1, n_categories))]
+    means = [n_categories * integral(low, high, 1) for low, high in itertools.pairwise(limits)]
+    return np.array([*means, n_categories - sum(means)])
+
+
+def gamma_category_medians(alpha, n_categories):
+    """Medians of the same categories, divided by their mean; likewise."""
+    _, limit = _gamma_integrals(alpha)
+    medians = np.array([limit((2 * i + 1) / (2 * n_categories)) for i in range(n_categories)]) ** (1 / min(alpha, 1.0))
+    return medians / medians.mean()
+
+
+def _gamma_integrals(alpha):
+    """Integrals of x^power times the density between two u, and the u below which there is a given share."""
     p = min(alpha, 1.0)
     scale = math.exp(alpha * math.log(alpha) - math.lgamma(alpha)) / p
 
@@ -73,6 +88,4 @@ def gamma_category_means(alpha, n_categories):
         far = (1 + 10 / alpha + 10 / math.sqrt(alpha)) ** p
         return optimize.brentq(lambda u: integral(0.0, u, 0) - share, 0.0, far, xtol=1e-15, rtol=1e-14)
 
-    limits = [0.0, *(limit(i / n_categories) for i in range(1, n_categories))]
-    means = [n_categories * integral(low, high, 1) for low, high in itertools.pairwise(limits)]
-    return np.array([*means, n_categories - sum(means)])
+    return integral, limit
