@@ -109,6 +109,11 @@ class Layout:
         """Work-items that make a P matrix together, see `pmatrices.cl`."""
         return -(-self.n_states // PMATRIX_COLUMNS)
 
+    def pmatrix_items(self, n_branches: int) -> int:
+        """Work-items that make the P matrices of so many branches of every part, see `pmatrices.cl`."""
+        width = 1 if self.lane_per_item or self.many_states else self.vw
+        return self.n_parts * -(-n_branches // width) * self.n_components * self.pmatrix_shares
+
     @property
     def scale_bits(self) -> int:
         return SCALE_BITS[self.real]
