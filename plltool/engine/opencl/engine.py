@@ -305,7 +305,7 @@ class OpenCLEngine(Engine):
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
         if self._tables is None or not (self._tables[1].cover(tables) and self._tables[0] == sent_lengths):
             event = self._pmatrices(
-                self._queue, (layout.pmatrix_items(n_branches),), None,
+                self._queue, (layout.pmatrix_items(n_psets, n_branches),), None,
                 self._eigen, self._send("lengths", sent_lengths), p_buffer, q_buffer, d_buffer, f_buffer,
                 n_branches, n_psets, tables.slopes, tables.responses,
             )  # fmt: skip
