@@ -122,6 +122,7 @@ __kernel void pmatrices(
     __global REAL *responses,
     const int n_branches,
     const int n_psets,
+    const int want_decays,
     const int want_slopes,
     const int want_responses)
 {
@@ -148,7 +149,7 @@ __kernel void pmatrices(
         curve[k] = e[k] * slope[k];
     }
     #pragma unroll
-    for (int b = 0; b < BRANCH_WIDTH; b++) {
+    for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
         __global REAL *d = decays + ((branch + min(b, last)) * N_COMPONENTS + component) * 3 * S;
         for (int k = first; k < first + n; k++) {
             d[k] = (REAL)PART_OF(grow[k], b);

@@ -119,11 +119,11 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
     squares = layout.n_components * layout.n_states**2
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
     return [
-        RequestSize(newviews + directed, lengths + directed, 3 * directed),
+        RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
         RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
         RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
-        RequestSize(directed + branches, branches, 3 * branches),
-        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, responses=True),
+        RequestSize(directed + branches, branches, 3 * branches, decays=True),
+        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, True, responses=True),
     ]
 
 

@@ -72,14 +72,15 @@ class Counters:
 
 
 class Tables(NamedTuple):
-    """What a program reads of each branch besides its P matrix and decays."""
+    """What a program reads of each branch besides its P matrix."""
 
+    decays: bool = False
     slopes: bool = False
     responses: bool = False
 
     def cover(self, other: Tables) -> bool:
         """Whether these are all that `other` asks for."""
-        return self.slopes >= other.slopes and self.responses >= other.responses
+        return all(mine >= asked for mine, asked in zip(self, other, strict=True))
 
 
 def slots_written(program: IntArray) -> int:
@@ -240,7 +241,8 @@ class Engine(Requests):
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         kinds = np.bincount(request.program[:, 0], minlength=prog.ROOT + 1)
-        tables = Tables(bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
+        in_eigenbasis = kinds[[prog.DERIVATIVE, prog.GRADIENT, prog.ROOT]].any()
+        tables = Tables(bool(in_eigenbasis), bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
         return self._execute(request, self._per_part(lengths), tables)
 
     def likelihoods(

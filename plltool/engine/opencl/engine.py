@@ -31,7 +31,7 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 # Arguments of the kernels, in order: None for a buffer. pyopencl then packs plain numbers itself, in 2 microseconds a
 # launch; numpy scalars without it took 70.
-PMATRICES_ARGUMENTS = (*[None] * 6, *[np.int32] * 4)
+PMATRICES_ARGUMENTS = (*[None] * 6, *[np.int32] * 5)
 TRAVERSE_ARGUMENTS = (*[None] * 17, *[np.int32] * 9, *[np.uint64] * 3)
 ADD_ROWS_ARGUMENTS = (None, None, *[np.int32] * 3)
 ADD_ROWS_ITEMS = 64  # values of a work-group
@@ -300,14 +300,14 @@ class OpenCLEngine(Engine):
         p_buffer = growing["matrices"].reserve(n_psets * n_branches * layout.branch_values * item)
         q_buffer = growing["slopes"].reserve(2 * matrices * table if tables.slopes else item)
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
-        d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
+        d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item if tables.decays else item)
         partial = growing["partial"].reserve(self._sums.n_rows * max(1, request.n_values) * SUM_BYTES)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
         if self._tables is None or not (self._tables[1].cover(tables) and self._tables[0] == sent_lengths):
             event = self._pmatrices(
                 self._queue, (layout.pmatrix_items(n_psets, n_branches),), None,
                 self._eigen, self._send("lengths", sent_lengths), p_buffer, q_buffer, d_buffer, f_buffer,
-                n_branches, n_psets, tables.slopes, tables.responses,
+                n_branches, n_psets, *tables,
             )  # fmt: skip
             self._clock.watch(event)
             self._tables = (sent_lengths, tables)
