@@ -65,6 +65,7 @@ QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an ali
 ENOUGH_PATTERNS_PER_TAXON = 10.0  # below it an alignment counts as more difficult than its parsimony trees say
 SPARSE_WEIGHT = 0.1  # so much for each halving
 ABANDON_FACTOR = 2.0  # times what the leader gained from a stage on: a start tree further behind there is given up
+ABANDON_MARGIN = 5.0  # lnL that it may be behind besides
 PERTURB = "perturb"  # the stage of the ratchet
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; for forecasts only
     "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 30.0, PERTURB: 20.0, "polish": 6.0,

@@ -10,6 +10,7 @@ import numpy as np
 
 from plltool.constants import (
     ABANDON_FACTOR,
+    ABANDON_MARGIN,
     DEFAULT_SEED,
     NNI_EPSILON,
     PERTURB,
@@ -160,7 +161,7 @@ class TreeSearch:
 def is_hopeless(marks: list[float], leader: list[float]) -> bool:
     """Whether a climb with these lnL after its first stages cannot be expected to end above the leader's.
 
-    It would have to gain more than ABANDON_FACTOR times what the leader gained from there on.
+    It would have to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the leader gained from there on.
     """
     final, then = leader[-1], leader[len(marks) - 1]
-    return marks[-1] + ABANDON_FACTOR * (final - then) < final
+    return marks[-1] + ABANDON_FACTOR * (final - then) + ABANDON_MARGIN < final

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.constants import PLATEAU_DEPTH
 from plltool.engine.base import Engine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
@@ -60,7 +61,7 @@ def search_starts(
             climbs.append(TreeSearch(likelihood, plan, forecast, report))
             if not climbs[-1].climb(leader):
                 _log.info("start tree %d given up at lnL %.3f: too far behind", number, climbs[-1].lnl)
-            elif leader is None or climbs[-1].lnl > leader.lnl:
+            elif leader is None or climbs[-1].lnl > leader.lnl + PLATEAU_DEPTH:  # less is a matter of convergence
                 leader = climbs[-1]
         assert leader is not None, "the first climb is never given up"
         leader.likelihood.model_changed()  # the engine holds the last climb's
@@ -68,6 +69,6 @@ def search_starts(
         leader.polish()
     except StopSearch:
         interrupted = True
-    best = max(climbs, key=lambda climb: climb.lnl)  # the first of the best
+        leader = max(climbs, key=lambda climb: climb.lnl)
     lnls = tuple(climb.lnl for climb in climbs)
-    return Found(best.lnl, best.likelihood.tree, best.likelihood.models[0], lnls, interrupted)
+    return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models[0], lnls, interrupted)

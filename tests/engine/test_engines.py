@@ -18,6 +18,7 @@ from helpers import (
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
+from plltool.errors import EngineError
 
 NUMPY_RTOL = 1e-12  # both double, short sums; measured: 6e-16
 OPENCL_RTOL = 1e-11  # the order of sums differs; measured: 3e-15
@@ -93,6 +94,25 @@ def test_insert_and_triplet_give_the_likelihood_of_the_joined_tree(any_kind, mak
             ]
             values = engine.execute(prog.Request(np.concatenate([program, *joins]), 11), lengths)
             np.testing.assert_allclose(values[0, [0, 10]], expected, rtol=OPENCL_RTOL)
+
+
+def test_other_weights_change_sums_and_leave_clas_alone(any_kind, make_engine):
+    rng = np.random.default_rng(8)
+    ends, lengths = random_ends(rng, 5)
+    mixture = random_mixture(rng, 4, 2)
+    codes = random_codes(rng, 5, 7)
+    site = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
+    engine = make_engine(any_kind, 3, codes, np.ones(7), [mixture])
+    program, a, b = program_to_branch(ends, 5, 0)
+    prepared = engine.prepare(program, lengths)
+    other = rng.integers(0, 5, (1, 7)).astype(float)
+    for weights in (other, np.ones((1, 7))):
+        engine.set_weights(weights)
+        lnl = prepared.derivatives([(a, b, 0)], lengths)[0, 0, 0]
+        np.testing.assert_allclose(lnl, weights[0] @ site, rtol=OPENCL_RTOL)
+        np.testing.assert_array_equal(engine.weights, weights)
+    with pytest.raises(EngineError, match="cannot replace"):
+        engine.set_weights(np.ones((2, 7)))
 
 
 def test_ambiguity_is_the_sum_over_its_states(few_kind, make_engine):
