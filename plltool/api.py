@@ -19,7 +19,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Alignment, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_MODEL, DEFAULT_SEED
+from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_SEED
 from plltool.engine.base import Engine
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -54,7 +54,7 @@ _log = logging.getLogger("plltool")
 
 def search(
     alignment: AlignmentLike,
-    model: ModelLike = DEFAULT_MODEL,
+    model: ModelLike | None = None,
     *,
     seed: int = DEFAULT_SEED,
     start: TreeLike = "parsimony",
@@ -76,8 +76,9 @@ def search(
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
-    model : string such as "GTR+F+G4", ModelSpec or Model; values in braces are never optimised
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    model : string such as "GTR+F+G4", file (see `read_model`), ModelSpec or Model; by default GTR+F+G4 for DNA and
+        LG+G4 for proteins. Values in braces are never optimised
     seed : of the start trees, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
     starts : how many start trees; the best result is returned
@@ -122,7 +123,7 @@ def search(
 def evaluate(
     alignment: AlignmentLike,
     tree: TreeLike,
-    model: ModelLike = DEFAULT_MODEL,
+    model: ModelLike | None = None,
     *,
     fixed: bool = False,
     site_lnl: bool = False,
@@ -204,7 +205,7 @@ class _Found:
     lnls: tuple[float, ...]
 
 
-def _pose(data: Alignment, model: ModelLike, start: TreeLike, starts: int, seed: int) -> _Problem:
+def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int, seed: int) -> _Problem:
     """Check what was asked for and leave the duplicates out."""
     if starts < 1 or seed < 0:
         raise InputError(f"expected at least 1 start and a seed of at least 0, found {starts} and {seed}")
@@ -245,7 +246,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     rng = start_generator(problem.seed, number)
     if problem.start == "random":
         return random_tree(problem.names, rng)
-    return stepwise_addition(problem.patterns.codes, problem.patterns.weights, problem.names, rng)
+    return stepwise_addition(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
 
 
 def _search_all(problem: _Problem, engine: Engine, options: SearchOptions, listener: Listener) -> _Found:
