@@ -20,7 +20,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Alignment, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_MODEL, DEFAULT_SEED
+from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_SEED
 from plltool.engine.base import Engine
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -68,7 +68,7 @@ _log = logging.getLogger("plltool")
 
 def search(
     alignment: AlignmentLike,
-    model: ModelLike = DEFAULT_MODEL,
+    model: ModelLike | None = None,
     *,
     seed: int = DEFAULT_SEED,
     start: TreeLike = "parsimony",
@@ -91,8 +91,9 @@ def search(
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
-    model : string such as "GTR+F+G4", ModelSpec or Model; values in braces are never optimised
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    model : string such as "GTR+F+G4", file (see `read_model`), ModelSpec or Model; by default GTR+F+G4 for DNA and
+        LG+G4 for proteins. Values in braces are never optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
     starts, effort : the same as in `options`, which they override
@@ -146,7 +147,7 @@ def search(
 def evaluate(
     alignment: AlignmentLike,
     tree: TreeLike,
-    model: ModelLike = DEFAULT_MODEL,
+    model: ModelLike | None = None,
     *,
     fixed: bool = False,
     site_lnl: bool = False,
@@ -217,7 +218,7 @@ class _Problem:
     seed: int
 
 
-def _pose(data: Alignment, model: ModelLike, start: TreeLike, starts: int | None, seed: int) -> _Problem:
+def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int | None, seed: int) -> _Problem:
     """Check what was asked for and leave the duplicates out."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
@@ -258,7 +259,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     rng = generator(problem.seed, STARTS, number)
     if problem.start == "random":
         return random_tree(problem.names, rng)
-    return stepwise_addition(problem.patterns.codes, problem.patterns.weights, problem.names, rng)
+    return stepwise_addition(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
 
 
 def _plan(problem: _Problem, options: SearchOptions) -> Plan:
@@ -266,7 +267,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
         rng = generator(problem.seed, DIFFICULTY)
-        difficulty = assess_difficulty(problem.patterns.codes, problem.patterns.weights, problem.names, rng)
+        difficulty = assess_difficulty(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
     plan = options.plan(score)
     if isinstance(problem.start, Tree) and options.starts is None:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
 from plltool.constants import (
-    DEFAULT_MODEL,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
 )
@@ -46,9 +45,10 @@ class Likelihood:
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
     tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
-    model : string such as "GTR+F+G4", ModelSpec or Model; copied. Values in braces are never optimised
+    model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.api.search`; copied. Values in braces
+        are never optimised
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
 
@@ -72,7 +72,7 @@ class Likelihood:
         self,
         alignment: AlignmentLike,
         tree: TreeLike,
-        model: ModelLike = DEFAULT_MODEL,
+        model: ModelLike | None = None,
         *,
         device: str = "auto",
         precision: str = "double",

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.constants import DEFAULT_EFFORT, DEFAULT_MODEL, DEFAULT_SEED, EFFORT_NAMES
+from plltool.constants import (
+    DEFAULT_EFFORT,
+    DEFAULT_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    DEFAULT_SEED,
+    EFFORT_NAMES,
+)
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
 
@@ -101,7 +107,17 @@ def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
 alignment_argument = click.argument("alignment", type=PATH)
 model_option = click.option(
-    "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help="Substitution model, such as HKY+FO+G4."
+    "--model",
+    metavar="MODEL|FILE",
+    help="Substitution model, such as HKY+FO+G4, or a file that holds one: the JSON record of a run, or RAxML-NG's."
+    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
+)
+data_type_option = click.option(
+    "--data-type",
+    type=click.Choice(["auto", "dna", "protein"]),
+    default="auto",
+    show_default=True,
+    help="What the alignment holds.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of all random choices."
@@ -189,6 +205,14 @@ output_options = _packed(
     ),
     click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
 )
+
+
+def load_alignment(path: Path, data_type: str) -> Alignment:
+    """The alignment in a file, of the kind that --data-type says or the data show."""
+    from plltool.alignment.states import SPACES
+    from plltool.io.alignment_reader import read_alignment
+
+    return read_alignment(path, SPACES.get(data_type))
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:

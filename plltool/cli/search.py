@@ -16,8 +16,10 @@ from plltool.cli.options import (
     OutputChoice,
     StartChoice,
     alignment_argument,
+    data_type_option,
     effort_options,
     hardware_options,
+    load_alignment,
     model_option,
     outgroup_option,
     output_options,
@@ -41,6 +43,7 @@ _log = logging.getLogger("plltool")
 @click.command()
 @alignment_argument
 @model_option
+@data_type_option
 @start_options
 @seed_option
 @outgroup_option
@@ -51,7 +54,8 @@ _log = logging.getLogger("plltool")
 @quiet_option
 def search(
     alignment: Path,
-    model: str,
+    model: str | None,
+    data_type: str,
     start: StartChoice,
     seed: int,
     outgroup: tuple[str, ...],
@@ -61,7 +65,7 @@ def search(
     profile: bool,
     quiet: bool,
 ) -> None:
-    """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS, DNA or RNA, gzipped or not).
+    """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
     Writes the best tree, a JSON record and a log; the prefix is ALIGNMENT.plltool unless told otherwise. Progress goes
     to stderr, a summary to stdout. Ctrl-C ends the search after the present round and writes the best tree so far.
@@ -69,9 +73,8 @@ def search(
     files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
     files.claim(output.redo)
     from plltool import api
-    from plltool.io.alignment_reader import read_alignment
 
-    data = read_alignment(alignment)
+    data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
         prepare_devices(hardware)
         result = api.search(

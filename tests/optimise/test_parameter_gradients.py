@@ -65,3 +65,65 @@ def test_every_parameter(data, text):
             ends_of_step.append(oracle_lnl(data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+
+
+# --- proteins -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def protein_data():
+    rng = np.random.default_rng(12)
+    ends, lengths = random_ends(rng, 4, 0.5)
+    frequencies = rng.dirichlet(np.full(20, 5.0))
+    mixture = mix([(1.0, frequencies, rng.random((20, 20)) + 0.1, 1.0)])
+    return ends, lengths, simulate_codes(rng, ends, lengths, 4, 12, mixture)
+
+
+def oracle_of_classes(data, model):
+    """lnL of a Model of proteins, its classes and values taken as they are."""
+    ends, lengths, codes = data
+    classes = model.classes
+    categories = oracle_categories(model.sites)
+    shared = len(classes.exchangeabilities) == 1
+    matrices = [
+        q_matrix(classes.exchangeabilities[0 if shared else k], frequencies)
+        for k, frequencies in enumerate(classes.frequencies)
+    ]
+    if model.spec.is_tied:
+        terms = zip(categories, classes.frequencies, matrices, strict=True)
+        components = [(weight, frequencies, q * rate) for (weight, rate), frequencies, q in terms]
+    else:
+        rates = classes.rates / (classes.weights @ classes.rates)
+        components = [
+            (weight * classes.weights[k], classes.frequencies[k], matrices[k] * rates[k] * rate)
+            for k in range(len(matrices))
+            for weight, rate in categories
+        ]
+    return sum(pruning(ends.tolist(), lengths, codes.T.tolist(), components))
+
+
+@pytest.mark.parametrize(
+    "text", ["LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"]
+)
+def test_parameters_of_proteins(protein_data, text):
+    """As above; of many parameters, six."""
+    ends, lengths, codes = protein_data
+    model = Model(parse_model(text))
+    names = model.free_parameters
+    rng = np.random.default_rng(4)
+    start = model.get_vector(names) + rng.normal(0, 0.3, len(model.get_vector(names)))
+    model.set_vector(start, names)
+    states = np.log2(codes).astype(int)
+    tree = make_tree(ends, lengths, 4)
+    likelihood = likelihood_of(tree, states, np.ones(codes.shape[1]), model, state_sets=np.eye(20, dtype=np.uint8))
+    lnl, matrices, masses = likelihood.responses()
+    assert lnl == pytest.approx(oracle_of_classes(protein_data, model), rel=1e-10)
+    slopes = parameter_slopes(model, names, matrices[0], masses[0])
+    for k in rng.permutation(len(start))[:6]:
+        ends_of_step = []
+        for step in (STEP, -STEP):
+            moved = model.copy()
+            moved.set_vector(start + step * (np.arange(len(start)) == k), names)
+            ends_of_step.append(oracle_of_classes(protein_data, moved))
+        expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
+        assert slopes[k] == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])

@@ -8,18 +8,20 @@ import math
 import numpy as np
 from scipy import integrate, linalg, optimize
 
-PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # AC AG AT CG CT GT
-
 
 def q_matrix(exchangeabilities, frequencies):
-    """Q of a reversible nucleotide model, one element at a time; one expected substitution per unit of time."""
-    q = np.zeros((4, 4))
-    for (i, j), rate in zip(PAIRS, exchangeabilities, strict=True):
+    """Q of a reversible model, one element at a time; one expected substitution per unit of time.
+
+    Exchangeabilities are those of the pairs of states in the order AC AG AT CG CT GT.
+    """
+    n = len(frequencies)
+    q = np.zeros((n, n))
+    for (i, j), rate in zip(itertools.combinations(range(n), 2), exchangeabilities, strict=True):
         q[i, j] = rate * frequencies[j]
         q[j, i] = rate * frequencies[i]
-    for i in range(4):
-        q[i, i] = -sum(q[i, j] for j in range(4) if j != i)
-    return q / -sum(frequencies[i] * q[i, i] for i in range(4))
+    for i in range(n):
+        q[i, i] = -sum(q[i, j] for j in range(n) if j != i)
+    return q / -sum(frequencies[i] * q[i, i] for i in range(n))
 
 
 def transition_matrix(exchangeabilities, frequencies, t):
