@@ -34,7 +34,7 @@ static inline REALV power_of_two(BITSV exponent)
 }
 
 /* Bring each component that fell below the threshold, lane by lane, back to order 1 by its own power of two.
- * `least` is the least of the components' maxima. */
+ * `least` is the least of the components' maxima that are not 0. */
 static inline void rescale_small(__global REALV *cla, __global INTV *scale, REALV least)
 {
     const REAL threshold = ldexp((REAL)1, -SCALE_BITS);
@@ -53,22 +53,6 @@ static inline void rescale_small(__global REALV *cla, __global INTV *scale, REAL
             x[i * STRIDE] *= factor;
         scale[c * STRIDE] += CONVERT(int, taken);
     }
-}
-
-/* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
- * A component's count is the sum of its operands'; c may be 0. */
-static inline INTV align_components(const Operand *a, const Operand *b, const Operand *c, int block, SUMV *factor)
-{
-    INTV count[N_COMPONENTS], largest = (INTV)(INT_MIN);
-    for (int k = 0; k < N_COMPONENTS; k++) {
-        count[k] = load_scale(a, block, k) + load_scale(b, block, k);
-        if (c)
-            count[k] += load_scale(c, block, k);
-        largest = count[k] > largest ? count[k] : largest;
-    }
-    for (int k = 0; k < N_COMPONENTS; k++)
-        factor[k] = CONVERT(SUM, power_of_two(CONVERT(BITS, count[k] - largest)));
-    return largest;
 }
 
 #if !MANY_STATES

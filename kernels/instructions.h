@@ -44,6 +44,48 @@ static inline DOUBLEV load_weights(const Job *job, int block, int set)
     return *((const __global DOUBLEV *)(job->weights + set * job->n_lanes) + (size_t)block * STRIDE + LANE);
 }
 
+#define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
+
+/* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
+static inline INTV share_a_state(
+    const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, int component)
+{
+    SUMV xa[N_STATES], xb[N_STATES], xc[N_STATES], shared = (SUMV)(0);
+    load_operand(&job->a, tip_a, block, component, xa);
+    load_operand(&job->b, tip_b, block, component, xb);
+    if (tip_c)
+        load_operand(&job->c, tip_c, block, component, xc);
+    for (int i = 0; i < N_STATES; i++)
+        shared += tip_c ? xa[i] * xb[i] * xc[i] : xa[i] * xb[i];
+    return CONVERT(int, shared > (SUMV)(0));
+}
+
+/* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
+ * A component's count is the sum of its operands'. One of rate 0, whose likelihoods are 0 or 1 and never scaled, is
+ * impossible where its ends disagree; its count must not be taken for the largest. */
+static inline INTV align_components(
+    const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, SUMV *factor)
+{
+    INTV count[N_COMPONENTS], largest = (INTV)(INT_MIN);
+    for (int k = 0; k < N_COMPONENTS; k++) {
+        count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
+        if (tip_c)
+            count[k] += load_scale(&job->c, block, k);
+        if (job->decay[(3 * k + 1) * N_STATES] == 0)
+            count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
+        largest = count[k] > largest ? count[k] : largest;
+    }
+    for (int k = 0; k < N_COMPONENTS; k++)
+        factor[k] = CONVERT(SUM, power_of_two(CONVERT(BITS, count[k] - largest)));
+    return largest;
+}
+
+/* The least of the components' maxima that are not 0, so far; a component of rate 0 is 0 wherever taxa differ. */
+static inline REALV least_positive(REALV least, REALV largest)
+{
+    return largest > (REALV)(0) && largest < least ? largest : least;
+}
+
 /* Where block `block` of a CLA is written. */
 static inline __global REALV *cla_block(__global REAL *cla, int block)
 {
@@ -59,7 +101,7 @@ static inline __global INTV *scale_block(__global int *scale, int block)
 /* Components outside, blocks inside: the two tables of a component stay in the cache for all blocks. */
 static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
 {
-    REALV least[TILE_BLOCKS];       /* of the components' maxima */
+    REALV least[TILE_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
         for (int block = 0; block < job->n_blocks; block++) {
             SUMV ya[N_STATES], yb[N_STATES];
@@ -73,9 +115,7 @@ static inline void newview(const Job *job, __global REAL *cla, __global int *sca
                 largest = z > largest ? z : largest;
             }
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
-            if (c)
-                largest = largest < least[block] ? largest : least[block];
-            least[block] = largest;
+            least[block] = least_positive(c ? least[block] : (REALV)(1), largest);
         }
     for (int block = 0; block < job->n_blocks; block++)
         rescale_small(cla_block(cla, block), scale_block(scale, block), least[block]);
@@ -95,7 +135,7 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
             load_tip_block(&b, block, &tip_b);
         __global REALV *out = cla_block(cla, block);
         __global INTV *out_scale = scale_block(scale, block);
-        REALV least = (REALV)(1);       /* of the components' maxima */
+        REALV least = (REALV)(1);       /* of the components' maxima that are not 0 */
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
@@ -107,7 +147,7 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
                 out[(c * N_STATES + i) * STRIDE] = z;
                 largest = z > largest ? z : largest;
             }
-            least = largest < least ? largest : least;
+            least = least_positive(least, largest);
             out_scale[c * STRIDE] = (a_is_tip ? (INTV)(0) : load_scale(&a, block, c)) + (b_is_tip ? (INTV)(0) : load_scale(&b, block, c));
         }
         rescale_small(out, out_scale, least);
@@ -155,7 +195,7 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(&job->a, &job->b, 0, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
@@ -205,7 +245,7 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         SUMV factor[N_COMPONENTS];
-        const INTV scale = align_components(&job->a, &job->b, 0, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
         SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
@@ -234,7 +274,7 @@ static inline void insert(const Job *job, DOUBLEV *values)
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(&job->a, &job->b, &job->c, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, tip_a, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
@@ -266,7 +306,7 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         prepare_tip(&job->c, block, tip_c);
         SUMV sum[10], factor[N_COMPONENTS];
-        const INTV scale = align_components(&job->a, &job->b, &job->c, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
         for (int v = 0; v < 10; v++)
             sum[v] = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
@@ -314,7 +354,7 @@ static inline void pattern_shares(const Job *job, DOUBLEV *shares)
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        align_components(&job->a, &job->b, 0, block, factor);
+        align_components(job, tip_a, tip_b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
@@ -337,7 +377,7 @@ static inline void gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, i
             SUMV factor[N_COMPONENTS], *sa = ends + block * 2 * N_STATES;
             prepare_tip(&job->a, block, tip_a);
             prepare_tip(&job->b, block, tip_b);
-            align_components(&job->a, &job->b, 0, block, factor);
+            align_components(job, tip_a, tip_b, 0, block, factor);
             to_eigenbasis(job, tip_a, tip_b, block, component, factor[component], sa, sa + N_STATES);
         }
     for (int block = 0; block < job->n_blocks; block++) {
@@ -360,7 +400,7 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
         SUMV xa[N_STATES], y[N_STATES], factor[N_COMPONENTS];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
-        align_components(&job->a, &job->b, 0, block, factor);
+        align_components(job, tip_a, tip_b, 0, block, factor);
         load_operand(&job->a, tip_a, block, component, xa);
         product(job->pb + component * MATRIX_SIZE, &job->b, tip_b, block, component, y);
         for (int i = 0; i < N_STATES; i++)

@@ -9,7 +9,7 @@ from typing import Any
 
 from plltool.alignment.patterns import compress
 from plltool.api import SearchOptions, SearchResult, search
-from plltool.constants import COMPARE_TOLERANCE, DEFAULT_MODEL, DEFAULT_SEED
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
 from plltool.hardware import Hardware
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment, as_model, plan_memory
@@ -94,7 +94,7 @@ def compare(
     a: Hardware,
     b: Hardware,
     *,
-    model: ModelLike = DEFAULT_MODEL,
+    model: ModelLike | None = None,
     start: TreeLike = "parsimony",
     seed: int = DEFAULT_SEED,
     tolerance: float = COMPARE_TOLERANCE,

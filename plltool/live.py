@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
 from plltool.constants import (
-    DEFAULT_MODEL,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
 )
@@ -45,9 +45,10 @@ class Likelihood:
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy DNA matrix, or Alignment
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
     tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
-    model : string such as "GTR+F+G4", ModelSpec or Model; copied. Values in braces are never optimised
+    model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.api.search`; copied. Values in braces
+        are never optimised
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
 
@@ -71,7 +72,7 @@ class Likelihood:
         self,
         alignment: AlignmentLike,
         tree: TreeLike,
-        model: ModelLike = DEFAULT_MODEL,
+        model: ModelLike | None = None,
         *,
         device: str = "auto",
         precision: str = "double",
@@ -154,8 +155,23 @@ class Likelihood:
         self._likelihood.model_changed()
 
     @property
+    def pinv(self) -> float | None:
+        """The share of invariable sites; None without +I."""
+        return self._model.pinv
+
+    @pinv.setter
+    def pinv(self, value: float) -> None:
+        self._model.set_pinv(value)
+        self._likelihood.model_changed()
+
+    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1."""
+        self._model.set_free_rates(rates, weights)
+        self._likelihood.model_changed()
+
+    @property
     def exchangeabilities(self) -> FloatArray:
-        """(6,) AC AG AT CG CT GT, relative to GT; when set, only ratios matter."""
+        """Of each pair of states, in the order of ``model.spec.pairs`` (DNA: AC AG AT CG CT GT); only ratios matter."""
         return self._model.exchangeabilities
 
     @exchangeabilities.setter
@@ -165,7 +181,7 @@ class Likelihood:
 
     @property
     def frequencies(self) -> FloatArray:
-        """(4,) base frequencies A C G T."""
+        """Of each state, in the order of ``model.spec.symbols`` (DNA: A C G T)."""
         return self._model.frequencies
 
     @frequencies.setter
@@ -193,6 +209,19 @@ class Likelihood:
         """(n_sites,) log-likelihood of each site, in the alignment's order; they sum to `lnl`."""
         return self._likelihood.site_lnl()[self.patterns.site_pattern]
 
+    def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
+        """(n_models,) lnL of the tree under other models with as many rate categories; this one stays what it is.
+
+        On a device they run at the same time, as many as there is room for. Raises InputError for a model that the
+        device was not set up for.
+        """
+        proposals = [as_model(model, self.alignment) for model in models]
+        for model in proposals:
+            found, expected = model.components().n_components, self.engine.layout.n_components
+            if found != expected:
+                raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
+        return self._likelihood.likelihoods([[model] for model in proposals]).sum(axis=1)
+
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
         """lnL, and its first and second derivative in each branch length, both (n_edges,)."""
         lnl, slopes = self._likelihood.all_derivatives()
@@ -203,7 +232,7 @@ class Likelihood:
 
         Parameters
         ----------
-        names : what to optimise, among "lengths", "rates", "frequencies", "alpha"; nothing for all that is free
+        names : what to optimise, "lengths" or among `plltool.model.model.GROUPS`; nothing for all that is free
         listener : hears of every round
 
         Raises

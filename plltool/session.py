@@ -9,11 +9,20 @@ from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, make_alignment, show_name
 from plltool.alignment.patterns import Patterns, empirical_frequencies
-from plltool.constants import MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS, MIN_SCRATCH_SLOTS
+from plltool.alignment.states import DNA, detect_states
+from plltool.constants import (
+    DEFAULT_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    MAX_SCRATCH_SLOTS,
+    MAX_STREAMED_SCRATCH_SLOTS,
+    MIN_SCRATCH_SLOTS,
+)
 from plltool.engine.base import Engine
+from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
@@ -21,10 +30,11 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.bridge import alignment_from_dendropy, from_dendropy
+from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy
+from plltool.io.model_reader import read_model
 from plltool.io.newick import parse_newick, read_newick
 from plltool.model.model import Model
-from plltool.model.spec import ModelSpec, parse_model
+from plltool.model.specification import ModelSpec
 from plltool.search.scan import scan_limit
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.operations import directed_slots
@@ -33,13 +43,15 @@ from plltool.tree.topology import Tree
 if TYPE_CHECKING:
     import dendropy
 
-AlignmentLike: TypeAlias = "str | PathLike[str] | Alignment | Mapping[str, str | bytes] | dendropy.DnaCharacterMatrix"
+AlignmentLike: TypeAlias = "str | PathLike[str] | Alignment | Mapping[str, str | bytes] | DendropyMatrix"
 TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
 ModelLike: TypeAlias = str | ModelSpec | Model
 
 
 def as_alignment(given: AlignmentLike) -> Alignment:
-    """An alignment from a file, a mapping of names to sequences, a dendropy DNA matrix, or as it is.
+    """An alignment from a file, a mapping of names to sequences, a dendropy matrix, or as it is.
+
+    Files and mappings hold DNA or proteins; their letters tell.
 
     Raises
     ------
@@ -51,9 +63,10 @@ def as_alignment(given: AlignmentLike) -> Alignment:
     if isinstance(given, (str, PathLike)):
         return read_alignment(given)
     if isinstance(given, Mapping):
-        return make_alignment(list(given), list(given.values()), "the mapping given")
-    names, sequences = alignment_from_dendropy(given)
-    return make_alignment(names, sequences, "the dendropy matrix")
+        sequences = [row.encode("utf-8", "surrogateescape") if isinstance(row, str) else row for row in given.values()]
+        return make_alignment(list(given), sequences, "the mapping given", detect_states(sequences))
+    names, symbols, states = alignment_from_dendropy(given)
+    return make_alignment(names, symbols, "the dendropy matrix", states)
 
 
 def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
@@ -81,15 +94,30 @@ def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
     return from_dendropy(given, names)
 
 
-def as_model(given: ModelLike, alignment: Alignment) -> Model:
+def as_model(given: ModelLike | None, alignment: Alignment) -> Model:
     """A model of its own for a run: from a string such as "GTR+F+G4", a specification, or a copy of a Model.
 
-    Empirical frequencies are those of the whole alignment. Raises InputError for a string that is no model.
+    A string may also name a file, see `read_model`; None is the usual model of the data. Empirical frequencies are
+    those of the whole alignment. Raises InputError for a string that is no model, and for a model of other data.
     """
+    if given is None:
+        given = DEFAULT_MODEL if alignment.states is DNA else DEFAULT_PROTEIN_MODEL
+    if isinstance(given, str):
+        given = read_model(given)
+    spec = given.spec if isinstance(given, Model) else given
+    if spec.data != alignment.states.name:
+        raise InputError(
+            f"{alignment.source}: found {alignment.states.name} data, expected {spec.data} for model {str(spec)!r}"
+            " (--data-type says what the data are, if they were taken for something else)"
+        )
     if isinstance(given, Model):
         return given.copy()
-    spec = parse_model(given) if isinstance(given, str) else given
     return Model(spec, empirical_frequencies(alignment, alignment.states))
+
+
+def state_sets(patterns: Patterns) -> npt.NDArray[np.bool_] | None:
+    """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks."""
+    return patterns.states.state_sets if patterns.states.n_states > MASK_STATES else None
 
 
 CHAIN_LENGTH = 4  # newviews from the gap to an insertion that is optimised
@@ -152,6 +180,7 @@ def open_engine(
         threads=hardware.threads,
         memory=hardware.memory,
         profile=profile,
+        state_sets=state_sets(patterns),
     )
 
 
@@ -183,7 +212,8 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     """
     components = model.components()
     parts = (patterns.n_patterns,)
-    shape = DataShape(components.n_states, components.n_components, patterns.n_taxa, parts, hardware.precision)
+    n_codes = 0 if state_sets(patterns) is None else patterns.states.n_codes
+    shape = DataShape(components.n_states, components.n_components, patterns.n_taxa, parts, hardware.precision, n_codes)
     if hardware.device == "auto":
         devices = find_automatic()[0][:1]
     elif hardware.device == "numpy":
@@ -202,6 +232,9 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     return MemoryPlan(name, n_bytes, storage.resident, full.n_bytes(layout))
 
 
-def start_generator(seed: int, start: int) -> np.random.Generator:
-    """The source of the choices of start tree number `start`, from 0; each has its own."""
-    return np.random.default_rng(np.random.SeedSequence([seed, start]))
+STARTS, PERTURBATIONS, DIFFICULTY = range(3)  # what randomness is for
+
+
+def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

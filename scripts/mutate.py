@@ -31,6 +31,7 @@ ENGINES = "tests/engine/test_engines.py"
 DERIVATIVES = "tests/engine/test_derivatives.py"
 SCALING = "tests/engine/test_scaling.py"
 DEEP_TREES = "tests/engine/test_deep_trees.py"
+INVARIABLE = "tests/engine/test_invariable.py"
 PMATRICES = "tests/engine/test_pmatrices.py"
 ERRORS = "tests/engine/test_errors.py"
 LAYOUT = "tests/engine/test_layout.py"
@@ -42,6 +43,7 @@ MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
 PEAKS = "tests/engine/test_peaks.py"
+TRACKS = "tests/engine/test_tracks.py"
 SUMS = "tests/engine/test_sums.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/api/test_bench.py"
@@ -61,7 +63,8 @@ NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
-BENCH_PY = "plltool/bench.py"
+BENCH_ITEMS = "plltool/bench/items.py"
+BENCH_RUN = "plltool/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
@@ -94,8 +97,11 @@ RESPONSES = (DEEP_TREES, "-k", "responses and vector-vw4")
 DEEP_NUMPY = (SCALING, "-k", "deep and numpy-vw4")
 MANY = (MANY_STATES, "-k", "every_request and vector-vw4-tile4-groups64-61x2")
 MANY_DEEP = (MANY_STATES, "-k", "deep_trees and vector-vw4 and single")
+STILL = (INVARIABLE, "-k", "every_request and vector-vw4 and double")
 WEIGHTS = on_vector(ENGINES, "weight_sets")
 SINGLE = on_vector(ENGINES, "single_clas")
+PIECES = (TRACKS, "-k", "scratch_of_their_own and vector-vw4")
+LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
@@ -159,20 +165,22 @@ MUTANTS = [
            "((size_t)block * N_COMPONENTS) * STRIDE + LANE", STEEP),
     Mutant("scale of the first block", ARITHMETIC, "((size_t)block * N_COMPONENTS + component) * STRIDE + LANE",
            "((size_t)component) * STRIDE + LANE", DEEP),
-    Mutant("components aligned the wrong way", ARITHMETIC, "count[k] - largest", "largest - count[k]", STEEP),
-    Mutant("components aligned to the smallest", ARITHMETIC, "largest = count[k] > largest ? count[k] : largest",
+    Mutant("components aligned the wrong way", INSTRUCTIONS, "count[k] - largest", "largest - count[k]", STEEP),
+    Mutant("components aligned to the smallest", INSTRUCTIONS, "largest = count[k] > largest ? count[k] : largest",
            "largest = k && count[k] > largest ? largest : count[k]", STEEP),
-    Mutant("components aligned to the last", ARITHMETIC, "largest = count[k] > largest ? count[k] : largest",
+    Mutant("components aligned to the last", INSTRUCTIONS, "largest = count[k] > largest ? count[k] : largest",
            "largest = count[k]", STEEP),
-    Mutant("only the first component aligned", ARITHMETIC, "count[k] - largest", "(count[k] - largest) * (k ? 0 : 1)",
+    Mutant("only the first component aligned", INSTRUCTIONS, "count[k] - largest", "(count[k] - largest) * (k ? 0 : 1)",
            STEEP),
-    Mutant("only the last component aligned", ARITHMETIC, "count[k] - largest",
+    Mutant("only the last component aligned", INSTRUCTIONS, "count[k] - largest",
            "(count[k] - largest) * (k < N_COMPONENTS - 1 ? 0 : 1)", STEEP),
-    Mutant("first operand's count lost", ARITHMETIC, "load_scale(a, block, k) + load_scale(b, block, k)",
-           "load_scale(b, block, k)", DEEP),
-    Mutant("second operand's count lost", ARITHMETIC, "load_scale(a, block, k) + load_scale(b, block, k)",
-           "load_scale(a, block, k)", DEEP),
-    Mutant("third operand's count lost", ARITHMETIC, "count[k] += load_scale(c, block, k);", ";", DEEP),
+    Mutant("first operand's count lost", INSTRUCTIONS,
+           "load_scale(&job->a, block, k) + load_scale(&job->b, block, k)", "load_scale(&job->b, block, k)", DEEP),
+    Mutant("second operand's count lost", INSTRUCTIONS,
+           "load_scale(&job->a, block, k) + load_scale(&job->b, block, k)", "load_scale(&job->a, block, k)", DEEP),
+    Mutant("third operand's count lost", INSTRUCTIONS, "count[k] += load_scale(&job->c, block, k);", ";", DEEP),
+    Mutant("an invariable component counts where its ends disagree", INSTRUCTIONS,
+           "share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k]", "1 ? count[k]", STILL),
     Mutant("sums of mixed precision are single", LAYOUT_PY, "\"mixed\": (np.dtype(np.float32), np.dtype(np.float64))",
            "\"mixed\": (np.dtype(np.float32), np.dtype(np.float32))", SINGLE),
     # --- kernels: tables of tips, where vectors have 8 lanes
@@ -218,11 +226,8 @@ MUTANTS = [
     Mutant("many: ambiguous sets in another order", CODES_PY, "given[other]]", "given[other][::-1]]",
            (MANY_STATES, "-k", "brute_force and numpy and 20-4")),
     Mutant("many: row sums of the model's tables", OPENCL_PY, "matrix.sum(axis=1)]", "matrix.sum(axis=0)]", MANY),
-    Mutant("many: the largest component decides on rescaling", INSTRUCTIONS,
-           "largest = largest < least[block] ? largest : least[block];",
-           "largest = largest > least[block] ? largest : least[block];", MANY_DEEP),
-    Mutant("many: the last component decides on rescaling", INSTRUCTIONS, "if (c)\n                largest = largest <",
-           "if (0)\n                largest = largest <", MANY_DEEP),
+    Mutant("many: the last component decides on rescaling", INSTRUCTIONS, "c ? least[block] : (REALV)(1)", "(REALV)(1)",
+           MANY_DEEP),
     Mutant("many: NEWVIEW drops the scale of its second source", INSTRUCTIONS,
            "load_scale(&job->a, block, c) + load_scale(&job->b, block, c);", "load_scale(&job->a, block, c) ;",
            MANY_DEEP),
@@ -265,10 +270,10 @@ MUTANTS = [
            "job->a, 1, job->pb, job->b, 0, job->pa,", IS_NUMPY),
     Mutant("NEWVIEW with a tip behind swaps the matrices", INSTRUCTIONS, "job->b, 1, job->pb, job->a, 0, job->pa,",
            "job->b, 1, job->pa, job->a, 0, job->pb,", IS_NUMPY),
-    Mutant("the largest component decides on rescaling", INSTRUCTIONS, "least = largest < least ? largest : least;",
-           "least = largest > least ? largest : least;", DEEP),
-    Mutant("the last component decides on rescaling", INSTRUCTIONS, "least = largest < least ? largest : least;",
-           "least = largest;", STEEP),
+    Mutant("the largest component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
+           "largest > least ? largest : least;", DEEP),
+    Mutant("the last component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
+           "largest;", STEEP),
     Mutant("PROPAGATE loses the scale", INSTRUCTIONS, "load_scale(&job->a, block, c);", "(INTV)(0);", DEEP),
     Mutant("EVALUATE without pi", INSTRUCTIONS, "sum = (m[i] * xa[i]) * y[i] + sum", "sum = xa[i] * y[i] + sum",
            on_vector(PMATRICES)),
@@ -291,8 +296,8 @@ MUTANTS = [
     Mutant("weights of the first tile", TRAVERSE, "weights + first_set * n_lanes + lanes",
            "weights + first_set * n_lanes", IS_NUMPY),
     Mutant("one weight set only", TRAVERSE, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
-    Mutant("passes store in the same place", TRAVERSE, "result + pass * n_made", "result", WEIGHTS),
-    Mutant("the engine asks for the first weight sets", OPENCL_PY, "np.int32(sets.start)", "np.int32(0)", WEIGHTS),
+    Mutant("passes store in the same place", TRAVERSE, "+ result + pass * n_made", "+ result", WEIGHTS),
+    Mutant("the engine asks for the first weight sets", OPENCL_PY, "request.sets.start, len", "0, len", WEIGHTS),
     Mutant("DERIVATIVE without -d1^2", INSTRUCTIONS, "(CONVERT(double, second) * inverse - d1 * d1)",
            "(CONVERT(double, second) * inverse)", on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
@@ -307,14 +312,14 @@ MUTANTS = [
            "return at_zero_length;", STEEP),
     Mutant("ends of a branch are not aligned", INSTRUCTIONS, "sa[i] *= factor;", ";", STEEP),
     Mutant("INSERT loses the scale of the subtree", INSTRUCTIONS,
-           "align_components(&job->a, &job->b, &job->c, block, factor);\n        for (int c",
-           "align_components(&job->a, &job->b, 0, block, factor);\n        for (int c", DEEP),
+           "align_components(job, tip_a, tip_b, tip_a, block, factor);\n        for (int c",
+           "align_components(job, tip_a, tip_b, 0, block, factor);\n        for (int c", DEEP),
     Mutant("INSERT does not align components", INSTRUCTIONS,
            "likelihood = factor[c] * sum + likelihood;\n        }\n        values[0]",
            "likelihood = sum + likelihood;\n        }\n        values[0]", STEEP),
     Mutant("TRIPLET loses the scale of an operand", INSTRUCTIONS,
-           "align_components(&job->a, &job->b, &job->c, block, factor);\n        for (int v",
-           "align_components(&job->a, &job->b, 0, block, factor);\n        for (int v", DEEP),
+           "align_components(job, tip_a, tip_b, tip_c, block, factor);\n        for (int v",
+           "align_components(job, tip_a, tip_b, 0, block, factor);\n        for (int v", DEEP),
     Mutant("TRIPLET does not align components", INSTRUCTIONS, "mass = m[i] * factor[c]", "mass = (SUMV)(m[i])", STEEP),
     Mutant("TRIPLET swaps entries of the Hessian", INSTRUCTIONS, "(CONVERT(double, sum[8]) * inverse - g[0] * g[2])",
            "(CONVERT(double, sum[9]) * inverse - g[0] * g[2])", on_vector(DERIVATIVES, "triplet")),
@@ -334,8 +339,17 @@ MUTANTS = [
            (ENGINES, "-k", "other_models and 4-1-lanes")),
     Mutant("lanes of different values mixed", TRAVERSE, "shared[v * VW + LANE] = values[v]",
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
-    Mutant("slot stride ignored by the result", TRAVERSE, "storage + (size_t)result * slot_stride",
-           "storage + (size_t)result * TILE_BLOCKS * 2", JOINED),
+    Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * slot",
+           "storage + (size_t)result * TILE_BLOCKS * 2 + 0 * slot", JOINED),
+    Mutant("every track runs to the end", TRAVERSE, "n < track[1]", "n < tracks[5 * get_num_groups(1) - 4]", PIECES),
+    Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
+    Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
+    Mutant("every model is the first one", TRAVERSE, "span[3] + track[3]", "span[3]", LIKELIHOODS),
+    Mutant("every model's lnL in the same place", TRAVERSE, "+ track[4] + result", "+ result", LIKELIHOODS),
+    Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
+           LIKELIHOODS),
+    Mutant("more tracks than slots", "plltool/engine/opencl/tracks.py", "(n_slots - request.scratch.start)", "n_slots",
+           (TRACKS,)),
     Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[4] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
            on_vector(ENGINES, "growing_program")),
     Mutant("tiles that are kept stored in the same place", TRAVERSE, "(keep ? t : 0)", "0",
@@ -368,8 +382,8 @@ MUTANTS = [
     Mutant("numpy: a run reads the tips of the first one", NUMPY, "self._tips[~index][self._blocks]",
            "self._tips[~index][: len(self._block_part)]", (STREAMING, "-k", "is_resident and numpy")),
     Mutant("tips of the first tile", TRAVERSE,
-           "job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa",
-           "job.a = find_operand(word[2], clas, scales, tips", IS_NUMPY),
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa",
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips", IS_NUMPY),
     Mutant("matrices of the first part", TRAVERSE, "matrices + (size_t)pset * n_branches * BRANCH_REALS", "matrices",
            IS_NUMPY),
     Mutant("model of the first part", TRAVERSE, "model + (size_t)pset * MODEL_REALS", "model", IS_NUMPY),
@@ -419,9 +433,9 @@ MUTANTS = [
            (DERIVATIVES, "-k", "every_branch and numpy-vw4")),
     Mutant("numpy: Hessian swapped", NUMPY, "((1, 0, 1), 0, 2)", "((0, 1, 1), 0, 2)",
            (DERIVATIVES, "-k", "triplet and numpy-vw4")),
-    Mutant("numpy: weights of the first sets", NUMPY, "self._weights[sets if", "self._weights[range(len(sets)) if",
-           (ENGINES, "-k", "weight_sets and numpy")),
-    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else sets[:1]]", "else range(1)]",
+    Mutant("numpy: weights of the first sets", NUMPY, "sets = request.sets if opcode",
+           "sets = range(len(request.sets)) if opcode", (ENGINES, "-k", "weight_sets and numpy")),
+    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else request.sets[:1]", "else range(1)",
            (ENGINES, "-k", "weight_sets and numpy")),
     Mutant("numpy: components not aligned", NUMPY, "np.maximum(counts - largest[:, None], -1023)", "0 * counts",
            STEEP_NUMPY),
@@ -476,13 +490,13 @@ MUTANTS = [
            (PROFILE, "-k", "device_seconds")),
     Mutant("kernels counted again and again", CLOCK_PY, "self._running.clear()", "pass",
            (PROFILE, "-k", "device_seconds")),
-    Mutant("CLAs that are written do not count", BENCH_PY, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
-    Mutant("tips count as CLAs", BENCH_PY, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
-    Mutant("one category instead of all", BENCH_PY, "flops * engine.layout.n_components", "flops",
+    Mutant("CLAs that are written do not count", BENCH_ITEMS, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
+    Mutant("tips count as CLAs", BENCH_ITEMS, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
+    Mutant("one category instead of all", BENCH_ITEMS, "flops * engine.layout.n_components", "flops",
            (BENCH, "-k", "four_taxa")),
-    Mutant("bound without the maxima", BENCH_PY, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
+    Mutant("bound without the maxima", BENCH_RUN, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
            (BENCH, "-k", "twentieth")),
-    Mutant("a margin that makes rescaling up", BENCH_PY, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
+    Mutant("a margin that makes rescaling up", BENCH_ITEMS, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
            (BENCH, "-k", "rescaled_patterns")),
 ]  # fmt: skip
 

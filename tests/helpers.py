@@ -203,12 +203,13 @@ def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, st
     return engine
 
 
-def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None):
+def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state_sets=None):
     """A TreeLikelihood on the numpy engine; `model` is a Mixture or a Model; slots as for a search, unless told."""
     model = model.as_model() if isinstance(model, Mixture) else model
     components = model.components()
-    layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4)
-    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, codes, weights)
+    n_codes = 0 if state_sets is None else len(state_sets)
+    layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
+    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, codes, weights, state_sets)
     return TreeLikelihood(tree, [model], engine)
 
 

@@ -58,6 +58,9 @@ def test_the_wheel_has_kernels_and_all_modules(installed):
     modules = files_below(REPOSITORY / "plltool", "*.py") | {"kernels/__init__.py"}
     assert files_below(installed / "plltool", "*.py") == modules
     assert (installed / "plltool" / "py.typed").is_file()
+    figures = files_below(REPOSITORY / "plltool", "*.txt")
+    assert len(figures) == 2
+    assert files_below(installed / "plltool", "*.txt") == figures
     assert {path.name.split("-")[0] for path in installed.iterdir()} == {"plltool"}  # no tests, no scripts
 
 

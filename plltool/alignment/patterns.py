@@ -12,9 +12,9 @@ from plltool.alignment.states import CodeArray, StateSpace
 
 FloatArray = npt.NDArray[np.float64]
 
-# A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. The bound lies below what
-# one cell in a million adds, so no frequency that was observed is changed much.
-MIN_EMPIRICAL_FREQUENCY = 1e-6
+# A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. lnL with the bound is within
+# 1e-5 of its limit for 0, which RAxML-NG and IQ-TREE give.
+MIN_EMPIRICAL_FREQUENCY = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,11 +28,19 @@ class Patterns:
         The number of sites with each pattern.
     site_pattern : intp array (n_sites,)
         The pattern of each site; ``codes[:, site_pattern]`` is the alignment.
+    states : StateSpace
+        What the codes mean.
     """
 
     codes: CodeArray
     weights: FloatArray
     site_pattern: npt.NDArray[np.intp]
+    states: StateSpace
+
+    @property
+    def masks(self) -> npt.NDArray[np.unsignedinteger]:
+        """The codes as bit masks of states (n_taxa, n_patterns)."""
+        return self.states.masks[self.codes]
 
     @property
     def n_taxa(self) -> int:
@@ -49,19 +57,19 @@ def compress(alignment: Alignment) -> Patterns:
     as_one_item = columns.view(np.dtype((np.void, alignment.n_taxa)))[:, 0]  # void items compare byte by byte
     distinct, site_pattern, counts = np.unique(as_one_item, return_inverse=True, return_counts=True)
     codes = distinct.view(np.uint8).reshape(-1, alignment.n_taxa).T
-    return Patterns(np.ascontiguousarray(codes), counts.astype(np.float64), site_pattern)
+    return Patterns(np.ascontiguousarray(codes), counts.astype(np.float64), site_pattern, alignment.states)
 
 
 def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:
     """State frequencies as counted in the data, the way RAxML-NG counts (its +FC).
 
     Cells that allow all states are left out; any other cell adds the weight of its pattern, divided by the number of
-    states it allows, to each of these states. Where some frequency would be below `MIN_EMPIRICAL_FREQUENCY`, all are
-    mixed with that much of every state. Without any counted cell all states are equally frequent.
+    states it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. Without any
+    counted cell all states are equally frequent.
 
     Returns
     -------
-    float64 array (n_states,); sums to 1, every entry at least `MIN_EMPIRICAL_FREQUENCY`.
+    float64 array (n_states,); sums to 1, every entry positive.
     """
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)
@@ -69,10 +77,8 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     totals = (code_weights / set_sizes[counted]) @ states.state_sets[counted]
     if totals.sum() == 0:
         return np.full(states.n_states, 1 / states.n_states)
-    frequencies = totals / totals.sum()
-    if frequencies.min() < MIN_EMPIRICAL_FREQUENCY:
-        frequencies = frequencies * (1 - states.n_states * MIN_EMPIRICAL_FREQUENCY) + MIN_EMPIRICAL_FREQUENCY
-    return frequencies
+    frequencies = np.maximum(totals / totals.sum(), MIN_EMPIRICAL_FREQUENCY)
+    return frequencies / frequencies.sum()
 
 
 def _code_weights(data: Alignment | Patterns, n_codes: int) -> FloatArray:

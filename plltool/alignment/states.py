@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,6 +51,12 @@ class StateSpace:
         return self.state_sets.shape[0]
 
     @property
+    def masks(self) -> npt.NDArray[np.unsignedinteger]:
+        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 32 states."""
+        masks = (self.state_sets.astype(np.uint32) << np.arange(self.n_states, dtype=np.uint32)).sum(axis=1)
+        return masks.astype(np.min_scalar_type(int(masks.max())))
+
+    @property
     def all_states_code(self) -> int:
         """The code of a cell about which nothing is known."""
         return int(self.state_sets.all(axis=1).argmax())
@@ -84,15 +91,54 @@ def _make_dna() -> StateSpace:
     """The space of `DNA`: every IUPAC letter in both cases; U is T."""
     sets = {symbol: symbol for symbol in _DNA_SYMBOLS} | _DNA_AMBIGUITIES
     sets |= dict.fromkeys(_DNA_UNDETERMINED + _DNA_DOUBTFUL, _DNA_SYMBOLS)
-    code_of = np.zeros(256, dtype=np.uint8)
-    for character, states in sets.items():
-        mask = sum(1 << _DNA_SYMBOLS.index(state) for state in states)
-        code_of[[ord(character), ord(character.lower())]] = mask
     n_states = len(_DNA_SYMBOLS)
     state_sets = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
+    return _make_space("DNA", _DNA_SYMBOLS, sets, state_sets, _DNA_DOUBTFUL)
+
+
+_PROTEIN_SYMBOLS = "ARNDCQEGHILKMFPSTWYV"
+_PROTEIN_UNDETERMINED = "X?-."
+_PROTEIN_DOUBTFUL = "UO*!~"  # selenocysteine and pyrrolysine, which no published matrix knows; a stop; a frame shift
+_PROTEIN_AMBIGUITIES = {"B": "ND", "Z": "QE", "J": "IL"}  # IUPAC-IUB 1984
+
+
+def _make_protein() -> StateSpace:
+    """The space of `PROTEIN`: amino acids in the order of PAML's matrices, in both cases."""
+    sets = {symbol: symbol for symbol in _PROTEIN_SYMBOLS} | _PROTEIN_AMBIGUITIES
+    sets |= dict.fromkeys(_PROTEIN_UNDETERMINED + _PROTEIN_DOUBTFUL, _PROTEIN_SYMBOLS)
+    distinct = ["", *dict.fromkeys(sets.values())]
+    state_sets = np.array([[symbol in states for symbol in _PROTEIN_SYMBOLS] for states in distinct])
+    return _make_space("protein", _PROTEIN_SYMBOLS, sets, state_sets, _PROTEIN_DOUBTFUL)
+
+
+def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolArray, doubtful: str) -> StateSpace:
+    """A space of characters, each with its set of states, whose codes are the rows of `state_sets`."""
+    rows = {"".join(np.array(list(symbols))[row]): code for code, row in enumerate(state_sets)}
+    code_of = np.zeros(256, dtype=np.uint8)
+    for character, states in sets.items():
+        code = rows["".join(symbol for symbol in symbols if symbol in states)]
+        code_of[[ord(character), ord(character.lower())]] = code
     code_of.setflags(write=False)
     state_sets.setflags(write=False)
-    return StateSpace("DNA", _DNA_SYMBOLS, code_of, state_sets, _DNA_DOUBTFUL)
+    return StateSpace(name, symbols, code_of, state_sets, doubtful)
 
 
 DNA = _make_dna()
+PROTEIN = _make_protein()
+SPACES = {"dna": DNA, "protein": PROTEIN}  # as users call them
+
+_CLEAR_BASES = b"ACGTUacgtu"
+_SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
+
+
+def detect_states(sequences: Iterable[bytes]) -> StateSpace:
+    """The space that sequences most likely belong to: DNA where at least half of the telling letters are bases.
+
+    Of DNA nearly all are, of proteins about a fifth.
+    """
+    counts = np.zeros(256, dtype=np.int64)
+    for sequence in sequences:
+        counts += np.bincount(np.frombuffer(sequence, dtype=np.uint8), minlength=256)
+    letters = sum(int(counts[byte]) for byte in range(256) if chr(byte).isascii() and chr(byte).isalpha())
+    bases, silent = (int(counts[list(some)].sum()) for some in (_CLEAR_BASES, _SILENT))
+    return DNA if 2 * bases >= letters - silent else PROTEIN

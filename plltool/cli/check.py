@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.cli.options import alignment_argument, hardware_options, json_option, model_option
+from plltool.cli.options import (
+    alignment_argument,
+    data_type_option,
+    hardware_options,
+    json_option,
+    load_alignment,
+    model_option,
+)
 from plltool.cli.output import print_line
 from plltool.cli.reporting import prepare_devices
 from plltool.hardware import Hardware
@@ -22,14 +29,13 @@ MEBIBYTE = 1 << 20
 @click.command()
 @alignment_argument
 @model_option
+@data_type_option
 @hardware_options
 @json_option
-def check(alignment: Path, model: str, hardware: Hardware, as_json: bool) -> None:
+def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware, as_json: bool) -> None:
     """Check ALIGNMENT: its format, what to know about its data, and the memory that a search takes."""
     prepare_devices(hardware)
-    from plltool.io.alignment_reader import read_alignment
-
-    facts = collect_facts(read_alignment(alignment), model, hardware)
+    facts = collect_facts(load_alignment(alignment, data_type), model, hardware)
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return
@@ -37,7 +43,7 @@ def check(alignment: Path, model: str, hardware: Hardware, as_json: bool) -> Non
         print_line(line)
 
 
-def collect_facts(data: Alignment, model: str, hardware: Hardware) -> dict[str, Any]:
+def collect_facts(data: Alignment, model: str | None, hardware: Hardware) -> dict[str, Any]:
     """All that is printed, as strings, numbers, lists and dictionaries."""
     from plltool.alignment.alignment import gap_share, without_duplicates
     from plltool.alignment.patterns import compress, empirical_frequencies
@@ -67,6 +73,7 @@ def collect_facts(data: Alignment, model: str, hardware: Hardware) -> dict[str, 
 
 def describe(facts: dict[str, Any]) -> list[str]:
     """The facts as lines."""
+    what = "base" if facts["data"] == "DNA" else "amino acid"
     frequencies = "  ".join(f"{base} {share:.4f}" for base, share in facts["frequencies"].items())
     return [
         f"alignment: {facts['alignment']} ({facts['data']})",
@@ -74,7 +81,7 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"sites: {facts['n_sites']}",
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
-        f"base frequencies: {frequencies}",
+        f"{what} frequencies: {frequencies}",
         f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]

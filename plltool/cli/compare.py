@@ -12,8 +12,10 @@ from plltool.cli.options import (
     Effort,
     StartChoice,
     alignment_argument,
+    data_type_option,
     effort_options,
     json_option,
+    load_alignment,
     model_option,
     quiet_option,
     seed_option,
@@ -39,6 +41,7 @@ NO_ROUND = "-"
 )
 @click.option("--b", "spec_b", required=True, metavar="SPEC", help="Second, such as numpy:vw=2, opencl or 0:0:vw=4.")
 @model_option
+@data_type_option
 @start_options
 @seed_option
 @click.option(
@@ -55,7 +58,8 @@ def compare(
     alignment: Path,
     spec_a: str,
     spec_b: str,
-    model: str,
+    model: str | None,
+    data_type: str,
     start: StartChoice,
     seed: int,
     tolerance: float,
@@ -69,9 +73,8 @@ def compare(
     """
     hardware = parse_hardware(spec_a), parse_hardware(spec_b)
     from plltool.comparison import compare as run_both
-    from plltool.io.alignment_reader import read_alignment
 
-    data = read_alignment(alignment)
+    data = load_alignment(alignment, data_type)
     with Reporter(quiet) as reporter:
         prepare_devices(*hardware)
         comparison = run_both(

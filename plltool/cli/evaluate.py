@@ -12,8 +12,10 @@ from plltool.cli.options import (
     PATH,
     OutputChoice,
     alignment_argument,
+    data_type_option,
     hardware_options,
     json_option,
+    load_alignment,
     model_option,
     outgroup_option,
     output_options,
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 @alignment_argument
 @click.option("--tree", required=True, type=PATH, help="Newick file of the topology, with or without lengths.")
 @model_option
+@data_type_option
 @click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
 @click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
 @outgroup_option
@@ -44,7 +47,8 @@ if TYPE_CHECKING:
 def evaluate(
     alignment: Path,
     tree: Path,
-    model: str,
+    model: str | None,
+    data_type: str,
     fixed: bool,
     site_lnl: Path | None,
     outgroup: tuple[str, ...],
@@ -64,11 +68,10 @@ def evaluate(
     if site_lnl:
         claim_files([site_lnl], output.redo)
     from plltool import api
-    from plltool.io.alignment_reader import read_alignment
     from plltool.io.newick import read_newick
     from plltool.io.record import format_record, write_text
 
-    data = read_alignment(alignment)
+    data = load_alignment(alignment, data_type)
     topology = read_newick(tree, data.names, resolve)
     with Reporter(quiet, files.log if files else None) as reporter:
         prepare_devices(hardware)

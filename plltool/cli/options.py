@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.constants import DEFAULT_MODEL, DEFAULT_SEED
+from plltool.constants import (
+    DEFAULT_EFFORT,
+    DEFAULT_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    DEFAULT_SEED,
+    EFFORT_NAMES,
+)
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Alignment
-    from plltool.search.driver import SearchOptions
+    from plltool.search.effort import SearchOptions
     from plltool.tree.topology import Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -41,21 +47,20 @@ class StartChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to search; None leaves a default."""
+    """How hard to search; None leaves it to the effort."""
 
-    radius: tuple[int, ...] | None
+    effort: str
+    starts: int | None
+    perturbations: int | None
+    nstop: int | None
+    radii: tuple[int, ...] | None
     epsilon: float | None
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
-        from plltool.search.driver import SearchOptions
+        from plltool.search.effort import SearchOptions
 
-        options = SearchOptions()
-        if self.radius is not None:
-            options = replace(options, radii=self.radius)
-        if self.epsilon is not None:
-            options = replace(options, epsilon=self.epsilon)
-        return options
+        return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -102,10 +107,20 @@ def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
 alignment_argument = click.argument("alignment", type=PATH)
 model_option = click.option(
-    "--model", default=DEFAULT_MODEL, show_default=True, metavar="MODEL", help="Substitution model, such as HKY+FO+G4."
+    "--model",
+    metavar="MODEL|FILE",
+    help="Substitution model, such as HKY+FO+G4, or a file that holds one: the JSON record of a run, or RAxML-NG's."
+    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
+)
+data_type_option = click.option(
+    "--data-type",
+    type=click.Choice(["auto", "dna", "protein"]),
+    default="auto",
+    show_default=True,
+    help="What the alignment holds.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of the start trees."
+    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of all random choices."
 )
 outgroup_option = click.option(
     "--outgroup",
@@ -154,13 +169,30 @@ effort_options = _packed(
     "effort",
     Effort,
     click.option(
+        "--effort",
+        type=click.Choice(EFFORT_NAMES),
+        default=DEFAULT_EFFORT,
+        show_default=True,
+        help="How hard to search; what follows overrides single choices of it.",
+    ),
+    click.option("--starts", type=click.IntRange(min=1), help="Start trees; the best climb wins."),
+    click.option(
+        "--perturbations",
+        type=click.IntRange(min=0),
+        help="How often at most to perturb the best tree and climb again.",
+    ),
+    click.option(
+        "--nstop", type=click.IntRange(min=1), help="So many perturbations in a row without gain end the search."
+    ),
+    click.option(
         "--radius",
+        "radii",
         callback=_parse_radii,
         metavar="N[,N]...",
         help="Radii of the SPR stages, in branches.",
     ),
     click.option(
-        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a stage ends."
+        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a climb ends."
     ),
 )
 output_options = _packed(
@@ -173,6 +205,14 @@ output_options = _packed(
     ),
     click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
 )
+
+
+def load_alignment(path: Path, data_type: str) -> Alignment:
+    """The alignment in a file, of the kind that --data-type says or the data show."""
+    from plltool.alignment.states import SPACES
+    from plltool.io.alignment_reader import read_alignment
+
+    return read_alignment(path, SPACES.get(data_type))
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:

@@ -109,10 +109,10 @@ class Layout:
         """Work-items that make a P matrix together, see `pmatrices.cl`."""
         return -(-self.n_states // PMATRIX_COLUMNS)
 
-    def pmatrix_items(self, n_branches: int) -> int:
-        """Work-items that make the P matrices of so many branches of every part, see `pmatrices.cl`."""
+    def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
+        """Work-items that make the P matrices of so many branches in every P set, see `pmatrices.cl`."""
         width = 1 if self.lane_per_item or self.many_states else self.vw
-        return self.n_parts * -(-n_branches // width) * self.n_components * self.pmatrix_shares
+        return n_psets * -(-n_branches // width) * self.n_components * self.pmatrix_shares
 
     @property
     def scale_bits(self) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 
 from plltool.alignment.alignment import Alignment, make_alignment
-from plltool.alignment.states import DNA, StateSpace
+from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_content
@@ -13,12 +14,15 @@ from plltool.io.fasta import read_fasta
 from plltool.io.nexus import read_nexus, starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
 
+_PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
 _UTF8_MARK = b"\xef\xbb\xbf"
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 
-def read_alignment(path: str | os.PathLike[str], states: StateSpace = DNA) -> Alignment:
+def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not.
+
+    Without `states` the data decide between DNA and proteins (`detect_states`), or a NEXUS file's datatype does.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -30,6 +34,8 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace = DNA) -> Al
     """
     source = os.fspath(path)
     text = _load_text(source)
+    if states is None:
+        states = _detect(text, source)
     records = _parse(text, source, states)
     return make_alignment(
         [record.name for record in records],
@@ -47,6 +53,13 @@ def _load_text(source: str) -> bytes:
     if null >= 0:
         raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
     return content.removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _detect(text: bytes, source: str) -> StateSpace:
+    """The space of the file's data; read as proteins, whose letters include those of DNA, unless the file says."""
+    if starts_like_nexus(text):
+        return PROTEIN if _PROTEIN_DATATYPE.search(text) else DNA
+    return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
 
 
 def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+from plltool.alignment.states import DNA, PROTEIN, StateSpace
 from plltool.errors import InputError
 from plltool.io.newick import RootedNodes, is_length, ordered_from, unrooted_tree
 from plltool.tree.topology import NO_NODE, Tree
 
 if TYPE_CHECKING:
     import dendropy
+
+DendropyMatrix: TypeAlias = "dendropy.DnaCharacterMatrix | dendropy.ProteinCharacterMatrix"
 
 
 def to_dendropy(tree: Tree) -> dendropy.Tree:
@@ -63,33 +66,34 @@ def from_dendropy(dtree: dendropy.Tree, names: Sequence[str] | None = None, reso
     return unrooted_tree(nodes, source, names, resolve_seed)
 
 
-def alignment_from_dendropy(matrix: dendropy.DnaCharacterMatrix) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The names and sequences of a DNA matrix, in the order of its taxon namespace.
+def alignment_from_dendropy(matrix: DendropyMatrix) -> tuple[tuple[str, ...], tuple[str, ...], StateSpace]:
+    """The names, sequences and states of a DNA or protein matrix, in the order of its taxon namespace.
 
     Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the ambiguity code of its states.
 
     Returns
     -------
     names, sequences : both (n_taxa,); taxa without a sequence are left out.
+    states : DNA or PROTEIN
 
     Raises
     ------
     InputError
-        If the matrix is not a DNA matrix or a cell has no IUPAC letter.
+        If the matrix is neither a DNA nor a protein matrix or a cell has no IUPAC letter.
     """
     import dendropy
 
-    if not isinstance(matrix, dendropy.DnaCharacterMatrix):
-        raise InputError(f"found a {type(matrix).__name__}, expected a DnaCharacterMatrix")
+    if not isinstance(matrix, (dendropy.DnaCharacterMatrix, dendropy.ProteinCharacterMatrix)):
+        raise InputError(f"found a {type(matrix).__name__}, expected a DnaCharacterMatrix or a ProteinCharacterMatrix")
     names = tuple(taxon.label for taxon in matrix)
     sequences = tuple(
         "".join(_cell_symbol(matrix, name, cell) for cell in enumerate(matrix[taxon], start=1))
         for name, taxon in zip(names, matrix, strict=True)
     )
-    return names, sequences
+    return names, sequences, DNA if isinstance(matrix, dendropy.DnaCharacterMatrix) else PROTEIN
 
 
-def _cell_symbol(matrix: dendropy.DnaCharacterMatrix, name: str, cell: tuple[int, dendropy.StateIdentity]) -> str:
+def _cell_symbol(matrix: DendropyMatrix, name: str, cell: tuple[int, dendropy.StateIdentity]) -> str:
     """The IUPAC letter of one cell, given as (position, state)."""
     position, state = cell
     if state.symbol is not None:

@@ -22,7 +22,8 @@ from plltool.io.alignment_formats import (
     split_name,
 )
 
-_DATATYPES = {"DNA": ("dna", "rna", "nucleotide")}  # what FORMAT may say for each state space
+# what FORMAT may say for each state space
+_DATATYPES = {"DNA": ("dna", "rna", "nucleotide"), "protein": ("protein", "aminoacid")}
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
 _SIGNATURE = b"#nexus"

@@ -10,36 +10,39 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import (
-    DEFAULT_ALPHA,
-    MAX_ALPHA,
-    MAX_EXCHANGEABILITY,
-    MIN_ALPHA,
-    MIN_EXCHANGEABILITY,
-    MIN_FREQUENCY,
-)
+from plltool.constants import MAX_EXCHANGEABILITY, MAX_FREE_RATIO, MIN_EXCHANGEABILITY, MIN_FREE_RATIO, MIN_FREQUENCY
 from plltool.errors import InputError
+from plltool.model import proteins
 from plltool.model.components import Components, FloatArray
-from plltool.model.rates import gamma_means
-from plltool.model.spec import BASES, RATE_NAMES, ModelSpec, check_alpha, check_exchangeabilities, check_frequencies
+from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
+from plltool.model.proteins import Classes
+from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
+from plltool.model.specification import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix
+from plltool.model.values import check_alpha, check_exchangeabilities, check_free_rates, check_frequencies, check_pinv
 
-GROUPS = ("rates", "frequencies", "alpha")
-# bounds of the ratios that an optimiser varies: to the rate of GT, to the frequency of T, and alpha itself
+GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS)
+# bounds of the ratios that an optimiser varies: to the last rate, frequency or weight; those of sites are `SiteRates`'
 RATIO_BOUNDS = {
     "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),
     "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
-    "alpha": (MIN_ALPHA, MAX_ALPHA),
+    "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
+    **SITE_BOUNDS,
 }
 
 
 class Model:
-    """A nucleotide model: its specification and the current values of its parameters.
+    """A substitution model: its specification and the current values of its parameters.
 
-    Values in the braces of the specification are fixed. Other parameters begin with exchangeabilities 1, equal base
-    frequencies (or the empirical ones, where the specification says so) and alpha DEFAULT_ALPHA, and form the groups of
-    `free_parameters`. An optimiser sees the groups as one vector of logarithms: of the rate of each class relative to
-    that of GT, of the frequencies of A, C and G relative to that of T, and of alpha.
+    Values in the braces of the specification are fixed. Other parameters begin with exchangeabilities 1 (GTR20: those
+    of LG), equal base frequencies or those of the matrix (or the empirical ones, where the specification says so),
+    classes of equal weight and the start values of `SiteRates`, and form the groups of `free_parameters`. An optimiser
+    sees the groups as one vector of logarithms of ratios: of rates of classes relative to that of the last pair, of
+    frequencies and weights of classes relative to the last one, and of what `SiteRates.ratios` has.
+
+    Attributes
+    ----------
+    spec : what the model string said.
     """
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None):
@@ -47,7 +50,7 @@ class Model:
         Parameters
         ----------
         spec : what `parse_model` returns.
-        empirical : (4,) base frequencies A C G T of the alignment; needed where the specification asks for them.
+        empirical : (n_states,) state frequencies of the alignment; needed where the specification asks for them.
 
         Raises
         ------
@@ -57,51 +60,93 @@ class Model:
             If they are needed and missing.
         """
         self.spec = spec
-        self._class_of_rate = np.array([int(digit) for digit in spec.symmetry])
-        self._eigensystem: tuple[FloatArray, FloatArray, FloatArray] | None = None
-        self._class_rates = np.array(spec.rates or (1.0,) * spec.n_rate_classes)
-        self._frequencies = _initial_frequencies(spec, empirical)
-        self._alpha: float | None = None
-        if spec.n_categories > 1:
-            self._alpha = DEFAULT_ALPHA if spec.alpha is None else spec.alpha
+        self._class_of_rate = np.array(spec.rate_classes, dtype=np.intp)
+        self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
+        self._class_rates = initial_rates(spec)
+        self._frequencies = initial_frequencies(spec, empirical)
+        self._class_weights = initial_class_weights(spec)
+        self._sites = spec.sites.filled()
+        self._sites_at_start = True
 
     # --- current values -------------------------------------------------------------------------------------
 
     @property
     def exchangeabilities(self) -> FloatArray:
-        """float64 (6,): AC AG AT CG CT GT, relative to GT."""
-        return self._class_rates[self._class_of_rate]
+        """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) of a mixture. Only ratios matter."""
+        if self.spec.rate_classes:
+            return self._class_rates[self._class_of_rate]
+        if self.spec.is_mixture:
+            return proteins.read_mixture(self.spec.name).exchangeabilities.copy()
+        return proteins.read_matrix(self.spec.name)[0].copy()
 
     @property
     def frequencies(self) -> FloatArray:
-        """float64 (4,): A C G T, summing to 1."""
-        return self._frequencies.copy()
+        """float64 (n_states,) in the order of ``spec.symbols``, summing to 1; of a mixture the mean over classes."""
+        classes = self.classes
+        return np.asarray(classes.weights @ classes.frequencies)
+
+    @property
+    def classes(self) -> Classes:
+        """The classes of sites; one unless the model is a mixture."""
+        if self.spec.is_mixture:
+            weights = self._sites.varying_weights() if self.spec.is_tied else self._class_weights
+            return replace(proteins.read_mixture(self.spec.name), weights=weights)
+        shared = self.exchangeabilities[None]
+        if self.spec.profiles is not None:
+            weights, frequencies = proteins.read_profiles(self.spec.profiles)
+            return Classes(shared, frequencies, np.ones(len(weights)), weights)
+        return Classes(shared, self._frequencies[None], np.ones(1), np.ones(1))
 
     @property
     def alpha(self) -> float | None:
         """The shape of the gamma distribution; None without +G."""
-        return self._alpha
+        return self._sites.alpha
+
+    @property
+    def pinv(self) -> float | None:
+        """The share of invariable sites; None without +I."""
+        return self._sites.pinv
+
+    @property
+    def sites(self) -> SiteRates:
+        """How rates vary over sites, with all values."""
+        return self._sites
 
     @property
     def category_rates(self) -> FloatArray:
-        """float64 (n_categories,), of mean 1."""
-        return np.ones(1) if self._alpha is None else gamma_means(self._alpha, self.spec.n_categories)
+        """float64 (n_categories,): the rates over sites, of mean 1; that of invariable sites first."""
+        return self._sites.categories()[0]
+
+    @property
+    def _has_classes(self) -> bool:
+        return self.spec.is_mixture or self.spec.profiles is not None
 
     def components(self) -> Components:
-        """The model as an engine sees it: one component per rate category, all of equal weight."""
-        if self._eigensystem is None:
-            self._eigensystem = eigensystem(exchangeability_matrix(self.exchangeabilities), self._frequencies)
-        eigenvalues, right, left = self._eigensystem
-        rates = self.category_rates
-        n = len(rates)
-        return Components(
-            eigenvalues=np.tile(eigenvalues, (n, 1)),
-            right=np.tile(right, (n, 1, 1)),
-            left=np.tile(left, (n, 1, 1)),
-            frequencies=np.tile(self._frequencies, (n, 1)),
-            rates=rates,
-            weights=np.full(n, 1.0 / n),
-        )
+        """The model as an engine sees it.
+
+        One component per class and category of rates, the categories of a class side by side; of a tied mixture one per
+        class. Invariable sites are one component in front, with the mean frequencies of the classes.
+        """
+        classes = self.classes
+        if self._systems is None:
+            matrices = [exchangeability_matrix(row) for row in classes.exchangeabilities]
+            matrices *= len(classes.frequencies) // len(matrices)
+            self._systems = [eigensystem(*pair) for pair in zip(matrices, classes.frequencies, strict=True)]
+        rates, weights = self._sites.categories()
+        first = int(self._sites.invariable)
+        class_of = np.arange(len(self._systems))
+        if not self.spec.is_tied:
+            class_rates = classes.rates / (classes.weights @ classes.rates)
+            class_of = np.repeat(class_of, len(rates) - first)
+            rates = np.append(rates[:first], np.outer(class_rates, rates[first:]))
+            weights = np.append(weights[:first], np.outer(classes.weights, weights[first:]))
+        frequencies = classes.frequencies[class_of]
+        if first:
+            frequencies = np.vstack([self.frequencies, frequencies])
+            class_of = np.append(0, class_of)
+        stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
+        eigenvalues, right, left = map(np.ascontiguousarray, stacks)
+        return Components(eigenvalues, right, left, frequencies, rates, weights)
 
     def copy(self) -> Model:
         """An independent model; arrays are replaced, never changed, so the two may share them."""
@@ -109,40 +154,45 @@ class Model:
 
     def assign(self, other: Model) -> None:
         """Take over the values of another model of the same specification, to the last bit."""
-        self._class_rates, self._frequencies, self._alpha = other._class_rates, other._frequencies, other._alpha
-        self._eigensystem = other._eigensystem
+        self.__dict__.update(other.__dict__)
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 
     def set_exchangeabilities(self, values: npt.ArrayLike) -> None:
-        """Set the rates AC AG AT CG CT GT, (6,); only their ratios matter.
+        """Set the exchangeabilities, (n_pairs,) in the order of ``spec.pairs``; only their ratios matter.
 
         Raises
         ------
         InputError
-            If there are not six, one is not positive or out of all proportion, or two of the same class differ.
+            If there are not as many as pairs, one is not positive or out of all proportion, two of the same class
+            differ, or the model's are published.
         """
-        rates = check_exchangeabilities(np.ravel(values).tolist())
-        symmetry = self.spec.symmetry
-        for name, digit, rate in zip(RATE_NAMES, symmetry, rates, strict=True):
-            first = symmetry.index(digit)
+        pairs, classes = self.spec.pairs, self.spec.rate_classes
+        if not classes:
+            raise InputError(f"the exchangeabilities of {self.spec.name} are published and cannot be set")
+        rates = check_exchangeabilities(np.ravel(values).tolist(), pairs)
+        for name, number, rate in zip(pairs, classes, rates, strict=True):
+            first = classes.index(number)
             if rate != rates[first]:
                 raise InputError(
-                    f"{self.spec.name} has equal exchangeabilities {RATE_NAMES[first]} and {name},"
+                    f"{self.spec.name} has equal exchangeabilities {pairs[first]} and {name},"
                     f" found {rates[first]:g} and {rate:g}"
                 )
-        self._set_class_rates([rates[symmetry.index(str(k))] for k in range(self.spec.n_rate_classes)])
+        self._set_class_rates(np.array([rates[classes.index(k)] for k in range(self.spec.n_rate_classes)]))
 
     def set_frequencies(self, values: npt.ArrayLike) -> None:
-        """Set the base frequencies A C G T, (4,).
+        """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``.
 
         Raises
         ------
         InputError
-            If there are not four, one is not positive, or their sum is further than 1e-3 from 1.
+            If there are not as many as states, one is not positive, their sum is further than 1e-3 from 1, or the model
+            is a mixture, whose classes have their own.
         """
-        self._frequencies = np.array(check_frequencies(np.ravel(values).tolist()))
-        self._eigensystem = None
+        if self._has_classes:
+            raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
+        self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
+        self._systems = None
 
     def set_alpha(self, value: float) -> None:
         """Set the shape of the gamma distribution.
@@ -152,26 +202,61 @@ class Model:
         InputError
             If the model has no +G, or the value is not within MIN_ALPHA .. MAX_ALPHA.
         """
-        if self._alpha is None:
+        if self._sites.kind != "gamma":
             raise InputError(f"model {str(self.spec)!r} has no gamma rates (+G), so alpha cannot be set")
-        self._alpha = check_alpha(value)
+        self.set_sites(replace(self._sites, alpha=check_alpha(value)))
+
+    def set_pinv(self, value: float) -> None:
+        """Set the share of invariable sites.
+
+        Raises
+        ------
+        InputError
+            If the model has no +I, or the value is not within MIN_PINV .. MAX_PINV.
+        """
+        if not self._sites.invariable:
+            raise InputError(f"model {str(self.spec)!r} has no invariable sites (+I), so their share cannot be set")
+        self.set_sites(replace(self._sites, pinv=check_pinv(value)))
+
+    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
+        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1.
+
+        Raises
+        ------
+        InputError
+            If the model has no +R, a number is wrong, a value is not positive, or the weights do not sum to 1.
+        """
+        given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
+        n = self._sites.n_categories
+        if self._sites.kind != "free":
+            raise InputError(f"model {str(self.spec)!r} has no free rates (+R), so they cannot be set")
+        if [len(values) for values in given] != [n, n]:
+            raise InputError(f"expected {n} rates and {n} weights, found {len(given[0])} and {len(given[1])}")
+        checked = check_free_rates(*given)
+        self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
+
+    def set_sites(self, sites: SiteRates) -> None:
+        """Set how rates vary over sites: the specification's kind, with all values."""
+        self._sites = sites
+        self._sites_at_start = False
 
     # --- free parameters, as an optimiser sees them ---------------------------------------------------------
 
     @property
     def free_parameters(self) -> tuple[str, ...]:
-        """The groups that may be optimised, some of ``rates``, ``frequencies``, ``alpha``, in this order."""
+        """The groups that may be optimised, some of GROUPS, in their order."""
+        spec = self.spec
         free = {
-            "rates": self.spec.rates is None and self.spec.n_rate_classes > 1,
-            "frequencies": self.spec.frequency_mode == "optimised",
-            "alpha": self._alpha is not None and self.spec.alpha is None,
+            "rates": spec.rates is None and spec.n_rate_classes > 1,
+            "frequencies": spec.frequency_mode == "optimised",
+            "class_weights": spec.is_mixture and not spec.is_tied and spec.class_weights is None,
         }
-        return tuple(group for group in GROUPS if free[group])
+        return (*(group for group in free if free[group]), *spec.sites.free_parameters)
 
     @property
     def n_free_parameters(self) -> int:
-        """The number of parameters estimated from the data, for AIC and BIC; empirical frequencies count 3."""
-        return len(self.get_vector()) + (3 if self.spec.frequency_mode == "empirical" else 0)
+        """The number of parameters estimated from the data, for AIC and BIC; empirical frequencies are, but for one."""
+        return len(self.get_vector()) + (len(self.spec.symbols) - 1) * (self.spec.frequency_mode == "empirical")
 
     def get_vector(self, names: Iterable[str] | None = None) -> FloatArray:
         """The free parameters in log space.
@@ -182,8 +267,8 @@ class Model:
 
         Returns
         -------
-        float64 (n,), the groups in the order of `free_parameters`: rates of the classes but GT's, in the order in which
-        they occur, over that of GT; frequencies of A, C and G over that of T; alpha.
+        float64 (n,), the groups in the order of `free_parameters`, each as the class's docstring says; rates of classes
+        stand in the order in which they occur.
 
         Raises
         ------
@@ -226,28 +311,46 @@ class Model:
             self._set_ratios(group, np.clip(np.exp(part), low, high))  # exp(log(high)) may exceed high
             start += size
 
+    def site_starts(self, names: Iterable[str] | None = None) -> list[SiteRates]:
+        """Rates over sites worth trying before they are optimised the first time; none where one start serves."""
+        return self._sites.starts(self._select(names)) if self._sites_at_start else []
+
     # --- output ---------------------------------------------------------------------------------------------
 
     def to_string(self) -> str:
         """The model with all current values in braces, which `parse_model` reads back as a model with nothing free."""
-        spec = replace(self.spec, alpha=self._alpha)
-        if self.spec.n_rate_classes > 1:
+        spec = replace(self.spec, sites=self._sites)
+        if spec.n_rate_classes > 1:
             spec = replace(spec, rates=tuple(self._class_rates.tolist()))
-        if self.spec.frequency_mode != "equal" or (self._frequencies != 0.25).any():
+        if spec.is_mixture and not spec.is_tied:
+            spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
+        if not self._has_classes and (
+            spec.frequency_mode not in ("equal", "model")
+            or (self._frequencies != initial_frequencies(self.spec)).any()
+        ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
         return str(spec)
 
     def describe(self) -> dict[str, Any]:
         """The model for a JSON run record: strings, numbers, lists and dictionaries only."""
-        return {
+        rates, weights = self._sites.categories()
+        described = {
             "spec": str(self.spec),
             "model": self.to_string(),
-            "rates": dict(zip(RATE_NAMES, self.exchangeabilities.tolist(), strict=True)),
-            "frequencies": dict(zip(BASES, self._frequencies.tolist(), strict=True)),
-            "alpha": self._alpha,
-            "category_rates": self.category_rates.tolist(),
+            "data": self.spec.data,
+            "frequencies": dict(zip(self.spec.symbols, self.frequencies.tolist(), strict=True)),
+            "alpha": self.alpha,
+            "pinv": self.pinv,
+            "category_rates": rates.tolist(),
+            "category_weights": weights.tolist(),
             "n_free_parameters": self.n_free_parameters,
         }
+        if self.spec.rate_classes:
+            described["rates"] = dict(zip(self.spec.pairs, self.exchangeabilities.tolist(), strict=True))
+        if self._has_classes and not self.spec.is_tied:
+            described["class_rates"] = self.classes.rates.tolist()
+            described["class_weights"] = self.classes.weights.tolist()
+        return described
 
     # --- helpers --------------------------------------------------------------------------------------------
 
@@ -260,7 +363,7 @@ class Model:
         return tuple(group for group in self.free_parameters if group in wanted)
 
     def _is_reference_class(self) -> npt.NDArray[np.bool_]:
-        """Which class of rates is that of GT."""
+        """Which class of rates is that of the last pair."""
         return np.arange(self.spec.n_rate_classes) == self._class_of_rate[-1]
 
     def _ratios(self, group: str) -> FloatArray:
@@ -269,32 +372,22 @@ class Model:
             return self._class_rates[~self._is_reference_class()]
         if group == "frequencies":
             return self._frequencies[:-1] / self._frequencies[-1]
-        return np.array([self._alpha], dtype=np.float64)
+        if group == "class_weights":
+            return self._class_weights[:-1] / self._class_weights[-1]
+        return self._sites.ratios(group)
 
     def _set_ratios(self, group: str, ratios: FloatArray) -> None:
         if group == "rates":
             rates = np.ones(self.spec.n_rate_classes)
             rates[~self._is_reference_class()] = ratios
-            self._set_class_rates(rates.tolist())
+            self._set_class_rates(rates)
         elif group == "frequencies":
             self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
+        elif group == "class_weights":
+            self._class_weights = np.append(ratios, 1.0) / (ratios.sum() + 1.0)
         else:
-            self.set_alpha(float(ratios[0]))
+            self.set_sites(self._sites.with_ratios(group, ratios))
 
-    def _set_class_rates(self, rates: list[float]) -> None:
-        self._class_rates = np.array(rates) / rates[self._class_of_rate[-1]]
-        self._eigensystem = None
-
-
-def _initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None) -> FloatArray:
-    """The base frequencies that a specification begins with."""
-    if spec.frequencies is not None:
-        return np.array(spec.frequencies)
-    if spec.frequency_mode != "empirical":
-        return np.full(len(BASES), 0.25)
-    if empirical is None:
-        raise ValueError(f"model {str(spec)!r} needs the empirical base frequencies of the alignment")
-    try:
-        return np.array(check_frequencies(np.ravel(empirical).tolist()))
-    except InputError as problem:
-        raise InputError(f"model {str(spec)!r}: empirical frequencies cannot be used: {problem}") from None
+    def _set_class_rates(self, rates: FloatArray) -> None:
+        self._class_rates = rates / rates[self._class_of_rate[-1]]
+        self._systems = None

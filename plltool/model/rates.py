@@ -1,11 +1,168 @@
-"""Rates that vary over sites: the discrete gamma distribution."""
+"""Rates that vary over sites: invariable sites, the discrete gamma distribution, free rates."""
 
 from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from scipy import special
 
+from plltool.constants import (
+    DEFAULT_ALPHA,
+    DEFAULT_PINV,
+    MAX_ALPHA,
+    MAX_FREE_RATIO,
+    MAX_PINV,
+    MIN_ALPHA,
+    MIN_FREE_RATIO,
+    MIN_PINV,
+    START_ALPHAS,
+    START_PINVS,
+)
 from plltool.model.components import FloatArray
+from plltool.model.values import format_values
+
+RateKind = Literal["equal", "gamma", "free"]
+
+SITE_GROUPS = ("alpha", "pinv", "free_rates")
+
+
+@dataclass(frozen=True)
+class SiteRates:
+    """How rates vary over sites: what a model string says of it, or the same with every value.
+
+    A share pinv of the sites is invariable, their rate 0. Others have one of `n_categories` rates r with weights w;
+    both kinds together have the mean rate 1, so that the rates of the latter are r / (1 - pinv).
+
+    Attributes
+    ----------
+    kind : ``equal``, ``gamma`` (equal weights) or ``free`` (any rates and weights).
+    n_categories : number of rates other than 0.
+    median : gamma categories are represented by their medians, not their means.
+    invariable : whether there are invariable sites.
+    alpha : shape of the gamma distribution; None in a specification that does not fix it, or without gamma.
+    pinv : share of invariable sites; likewise.
+    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; likewise.
+    """
+
+    kind: RateKind = "equal"
+    n_categories: int = 1
+    median: bool = False
+    invariable: bool = False
+    alpha: float | None = None
+    pinv: float | None = None
+    rates: tuple[float, ...] | None = None
+    weights: tuple[float, ...] | None = None
+
+    @property
+    def free_parameters(self) -> tuple[str, ...]:
+        """The groups without values, some of SITE_GROUPS in this order."""
+        free = {
+            "alpha": self.kind == "gamma" and self.alpha is None,
+            "pinv": self.invariable and self.pinv is None,
+            "free_rates": self.kind == "free" and self.rates is None,
+        }
+        return tuple(group for group in SITE_GROUPS if free[group])
+
+    def filled(self) -> SiteRates:
+        """The same with start values where there are none; free rates begin as those of a gamma distribution."""
+        filled = self
+        if self.kind == "gamma" and self.alpha is None:
+            filled = replace(filled, alpha=DEFAULT_ALPHA)
+        if self.invariable and self.pinv is None:
+            filled = replace(filled, pinv=DEFAULT_PINV)
+        if self.kind == "free" and self.rates is None:
+            filled = filled.with_gamma_like_rates(DEFAULT_ALPHA)
+        return filled
+
+    def with_gamma_like_rates(self, alpha: float) -> SiteRates:
+        """Free rates that are those of a gamma distribution of this shape, with equal weights."""
+        rates = tuple(gamma_means(alpha, self.n_categories).tolist())
+        return replace(self, rates=rates, weights=(1.0 / self.n_categories,) * self.n_categories)
+
+    def categories(self) -> tuple[FloatArray, FloatArray]:
+        """Rates and weights, both (n_categories,) or, with invariable sites first, (n_categories + 1,).
+
+        Weights sum to 1, and so do weights times rates. Every value must be there.
+        """
+        rates, weights = np.ones(1), self.varying_weights()
+        if self.kind == "gamma":
+            assert self.alpha is not None, "filled"
+            rates = (gamma_medians if self.median else gamma_means)(self.alpha, self.n_categories)
+        elif self.kind == "free":
+            rates = np.array(self.rates)
+        if not self.invariable:
+            return rates, weights
+        assert self.pinv is not None, "filled"
+        varying = 1.0 - self.pinv
+        return np.append(0.0, rates / varying), np.append(self.pinv, weights * varying)
+
+    def varying_weights(self) -> FloatArray:
+        """Weights of the rates other than that of invariable sites, (n_categories,), summing to 1."""
+        return np.array(self.weights) if self.kind == "free" else np.full(self.n_categories, 1.0 / self.n_categories)
+
+    def starts(self, groups: Collection[str]) -> list[SiteRates]:
+        """Values from which the groups, all free, should be optimised in turn of promise: lnL has several optima."""
+        if not {"pinv", "free_rates"}.intersection(groups):
+            return []
+        starts = [self]
+        if "alpha" in groups:
+            starts = [replace(start, alpha=alpha) for start in starts for alpha in START_ALPHAS]
+        if "free_rates" in groups:
+            starts = [start.with_gamma_like_rates(alpha) for start in starts for alpha in START_ALPHAS]
+        if "pinv" in groups:
+            starts = [replace(start, pinv=pinv) for start in starts for pinv in START_PINVS]
+        return starts
+
+    # --- as an optimiser sees it: positive ratios of each group -------------------------------------------------
+
+    def ratios(self, group: str) -> FloatArray:
+        """alpha; pinv / (1 - pinv); rates and then weights of free rates, all but the last over the last."""
+        if group == "alpha":
+            return np.array([self.alpha], dtype=np.float64)
+        if group == "pinv":
+            assert self.pinv is not None, "filled"
+            return np.array([self.pinv / (1.0 - self.pinv)])
+        rates, weights = np.array(self.rates), np.array(self.weights)
+        return np.append(rates[:-1] / rates[-1], weights[:-1] / weights[-1])
+
+    def with_ratios(self, group: str, ratios: FloatArray) -> SiteRates:
+        """The same with the values that belong to these ratios."""
+        if group == "alpha":
+            return replace(self, alpha=float(ratios[0]))
+        if group == "pinv":
+            return replace(self, pinv=float(ratios[0] / (1.0 + ratios[0])))
+        rates, weights = (
+            np.append(ratios[: self.n_categories - 1], 1.0),
+            np.append(ratios[self.n_categories - 1 :], 1.0),
+        )
+        weights /= weights.sum()
+        rates /= weights @ rates
+        return replace(self, rates=tuple(rates.tolist()), weights=tuple(weights.tolist()))
+
+    def __str__(self) -> str:
+        parts = []
+        if self.invariable:
+            parts.append("+IO" if self.pinv is None else "+IU" + format_values((self.pinv,)))
+        if self.kind == "gamma":
+            parts.append(f"+G{'A' if self.median else ''}{self.n_categories}")
+            if self.alpha is not None:
+                parts.append(format_values((self.alpha,)))
+        elif self.kind == "free":
+            parts.append(f"+R{self.n_categories}")
+            if self.rates is not None and self.weights is not None:
+                parts += [format_values(self.rates), format_values(self.weights)]
+        return "".join(parts)
+
+
+# bounds of the ratios that an optimiser varies
+SITE_BOUNDS = {
+    "alpha": (MIN_ALPHA, MAX_ALPHA),
+    "pinv": (MIN_PINV / (1 - MIN_PINV), MAX_PINV / (1 - MAX_PINV)),
+    "free_rates": (MIN_FREE_RATIO, MAX_FREE_RATIO),
+}
 
 
 def gamma_means(alpha: float, n_categories: int) -> FloatArray:
@@ -27,3 +184,12 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     bounds = special.gammaincinv(alpha, np.arange(n_categories + 1) / n_categories)
     means = np.diff(special.gammainc(alpha + 1.0, bounds))
     return np.asarray(means / means.mean(), dtype=np.float64)
+
+
+def gamma_medians(alpha: float, n_categories: int) -> FloatArray:
+    """Median rates of the same categories, divided by their mean (Yang 1994, page 308).
+
+    Category i is represented by the quantile (2 i + 1) / (2 k). Parameters and result as of `gamma_means`.
+    """
+    medians = special.gammaincinv(alpha, (2 * np.arange(n_categories) + 1) / (2 * n_categories))
+    return np.asarray(medians / medians.mean(), dtype=np.float64)

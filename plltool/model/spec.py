@@ -1,103 +1,65 @@
 """Model strings: ``parse_model`` reads what RAxML-NG or IQ-TREE would, ``str`` writes what RAxML-NG would.
 
-    NAME[{rates}][+FREQUENCIES][+GAMMA]
+    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES]
 
-NAME is one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES`, or six digits (with or without ``DNA`` in
-front) that give rates with the same digit the same value, in the order AC AG AT CG CT GT. Upper and lower case are the
-same. Where the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
+NAME, of nucleotides: one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or their `ALIASES`, or six digits (with
+or without ``DNA`` in front) that give rates with the same digit the same value, in the order AC AG AT CG CT GT. Of
+proteins: an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same.
+Where the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
 
-rates: with slashes one value per distinct rate, in the order of the digits (RAxML-NG); with commas, or as a lone value,
-one per distinct rate except that of GT, which is 1, in the order in which they first occur (IQ-TREE).
+values: exchangeabilities. With slashes one value per distinct rate, in the order of the digits (RAxML-NG); with commas,
+or as a lone value, one per distinct rate except that of GT, which is 1, in the order in which they first occur
+(IQ-TREE). ``GTR20{FILE}`` reads a file of PAML's layout. Of a mixture, the weights of its classes.
+
+PROFILES: ``C10`` to ``C60``, behind a protein matrix: classes of sites with frequencies of their own.
 
 FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given.
-Without it, equal or optimised as the name says (RAxML-NG's rule; IQ-TREE's is empirical where the name says unequal).
+Without it, equal or optimised as the name says (RAxML-NG's rule; IQ-TREE's is empirical where the name says unequal),
+of proteins those of the matrix.
 
-GAMMA: ``G[k][m][{alpha}]``, k categories (4), represented by their means.
+INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
+
+RATES: ``G[k][m][{alpha}]``, gamma, k categories (4), represented by their means; ``GA[k]`` or ``G[k]a`` by their
+medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). LG4M has +G4 and LG4X +R4 unless
+told.
 
 Values in braces are fixed, as in IQ-TREE; RAxML-NG takes them as starting values unless told ``--opt-model off``.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, TypeVar
 
-from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA
+from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.errors import InputError
+from plltool.model import proteins
+from plltool.model.nucleotides import (
+    ALIASES,
+    CANONICAL_NAMES,
+    CUSTOM_PREFIX,
+    EQUAL_FREQUENCY_MODELS,
+    FREE_FREQUENCY_MODELS,
+    SYMMETRIES,
+    renumber,
+)
+from plltool.model.rates import SiteRates
+from plltool.model.specification import FrequencyMode, ModelSpec
+from plltool.model.values import (
+    check_alpha,
+    check_exchangeabilities,
+    check_free_rates,
+    check_frequencies,
+    check_pinv,
+    check_shares,
+)
 
-BASES = ("A", "C", "G", "T")
-RATE_NAMES = ("AC", "AG", "AT", "CG", "CT", "GT")
+__all__ = ["ALIASES", "EQUAL_FREQUENCY_MODELS", "FREE_FREQUENCY_MODELS", "ModelSpec", "parse_model"]
 
-FrequencyMode = Literal["equal", "empirical", "optimised", "given"]
+MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
 
-EQUAL_FREQUENCY_MODELS = {
-    "JC": "000000",
-    "K80": "010010",
-    "TN93ef": "010020",
-    "K81": "012210",
-    "TPM2": "010212",
-    "TPM3": "012012",
-    "TIM1": "012230",
-    "TIM2": "010232",
-    "TIM3": "012032",
-    "TVMef": "012314",
-    "SYM": "012345",
-}
-FREE_FREQUENCY_MODELS = {
-    "F81": "000000",
-    "HKY": "010010",
-    "TN93": "010020",
-    "K81uf": "012210",
-    "TPM2uf": "010212",
-    "TPM3uf": "012012",
-    "TIM1uf": "012230",
-    "TIM2uf": "010232",
-    "TIM3uf": "012032",
-    "TVM": "012314",
-    "GTR": "012345",
-}
-# JC69 to TrNef, TPM1 and TPM1uf: other usual names; the rest: IQ-TREE's names
-ALIASES = {
-    "JC69": "JC",
-    "K2P": "K80",
-    "HKY85": "HKY",
-    "TrN": "TN93",
-    "TrNef": "TN93ef",
-    "TPM1": "K81",
-    "TPM1uf": "K81uf",
-    "TN": "TN93",
-    "TNe": "TN93ef",
-    "K3P": "K81",
-    "K81u": "K81uf",
-    "K3Pu": "K81uf",
-    "TPM2u": "TPM2uf",
-    "TPM3u": "TPM3uf",
-    "TIM": "TIM1uf",
-    "TIMe": "TIM1",
-    "TIM2e": "TIM2",
-    "TIM3e": "TIM3",
-    "TVMe": "TVMef",
-}
-# fmt: off
-PROTEIN_MODELS = frozenset((
-    "BLOSUM62", "CPREV", "DAYHOFF", "DCMUT", "DEN", "FLU", "HIVB", "HIVW", "JTT", "JTT-DCMUT", "LG", "LG4M", "LG4X",
-    "MTART", "MTMAM", "MTREV", "MTZOA", "PMB", "PROTGTR", "Q.BIRD", "Q.INSECT", "Q.MAMMAL", "Q.PFAM", "Q.PLANT",
-    "Q.YEAST", "RTREV", "STMTREV", "VT", "WAG",
-))
-# fmt: on
-
-CUSTOM_PREFIX = "DNA"  # RAxML-NG's, in front of six digits
-MIN_GIVEN, MAX_GIVEN = 1e-9, 1e9  # rates and frequencies; beyond, eigenvectors have no correct digits left
-FREQUENCY_SUM_TOLERANCE = 1e-3  # frequencies printed with 3 digits need not sum to 1 exactly
-FREQUENCY_SUM_ROUNDING = 1e-15  # left alone, so that normalised frequencies are read back bit for bit
-
-_SYMMETRIES = EQUAL_FREQUENCY_MODELS | FREE_FREQUENCY_MODELS
-_CANONICAL_NAMES = {name.upper(): name for name in _SYMMETRIES} | {
-    alias.upper(): name for alias, name in ALIASES.items()
-}
 _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "F": "empirical",
     "FC": "empirical",
@@ -105,68 +67,30 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "FE": "equal",
     "FQ": "equal",
 }
-_FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+FC", "optimised": "+FO"}
 _UNAVAILABLE = (
-    (r"I[OCU]?", "+I (invariant sites)"),
-    (r"R[0-9]*", "+R (free rates)"),
+    (r"IC", "+IC (invariable sites as counted)"),
     (r"ASC.*", "+ASC (ascertainment bias correction)"),
     (r"B[OU]?", "+B (branch length scaler)"),
-    (r"G[0-9]*A", "+GA (median of each gamma category)"),
 )
-_NAMES_ACCEPTED = f"{', '.join(_SYMMETRIES)} or six digits such as 010010"
-_MODIFIERS_ACCEPTED = "+FE, +F or +FC, +FO, +FU{A/C/G/T}, +G[categories][{alpha}]"
+_NAMES_ACCEPTED = (
+    f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
+)
+_MODIFIERS_ACCEPTED = (
+    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories], +C10 to +C60"
+)
+_PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
+
+Checked = TypeVar("Checked")
 
 _TOKEN = re.compile(r"\s*([^+{}\s]+)\s*((?:\{[^{}]*\})*)\s*(\+|\Z)")  # word, braces, plus sign or end
 
 
-@dataclass(frozen=True)
-class ModelSpec:
-    """What a model string says; made by `parse_model`, and ``parse_model(str(spec)) == spec``.
-
-    Attributes
-    ----------
-    name : canonical name of the substitution model, or ``DNA`` and six digits.
-    frequency_mode : ``equal``, ``empirical``, ``optimised`` or ``given``.
-    n_categories : categories of the gamma distribution; 1 without +G.
-    rates : fixed rate of each class, that of GT being 1, in the order of `symmetry`'s digits; None if not given.
-    frequencies : fixed base frequencies A C G T, summing to 1; None unless the mode is ``given``.
-    alpha : fixed shape of the gamma distribution; None if not given.
-    """
-
-    name: str
-    frequency_mode: FrequencyMode
-    n_categories: int = 1
-    rates: tuple[float, ...] | None = None
-    frequencies: tuple[float, ...] | None = None
-    alpha: float | None = None
-
-    @property
-    def symmetry(self) -> str:
-        """The class, a digit, of each rate AC AG AT CG CT GT; classes are numbered as they first occur."""
-        return _SYMMETRIES.get(self.name) or self.name.removeprefix(CUSTOM_PREFIX)
-
-    @property
-    def n_rate_classes(self) -> int:
-        """The number of distinct exchangeabilities; one of them, GT's, is 1 by convention."""
-        return len(set(self.symmetry))
-
-    def __str__(self) -> str:
-        parts = [self.name]
-        if self.rates is not None:
-            parts.append(_format_values(self.rates))
-        if self.frequencies is not None:
-            parts.append("+FU" + _format_values(self.frequencies))
-        elif self.frequency_mode != "equal" or self.name not in EQUAL_FREQUENCY_MODELS:
-            parts.append(_FREQUENCY_SUFFIXES[self.frequency_mode])
-        if self.n_categories > 1:
-            parts.append(f"+G{self.n_categories}")
-        if self.alpha is not None:
-            parts.append(_format_values((self.alpha,)))
-        return "".join(parts)
-
-
-def parse_model(text: str) -> ModelSpec:
+def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
     """Read a model string; the grammar is in the module's docstring.
+
+    Parameters
+    ----------
+    read_matrix : reads the file of ``GTR20{FILE}``; without it there must be numbers in the braces.
 
     Raises
     ------
@@ -176,54 +100,16 @@ def parse_model(text: str) -> ModelSpec:
         values, values that are not positive and finite, frequencies that do not sum to 1.
     """
     tokens = _tokenise(text.strip())
-    spec = _read_name(tokens[0])
+    spec = _read_name(tokens[0], read_matrix)
     kinds_seen = set()
     for token in tokens[1:]:
         kind, spec = _read_modifier(token, spec)
         if kind in kinds_seen:
             raise token.error(f"{kind} given twice")
         kinds_seen.add(kind)
-    return spec
-
-
-def check_exchangeabilities(values: Sequence[float]) -> tuple[float, ...]:
-    """The exchangeabilities AC AG AT CG CT GT relative to GT.
-
-    Raises
-    ------
-    InputError
-        If there are not six values, or one, or its ratio to GT, is not within MIN_GIVEN .. MAX_GIVEN.
-    """
-    if len(values) != len(RATE_NAMES):
-        raise InputError(f"expected 6 exchangeabilities ({' '.join(RATE_NAMES)}), found {len(values)}")
-    rates = _check_positive(values, "exchangeabilities")
-    return _check_positive([rate / rates[-1] for rate in rates], "exchangeabilities relative to that of GT")
-
-
-def check_frequencies(values: Sequence[float]) -> tuple[float, ...]:
-    """Base frequencies A C G T that sum to 1, from four positive values that do so within 1e-3.
-
-    Raises
-    ------
-    InputError
-        If there are not four values, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not near 1.
-    """
-    if len(values) != len(BASES):
-        raise InputError(f"expected 4 base frequencies (A C G T), found {len(values)}")
-    frequencies = _check_positive(values, "base frequencies")
-    total = math.fsum(frequencies)
-    if abs(total - 1) > FREQUENCY_SUM_TOLERANCE:
-        raise InputError(f"base frequencies must sum to 1, found {total:g}")
-    if abs(total - 1) > FREQUENCY_SUM_ROUNDING:
-        frequencies = tuple(value / total for value in frequencies)
-    return frequencies
-
-
-def check_alpha(value: float) -> float:
-    """The shape of a gamma distribution; InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
-    if not MIN_ALPHA <= value <= MAX_ALPHA:
-        raise InputError(f"alpha must lie between {MIN_ALPHA:g} and {MAX_ALPHA:g}, found {value:g}")
-    return float(value)
+    if {"base frequencies", "profiles"} <= kinds_seen:
+        raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
+    return _tie_rates(tokens[0], spec) if spec.is_tied else spec
 
 
 @dataclass(frozen=True)
@@ -243,7 +129,26 @@ class _Token:
 
     def numbers(self) -> tuple[float, ...]:
         """The values in braces, separated by slashes or by commas."""
-        text = self.values or ""
+        return self._numbers(self.values or "")
+
+    def groups(self) -> list[tuple[float, ...]]:
+        """The values of each pair of braces."""
+        return [self._numbers(group) for group in (self.values or "").split("}{")]
+
+    def checked(self, check: Callable[..., Checked], *arguments: Any) -> Checked:
+        """What ``check(*arguments)`` returns; an InputError is told of this part of the string."""
+        try:
+            return check(*arguments)
+        except InputError as problem:
+            raise self.error(problem) from None
+
+    def one_number(self, name: str) -> float:
+        values = self.numbers()
+        if len(values) != 1:
+            raise self.error(f"expected one value, {name}; found {len(values)}")
+        return values[0]
+
+    def _numbers(self, text: str) -> tuple[float, ...]:
         fields = text.split("," if "," in text else "/")
         numbers = []
         for field in fields:
@@ -272,31 +177,30 @@ def _tokenise(source: str) -> list[_Token]:
         position = match.end()
 
 
-def _read_name(token: _Token) -> ModelSpec:
-    """The model that a name stands for, with its rates in braces."""
+# --- names --------------------------------------------------------------------------------------------------
+
+
+def _read_name(token: _Token, read_matrix: MatrixReader | None) -> ModelSpec:
+    """The model that a name stands for, with its values in braces."""
     word = token.word.upper()
-    if word in PROTEIN_MODELS:
-        raise token.error(f"{word} (protein model) is not available in this version; accepted: {_NAMES_ACCEPTED}")
     custom = re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word)
     if custom:
-        code = custom[1]
-        name = CUSTOM_PREFIX + _renumber(code)
-    elif word in _CANONICAL_NAMES:
-        name = _CANONICAL_NAMES[word]
-        code = _SYMMETRIES[name]
-    else:
-        raise token.error(f"unknown model; accepted: {_NAMES_ACCEPTED}")
+        return _read_nucleotide(token, CUSTOM_PREFIX + renumber(custom[1]), custom[1])
+    if word in CANONICAL_NAMES:
+        name = CANONICAL_NAMES[word]
+        return _read_nucleotide(token, name, SYMMETRIES[name])
+    if word in proteins.canonical_names():
+        return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    raise token.error(f"unknown model; accepted: {_NAMES_ACCEPTED}")
+
+
+def _read_nucleotide(token: _Token, name: str, code: str) -> ModelSpec:
     mode: FrequencyMode = "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised"
-    return ModelSpec(name, mode, rates=_read_rates(token, code))
+    spec = ModelSpec(name, mode)
+    return replace(spec, rates=_read_rates(token, code, spec.pairs))
 
 
-def _renumber(code: str) -> str:
-    """A symmetry code with its classes numbered in the order in which they first occur: 313313 -> 010010."""
-    order = "".join(dict.fromkeys(code))
-    return "".join(str(order.index(digit)) for digit in code)
-
-
-def _read_rates(token: _Token, code: str) -> tuple[float, ...] | None:
+def _read_rates(token: _Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
     """The rate of each class relative to that of GT, in the order in which the classes first occur in `code`."""
     if token.values is None:
         return None
@@ -312,11 +216,38 @@ def _read_rates(token: _Token, code: str) -> tuple[float, ...] | None:
     if len(values) != len(given):
         raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
-    try:
-        relative = check_exchangeabilities([rates[digit] for digit in code])
-    except InputError as problem:
-        raise token.error(problem) from None
+    relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
     return tuple(relative[code.index(digit)] for digit in classes)
+
+
+def _read_protein(token: _Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
+    spec = ModelSpec(name, "optimised" if name == proteins.GTR20 else "model")
+    if token.values is None:
+        return spec
+    if name == proteins.GTR20:
+        return _read_gtr20(token, spec, read_matrix)
+    if spec.is_mixture and not spec.is_tied:
+        n_classes = len(proteins.MIXTURES[name])
+        weights = token.numbers()
+        if len(weights) != n_classes:
+            raise token.error(f"expected {n_classes} weights, found {len(weights)}")
+        return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
+    raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
+
+
+def _read_gtr20(token: _Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
+    """190 exchangeabilities, or a file that holds them and 20 frequencies."""
+    text = token.values or ""
+    if read_matrix is not None and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
+        rates, frequencies = read_matrix(text)
+        frequencies = token.checked(check_frequencies, frequencies, spec.symbols)
+        spec = replace(spec, frequency_mode="given", frequencies=frequencies)
+    else:
+        rates = token.numbers()
+    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
+
+
+# --- modifiers ----------------------------------------------------------------------------------------------
 
 
 def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
@@ -327,50 +258,82 @@ def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
             raise token.error(f"{what} is not available in this version; accepted: {_MODIFIERS_ACCEPTED}")
     if word in _FREQUENCY_WORDS or word == "FU":
         return "base frequencies", _read_frequencies(token, spec)
-    if re.fullmatch(r"G[0-9]{0,9}M?", word):
-        return "gamma rates", _read_gamma(token, spec)
+    if word in proteins.PROFILES:
+        return "profiles", _read_profiles(token, spec)
+    if word in ("I", "IO", "IU"):
+        return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
+    if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):
+        return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
+    if re.fullmatch(r"R[0-9]{0,9}", word):
+        return "rates across sites", replace(spec, sites=_read_free_rates(token, spec.sites))
     raise token.error(f"unknown part of a model; accepted: {_MODIFIERS_ACCEPTED}")
 
 
 def _read_frequencies(token: _Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
+    if spec.is_mixture:
+        raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
     if token.values is None:
         if word == "FU":
-            raise token.error("expected four base frequencies in braces: +FU{A/C/G/T}")
-        return replace(spec, frequency_mode=_FREQUENCY_WORDS[word])
+            form = "{A/C/G/T}" if spec.is_nucleotide else f"{{{spec.symbols[0]}/{spec.symbols[1]}/.../V}}"
+            raise token.error(f"expected {len(spec.symbols)} frequencies in braces: +FU{form}")
+        return replace(spec, frequency_mode=_FREQUENCY_WORDS[word], frequencies=None)
     if word not in ("F", "FU"):
-        raise token.error("takes no values; given base frequencies are written +FU{A/C/G/T}")
-    values = token.numbers()
-    try:
-        return replace(spec, frequency_mode="given", frequencies=check_frequencies(values))
-    except InputError as problem:
-        raise token.error(problem) from None
+        raise token.error("takes no values; given frequencies are written +FU{A/C/G/T}")
+    values = token.checked(check_frequencies, token.numbers(), spec.symbols)
+    return replace(spec, frequency_mode="given", frequencies=values)
 
 
-def _read_gamma(token: _Token, spec: ModelSpec) -> ModelSpec:
-    digits = token.word.upper().removeprefix("G").removesuffix("M")
+def _read_profiles(token: _Token, spec: ModelSpec) -> ModelSpec:
+    if spec.is_nucleotide or spec.is_mixture:
+        raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
+    if token.values is not None:
+        raise token.error("takes no values")
+    return replace(spec, profiles=token.word.upper(), frequency_mode="model", frequencies=None)
+
+
+def _read_invariable(token: _Token, sites: SiteRates) -> SiteRates:
+    word = token.word.upper()
+    if (word == "IU" and token.values is None) or (word == "IO" and token.values is not None):
+        raise token.error("expected +I or +IO without a value, or +IU{share}")
+    pinv = None if token.values is None else token.checked(check_pinv, token.one_number("the share"))
+    return replace(sites, invariable=True, pinv=pinv)
+
+
+def _read_gamma(token: _Token, sites: SiteRates) -> SiteRates:
+    word = token.word.upper()
+    n_categories = _read_number_of_categories(token, word.strip("GAM"))
+    alpha = None if token.values is None else token.checked(check_alpha, token.one_number("alpha"))
+    return replace(sites, kind="gamma", n_categories=n_categories, median="A" in word, alpha=alpha)
+
+
+def _read_free_rates(token: _Token, sites: SiteRates) -> SiteRates:
+    n = _read_number_of_categories(token, token.word.upper().strip("R"))
+    sites = replace(sites, kind="free", n_categories=n)
+    if token.values is None:
+        return sites
+    groups = token.groups()
+    if len(groups) == 1 and "," in token.values:
+        groups = [groups[0][1::2], groups[0][0::2]]
+    if [len(group) for group in groups] != [n, n]:
+        raise token.error(f"expected {n} rates and {n} weights, {{r/r/...}}{{w/w/...}} or {{w,r,w,r,...}}")
+    rates, weights = token.checked(check_free_rates, groups[0], groups[1])
+    return replace(sites, rates=rates, weights=weights)
+
+
+def _read_number_of_categories(token: _Token, digits: str) -> int:
     n_categories = int(digits or DEFAULT_RATE_CATEGORIES)
     if not 2 <= n_categories <= MAX_RATE_CATEGORIES:
         raise token.error(f"expected 2 to {MAX_RATE_CATEGORIES} categories")
-    if token.values is None:
-        return replace(spec, n_categories=n_categories)
-    values = token.numbers()
-    if len(values) != 1:
-        raise token.error(f"expected one value, alpha; found {len(values)}")
-    try:
-        return replace(spec, n_categories=n_categories, alpha=check_alpha(values[0]))
-    except InputError as problem:
-        raise token.error(problem) from None
+    return n_categories
 
 
-def _check_positive(values: Sequence[float], what: str) -> tuple[float, ...]:
-    """The values; InputError that says `what` they are unless all lie within MIN_GIVEN .. MAX_GIVEN."""
-    for value in values:
-        if not MIN_GIVEN <= value <= MAX_GIVEN:
-            raise InputError(f"{what} must be positive numbers, from {MIN_GIVEN:g} to {MAX_GIVEN:g}, found {value:g}")
-    return tuple(values)
-
-
-def _format_values(values: Sequence[float]) -> str:
-    """Values in braces, RAxML-NG's way, with all digits that reading them back needs."""
-    return "{" + "/".join(repr(value) for value in values) + "}"
+def _tie_rates(token: _Token, spec: ModelSpec) -> ModelSpec:
+    """A category for each matrix."""
+    n_classes = len(proteins.MIXTURES[spec.name])
+    if spec.sites.kind == "equal":
+        sites = replace(spec.sites, kind=proteins.TIED_RATES[spec.name], n_categories=n_classes)
+        return replace(spec, sites=sites)
+    if spec.sites.n_categories != n_classes:
+        raise token.error(f"expected {n_classes} categories of rates, one for each matrix")
+    return spec

@@ -12,6 +12,7 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.starts import choose_site_rates
 from plltool.tree.topology import FloatArray
 
 
@@ -23,6 +24,7 @@ class _Objective:
         models = likelihood.models
         self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
         self.bounds = [bound for model, part in zip(models, self.names, strict=True) for bound in model.bounds(part)]
+        choose_site_rates(likelihood, self.names)
         vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
         self.start = np.concatenate(vectors)
         self.best_lnl = likelihood.lnl()
@@ -95,7 +97,7 @@ def optimise_model(
 
     Parameters
     ----------
-    names : groups among "rates", "alpha", "frequencies"; None for all that are free
+    names : groups among `plltool.model.model.GROUPS`; None for all that are free
     epsilon : stop when an iteration gains less, in lnL units
     """
     objective = _Objective(likelihood, names)

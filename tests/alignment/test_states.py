@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from plltool.alignment.states import DNA
+from plltool.alignment.states import DNA, PROTEIN, detect_states
 
 # Cornish-Bowden 1985, Nucleic Acids Res 13:3021, table 1
 IUPAC = {
@@ -45,3 +45,46 @@ def test_tables_cannot_be_changed():
     with pytest.raises(ValueError, match="read-only"):
         DNA.code_of[0] = 1
     assert not np.asarray(DNA.state_sets).flags.writeable
+
+
+def allowed_amino_acids(character):
+    code = PROTEIN.code_of[ord(character)]
+    return "".join(s for s, allowed in zip(PROTEIN.symbols, PROTEIN.state_sets[code], strict=True) if allowed)
+
+
+# IUPAC-IUB Joint Commission 1984: B, Z and J stand for pairs that hydrolysis or mass cannot tell apart
+@pytest.mark.parametrize(
+    ("character", "expected"),
+    [("B", "ND"), ("z", "QE"), ("J", "IL"), *((c, c) for c in "ARNDCQEGHILKMFPSTWYV")],
+)
+def test_amino_acids(character, expected):
+    assert sorted(allowed_amino_acids(character)) == sorted(expected)
+
+
+@pytest.mark.parametrize("character", "X?-.UO*!~x")
+def test_nothing_is_known_of_an_amino_acid(character):
+    assert PROTEIN.code_of[ord(character)] == PROTEIN.all_states_code
+    assert allowed_amino_acids(character) == PROTEIN.symbols
+    assert (character in PROTEIN.doubtful) == (character in "UO*!~")
+
+
+def test_masks_are_the_sets():
+    for states in (DNA, PROTEIN):
+        for code, mask in enumerate(states.masks.tolist()):
+            assert [bool(mask >> i & 1) for i in range(states.n_states)] == states.state_sets[code].tolist()
+    assert DNA.masks.tolist() == list(range(16))
+
+
+@pytest.mark.parametrize(
+    ("sequences", "expected"),
+    [
+        ([b"ACGT", b"acgu-"], DNA),
+        ([b"ACGTRYKM", b"NNNNNN--"], DNA),
+        ([b"MKVLAAGIC"], PROTEIN),
+        ([b"ACGTEFIL", b"PQQQ"], PROTEIN),
+        ([b"---", b"???"], DNA),
+        ([b"0101"], DNA),
+    ],
+)
+def test_data_are_told_by_their_letters(sequences, expected):
+    assert detect_states(sequences) is expected

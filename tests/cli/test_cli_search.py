@@ -1,12 +1,9 @@
 """`plltool search`: results, names, and what it refuses."""
 
-from itertools import groupby
 
 import pytest
 from samples import STRANGE_NAMES
 
-from plltool.api import SearchOptions, search
-from plltool.cli.search import count_stages
 from plltool.io.newick import read_newick
 from plltool.io.record import RECORD_KEYS, read_record
 from plltool.tree.splits import rf_distance
@@ -144,14 +141,6 @@ def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
 @pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
 def test_wrong_usage_exits_2(plltool, small, argument):
     assert plltool("search", small, argument).exit_code == 2
-
-
-def test_the_bar_counts_the_stages_that_there_are(small):
-    events = []
-    options = SearchOptions(radii=(2, 4))
-    search(small, "HKY+F", device="numpy", options=options, listener=events.append)
-    stages = [key for key, _ in groupby((event.stage, event.radius) for event in events)]
-    assert len(stages) == count_stages(options)
 
 
 @pytest.mark.opencl

@@ -14,11 +14,11 @@ from plltool.io.alignment_reader import read_alignment
 BLOCK = 10  # sites per line of the wrapped and interleaved files
 
 
-def read_bytes(content):
+def read_bytes(content, states=None):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(content)
-        return read_alignment(path)
+        return read_alignment(path, states)
 
 
 def names_without(forbidden):
@@ -63,7 +63,7 @@ def wrap(names, sequences):
 
 def assert_comes_back(content, names, sequences):
     for line_end in (b"\n", b"\r\n", b"\r"):
-        alignment = read_bytes(content.replace(b"\n", line_end))
+        alignment = read_bytes(content.replace(b"\n", line_end), DNA)
         assert [name.encode("utf-8", "surrogateescape") for name in alignment.names] == names
         assert alignment.codes.tolist() == [[int(DNA.code_of[byte]) for byte in sequence] for sequence in sequences]
 

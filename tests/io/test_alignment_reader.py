@@ -4,6 +4,7 @@ import pytest
 
 from plltool.alignment.alignment import gap_share
 from plltool.alignment.patterns import compress
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 
@@ -155,9 +156,7 @@ def test_nexus_and_phylip_of_one_set_agree(shared):
     ("name", "message"),
     [
         ("cynmix.nex", "line 7: found datatype 'mixed(Standard:1-166,DNA:167-3246)', expected one of dna"),
-        ("avian_ovomucoids.nex", "line 8: found datatype 'protein', expected one of dna, rna, nucleotide"),
         ("codon.nex", "found no data or characters block, expected one (blocks found: 'mrbayes')"),
-        ("aa140.phy", "taxon 'Seq1' (line 2), site 3: found 'F', expected DNA"),
         ("sim15_true.nwk", "at the start of the file"),
         ("README.md", "found '# Alignments and figures' at the start of the file"),
     ],
@@ -166,3 +165,36 @@ def test_files_of_other_kinds_are_refused(shared, name, message):
     with pytest.raises(InputError) as caught:
         read_alignment(shared / "data" / name)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "warnings"),
+    [
+        ("avian_ovomucoids.nex", (89, 88), 0),
+        ("avian_ovomucoids.phy", (89, 88), 0),
+        ("aa140.phy", (140, 1104), 1),
+    ],
+)
+def test_proteins_are_told_from_dna(shared, name, shape, warnings):
+    alignment = read_alignment(shared / "data" / name)
+    assert alignment.states is PROTEIN
+    assert alignment.codes.shape == shape
+    assert len(alignment.warnings) == warnings
+
+
+def test_both_formats_have_the_same_proteins(shared):
+    nexus, phylip = (read_alignment(shared / "data" / f"avian_ovomucoids.{suffix}") for suffix in ("nex", "phy"))
+    assert nexus.names == phylip.names
+    assert (nexus.codes == phylip.codes).all()
+
+
+def test_the_kind_of_data_may_be_told(write):
+    path = write(b">A\nACGT\n>B\nACGA\n>C\nACGC\n>D\nAC-T\n")
+    assert read_alignment(path).states is DNA
+    proteins = read_alignment(path, PROTEIN)
+    assert proteins.states is PROTEIN
+    assert proteins.codes.shape == (4, 4)
+    proteins = write(b">A\nMKLV\n>B\nMKIV\n>C\nMKLF\n>D\nMK-F\n", name="y.fa")
+    assert read_alignment(proteins).states is PROTEIN
+    with pytest.raises(InputError, match="site 3: found 'L', expected DNA"):
+        read_alignment(proteins, DNA)

@@ -4,6 +4,7 @@ import dendropy
 import numpy as np
 import pytest
 
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.bridge import alignment_from_dendropy, from_dendropy, to_dendropy
@@ -94,7 +95,8 @@ def test_a_deep_tree_needs_no_recursion():
 
 def test_alignment():
     matrix = read_matrix(["a_b ACGT-?", "'c d' acgtRN", "e A{CT}(AG){ACGT}YC"])
-    names, sequences = alignment_from_dendropy(matrix)
+    names, sequences, states = alignment_from_dendropy(matrix)
+    assert states is DNA
     assert names == ("a_b", "c d", "e")
     assert sequences == ("ACGT-?", "ACGTRN", "AYRNYC")
 
@@ -105,7 +107,12 @@ def test_a_cell_that_no_letter_stands_for():
         alignment_from_dendropy(matrix)
 
 
-def test_only_dna():
-    matrix = read_matrix(["a ACDEFG"], "protein", dendropy.ProteinCharacterMatrix)
-    with pytest.raises(InputError, match="found a ProteinCharacterMatrix, expected a DnaCharacterMatrix"):
+def test_proteins():
+    matrix = read_matrix(["a ACDXWY", "b EF-BVV", "c GHIKLM"], "protein", dendropy.ProteinCharacterMatrix)
+    assert alignment_from_dendropy(matrix)[1:] == (("ACDXWY", "EF-BVV", "GHIKLM"), PROTEIN)
+
+
+def test_only_dna_and_proteins():
+    matrix = dendropy.StandardCharacterMatrix.from_dict({"a": "01"})
+    with pytest.raises(InputError, match="found a StandardCharacterMatrix, expected a DnaCharacterMatrix or a Protein"):
         alignment_from_dendropy(matrix)

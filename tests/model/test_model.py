@@ -16,6 +16,8 @@ RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 GTR_FIXED = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}"
 
+SITE_MODELS = ("HKY+I", "JC+I+GA3", "F81+R3", "GTR+FC+I+R2")
+
 COMPONENT_ARRAYS = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")
 
 
@@ -84,6 +86,18 @@ class TestComponents:
         components = model_of("JC+G8{0.3}").components()
         assert components.weights.sum() == pytest.approx(1, rel=1e-15)
         assert components.weights @ components.rates == pytest.approx(1, rel=1e-14)
+
+    @pytest.mark.parametrize("text", SITE_MODELS)
+    def test_rates_over_sites(self, text):
+        """Every component has the matrix of the model, invariable sites first."""
+        model = model_of(text, FREQUENCIES)
+        components = model.components()
+        rates, weights = model.sites.categories()
+        assert components.rates.tolist() == rates.tolist()
+        assert components.weights.tolist() == weights.tolist()
+        assert (components.rates[0] == 0) == ("+I" in text)
+        expected = [transition_matrix(model.exchangeabilities, model.frequencies, 0.3 * rate) for rate in rates]
+        np.testing.assert_allclose(p_matrices(components, 0.3), expected, rtol=1e-12, atol=1e-15)
 
     def test_changing_alpha_alone_keeps_the_eigensystem(self, count_eigensystems):
         model = model_of("GTR+FO+G4")
@@ -159,6 +173,13 @@ class TestFreeParameters:
             ("K80{2.5}+G4", ("alpha",), 1),
             ("JC+FO+G4{0.5}", ("frequencies",), 3),
             (GTR_FIXED, (), 0),
+            # IQ-TREE's: +I 1, +I+G 2, +R[k] 2 k - 2; the authors' of LG4X: 3 weights and 3 rates
+            ("JC+I", ("pinv",), 1),
+            ("JC+I+G", ("alpha", "pinv"), 2),
+            ("JC+GA{1}+I", ("pinv",), 1),
+            ("JC+R4", ("free_rates",), 6),
+            ("JC+I+R3", ("pinv", "free_rates"), 5),
+            ("JC+R2{0.5/1.5}{0.5/0.5}", (), 0),
         ],
     )
     def test_groups_and_number(self, text, groups, count):
@@ -198,8 +219,8 @@ class TestFreeParameters:
         assert model.exchangeabilities.tolist() == [1, 2.5, 1, 1, 2.5, 1]
 
     def test_unknown_group(self):
-        with pytest.raises(ValueError, match="pinv"):
-            model_of("GTR+G4").get_vector(["pinv"])
+        with pytest.raises(ValueError, match="kappa"):
+            model_of("GTR+G4").get_vector(["kappa"])
 
     @pytest.mark.parametrize("vector", [[], [0.1, 0.2], [np.nan], [[0.1]]])
     def test_wrong_vectors(self, vector):
@@ -263,6 +284,25 @@ class TestSetters:
         with pytest.raises(InputError, match=r"'HKY\+FO' has no gamma"):
             model_of("HKY").set_alpha(0.5)
 
+    def test_invariable_sites(self):
+        model = model_of("JC+I")
+        model.set_pinv(0.3)
+        assert model.pinv == 0.3
+        with pytest.raises(InputError, match=r"between 1e-06 and 0\.99, found 1"):
+            model.set_pinv(1.0)
+        with pytest.raises(InputError, match="'JC' has no invariable sites"):
+            model_of("JC").set_pinv(0.3)
+
+    def test_free_rates_are_brought_to_mean_one(self):
+        model = model_of("JC+R2")
+        model.set_free_rates([1, 3], [0.75, 0.25])
+        np.testing.assert_allclose(model.category_rates, [2 / 3, 2], rtol=1e-15)
+        for values in (([1, 3], [0.5, 0.6]), ([1, 2, 3], [0.5, 0.5]), ([1, 0], [0.5, 0.5])):
+            with pytest.raises(InputError):
+                model.set_free_rates(*values)
+        with pytest.raises(InputError, match=r"no free rates \(\+R\)"):
+            model_of("JC+G").set_free_rates([1, 3], [0.75, 0.25])
+
     def test_returned_arrays_are_copies(self):
         model = model_of("HKY")
         model.frequencies[0] = 9
@@ -281,7 +321,7 @@ class TestSetters:
 
 class TestOutput:
     @pytest.mark.parametrize(
-        "text", ["JC", "K80", "F81", "TPM2uf+G4", "GTR+FC+G8", "DNA010210+FE", "GTR+FE+G2", GTR_FIXED]
+        "text", ["JC", "K80", "F81", "TPM2uf+G4", "GTR+FC+G8", "DNA010210+FE", "GTR+FE+G2", GTR_FIXED, *SITE_MODELS]
     )
     @given(seed=st.integers(0, 1000))
     def test_string_is_read_back_as_the_same_fixed_model(self, text, seed):
@@ -301,9 +341,12 @@ class TestOutput:
         description = model_of(GTR_FIXED).describe()
         assert json.loads(json.dumps(description)) == description
         np.testing.assert_allclose(description.pop("category_rates"), gamma_category_means(0.45, 4), rtol=1e-12)
+        np.testing.assert_allclose(description.pop("category_weights"), [0.25] * 4, rtol=1e-15)
         assert description == {
             "spec": GTR_FIXED,
             "model": GTR_FIXED,
+            "data": "DNA",
+            "pinv": None,
             "rates": dict(zip(("AC", "AG", "AT", "CG", "CT", "GT"), RATES, strict=True)),
             "frequencies": dict(zip("ACGT", FREQUENCIES, strict=True)),
             "alpha": 0.45,

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from oracles.substitution import gamma_category_means
+from oracles.substitution import gamma_category_means, gamma_category_medians
 
 from plltool.constants import MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA
-from plltool.model.rates import gamma_means
+from plltool.model.rates import SiteRates, gamma_means, gamma_medians
 
 # rtol: the oracle's quadrature; measured 3e-14 at worst for alpha 0.1 .. 10
 QUADRATURE = 1e-12
@@ -47,3 +47,76 @@ def test_large_alpha_approaches_equal_rates():
     # the standard deviation of the rate is 1 / sqrt(alpha) = 0.1
     rates = gamma_means(MAX_ALPHA, 4)
     assert np.abs(rates - 1).max() < 0.2
+
+
+def test_median_of_the_exponential_in_closed_form():
+    # alpha = 1: the quantile q is -log(1 - q)
+    medians = -np.log(1 - np.array([1, 3, 5, 7]) / 8)
+    np.testing.assert_allclose(gamma_medians(1.0, 4), medians / medians.mean(), rtol=1e-14)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.45, 1.0, 3.0, 10.0])
+def test_medians_agree_with_quadrature(alpha):
+    # rtol: a quantile's error is that of the quadrature over the density, raised to 1 / alpha
+    np.testing.assert_allclose(gamma_medians(alpha, 5), gamma_category_medians(alpha, 5), rtol=1e-11)
+
+
+@pytest.mark.parametrize("alpha", [MIN_ALPHA, 0.05, 1.0, MAX_ALPHA])
+def test_medians_over_the_whole_range(alpha):
+    for n_categories in (2, 4, MAX_RATE_CATEGORIES):
+        rates = gamma_medians(alpha, n_categories)
+        assert np.isfinite(rates).all()
+        assert (np.diff(rates) >= 0).all()
+        assert rates.mean() == pytest.approx(1, rel=1e-14)
+
+
+class TestSiteRates:
+    def test_equal(self):
+        rates, weights = SiteRates().categories()
+        assert rates.tolist() == [1.0]
+        assert weights.tolist() == [1.0]
+
+    def test_invariable_sites_and_one_rate(self):
+        """A quarter stands still, so the others change 4/3 times as fast."""
+        rates, weights = SiteRates(invariable=True, pinv=0.25).categories()
+        np.testing.assert_allclose(rates, [0, 4 / 3], rtol=1e-15)
+        assert weights.tolist() == [0.25, 0.75]
+
+    def test_invariable_sites_and_gamma(self):
+        rates, weights = SiteRates("gamma", 4, invariable=True, alpha=0.5, pinv=0.2).categories()
+        np.testing.assert_allclose(rates, np.append(0, gamma_category_means(0.5, 4) / 0.8), rtol=QUADRATURE)
+        np.testing.assert_allclose(weights, [0.2, 0.2, 0.2, 0.2, 0.2], rtol=1e-15)
+
+    def test_free_rates_with_invariable_sites(self):
+        sites = SiteRates("free", 2, invariable=True, pinv=0.5, rates=(0.5, 2.0), weights=(2 / 3, 1 / 3))
+        rates, weights = sites.categories()
+        assert rates.tolist() == [0.0, 1.0, 4.0]
+        np.testing.assert_allclose(weights, [0.5, 1 / 3, 1 / 6], rtol=1e-15)
+
+    def test_start_values(self):
+        sites = SiteRates("free", 4, invariable=True).filled()
+        np.testing.assert_allclose(sites.rates, gamma_category_means(1.0, 4), rtol=QUADRATURE)
+        assert sites.weights == (0.25,) * 4
+        assert 0 < sites.pinv < 1
+        assert sites.free_parameters == ()
+
+    @pytest.mark.parametrize("sites", [SiteRates("gamma", 4, invariable=True), SiteRates("free", 3, invariable=True)])
+    def test_ratios_come_back_and_keep_mean_one(self, sites):
+        filled = sites.filled()
+        for group in sites.free_parameters:
+            ratios = filled.ratios(group) * 1.7
+            filled = filled.with_ratios(group, ratios)
+            np.testing.assert_allclose(filled.ratios(group), ratios, rtol=1e-14)
+        rates, weights = filled.categories()
+        assert weights.sum() == pytest.approx(1, rel=1e-15)
+        assert weights @ rates == pytest.approx(1, rel=1e-15)
+
+    def test_several_starts_where_there_are_several_optima(self):
+        assert SiteRates("gamma", 4).filled().starts(["alpha"]) == []
+        mixed = SiteRates("gamma", 4, invariable=True)
+        starts = mixed.filled().starts(mixed.free_parameters)
+        assert len({(start.alpha, start.pinv) for start in starts}) == len(starts) > 4
+        fixed = SiteRates("gamma", 4, invariable=True, alpha=0.3)
+        assert {start.alpha for start in fixed.filled().starts(fixed.free_parameters)} == {0.3}
+        free = SiteRates("free", 4).filled()
+        assert all(start.weights == (0.25,) * 4 for start in free.starts(["free_rates"]))

@@ -1,36 +1,59 @@
 import json
+import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.errors import InputError
+from plltool.model.proteins import GTR20, MIXTURES, TIED_RATES, canonical_names
+from plltool.model.rates import SiteRates
 from plltool.model.spec import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, ModelSpec, parse_model
 
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
+def gamma(n, alpha):
+    return SiteRates("gamma", n, alpha=alpha)
+
+
 GTR_GIVEN = ModelSpec("GTR", "given", rates=RATES, frequencies=FREQUENCIES)
 RAXML_GTR, RAXML_FU = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}", "+FU{0.28/0.21/0.24/0.27}"
 IQTREE_GTR, IQTREE_F = "GTR{1.2,3.4,0.8,1.1,4.1}", "+F{0.28,0.21,0.24,0.27}"
+
+STILL = SiteRates(invariable=True, pinv=0.2)
+WEIGHTS = (0.3, 0.45, 0.25)
+MEAN = math.fsum((0.3 * 0.1, 0.45 * 0.8, 0.25 * 2.5))  # 1.015, rounded as the parser does
 
 # the strings with which RAxML-NG and IQ-TREE computed the reference likelihoods of DNA, and what they mean
 REFERENCE_STRINGS = [
     ("JC", "JC", ModelSpec("JC", "equal")),
     ("K80{1.0/2.5}", "K80{2.5}", ModelSpec("K80", "equal", rates=(1.0, 2.5))),
     ("F81+FC", "F81+F", ModelSpec("F81", "empirical")),
-    ("HKY{1.0/3.0}+FC+G4{0.5}", "HKY{3.0}+F+G4{0.5}", ModelSpec("HKY", "empirical", 4, (1.0, 3.0), None, 0.5)),
+    ("HKY{1.0/3.0}+FC+G4{0.5}", "HKY{3.0}+F+G4{0.5}", ModelSpec("HKY", "empirical", gamma(4, 0.5), (1.0, 3.0))),
     (RAXML_GTR + RAXML_FU, IQTREE_GTR + IQTREE_F, GTR_GIVEN),
     (
         RAXML_GTR + RAXML_FU + "+G4{0.45}",
         IQTREE_GTR + IQTREE_F + "+G4{0.45}",
-        ModelSpec("GTR", "given", 4, RATES, FREQUENCIES, 0.45),
+        ModelSpec("GTR", "given", gamma(4, 0.45), RATES, FREQUENCIES),
     ),
     (
         RAXML_GTR + RAXML_FU + "+G8{0.3}",
         IQTREE_GTR + IQTREE_F + "+G8{0.3}",
-        ModelSpec("GTR", "given", 8, RATES, FREQUENCIES, 0.3),
+        ModelSpec("GTR", "given", gamma(8, 0.3), RATES, FREQUENCIES),
     ),
-    (RAXML_GTR + "+FC+G4{0.45}", IQTREE_GTR + "+F+G4{0.45}", ModelSpec("GTR", "empirical", 4, RATES, None, 0.45)),
+    (RAXML_GTR + RAXML_FU + "+IU{0.2}", IQTREE_GTR + IQTREE_F + "+I{0.2}", replace(GTR_GIVEN, sites=STILL)),
+    (
+        RAXML_GTR + RAXML_FU + "+IU{0.2}+G4{0.7}",
+        IQTREE_GTR + IQTREE_F + "+I{0.2}+G4{0.7}",
+        replace(GTR_GIVEN, sites=replace(gamma(4, 0.7), invariable=True, pinv=0.2)),
+    ),
+    (
+        RAXML_GTR + RAXML_FU + "+R3{0.1/0.8/2.5}{0.3/0.45/0.25}",
+        IQTREE_GTR + IQTREE_F + "+R3{0.3,0.1,0.45,0.8,0.25,2.5}",
+        replace(GTR_GIVEN, sites=SiteRates("free", 3, rates=(0.1 / MEAN, 0.8 / MEAN, 2.5 / MEAN), weights=WEIGHTS)),
+    ),
+    (RAXML_GTR + "+FC+G4{0.45}", IQTREE_GTR + "+F+G4{0.45}", ModelSpec("GTR", "empirical", gamma(4, 0.45), RATES)),
 ]
 
 
@@ -48,7 +71,7 @@ def test_every_reference_of_dna_is_read(shared):
     references = json.loads(path.read_text())
     for name in references.keys() - {"aa140", "avian"}:
         for label, row in references[name].items():
-            if label == "bl_optimised" or "+I" in label or "+R" in label:
+            if label == "bl_optimised":
                 continue
             expected = known[row["raxml_ng"]["model"]]
             assert parse_model(row["raxml_ng"]["model"]) == expected, label
@@ -75,6 +98,25 @@ def test_every_reference_of_dna_is_read(shared):
         ("DNA012345+FE", "DNA012345+FE"),
         ("K80{2.0/5.0}", "K80{1.0/2.5}"),
         ("K80+FU{0.1/0.2/0.3/0.4}", "K80+FU{0.1/0.2/0.3/0.4}"),
+        ("JC+I", "JC+IO"),
+        ("JC+G+i{0.25}", "JC+IU{0.25}+G4"),
+        ("JC+GA", "JC+GA4"),
+        ("JC+GA8{0.5}", "JC+GA8{0.5}"),
+        ("JC+G8a", "JC+GA8"),
+        ("JC+R", "JC+R4"),
+        ("JC+I+R2{0.5/1.5}{0.5/0.5}", "JC+IO+R2{0.5/1.5}{0.5/0.5}"),
+        ("JC+R2{0.25,3,0.75,1}", "JC+R2{2.0/0.6666666666666666}{0.25/0.75}"),
+        ("lg", "LG"),
+        ("jtt-dcmut+f", "JTTDCMut+FC"),
+        ("PROTGTR", "GTR20+FO"),
+        ("Q.PFAM+G", "Q.pfam+G4"),
+        ("LG4X", "LG4X+R4"),
+        ("LG4M+I", "LG4M+IO+G4"),
+        ("LG4M+R", "LG4M+R4"),
+        ("lg+c20+g", "LG+C20+G4"),
+        ("GTR20+C10", "GTR20+C10"),
+        ("Poisson+FO", "Poisson+FO"),
+        ("EX2{0.25/0.75}+G", "EX2{0.25/0.75}+G4"),
     ],
 )
 def test_canonical_form(text, canonical):
@@ -134,8 +176,17 @@ def test_frequencies_are_normalised():
         ("GTR+G4{0.5", "cannot read 'G4{0.5' at character 5"),
         ("XYZ+G4", "'XYZ' at character 1: unknown model; accepted: JC, "),
         ("01001", "unknown model"),
-        ("LG+G4", "LG (protein model) is not available in this version"),
-        ("q.pfam", "Q.PFAM (protein model) is not available"),
+        ("LG{1/2}", "the exchangeabilities of this model are published"),
+        ("LG4X+G8", "expected 4 categories of rates, one for each matrix"),
+        ("EX2+F", "the matrices of EX2 have frequencies of their own"),
+        ("EX2{0.2/0.3/0.5}", "expected 2 weights, found 3"),
+        ("LG+C20+F", "profiles are frequencies of their own"),
+        ("GTR+C20", "profiles need a single protein matrix"),
+        ("LG4X+C20", "profiles need a single protein matrix"),
+        ("LG+C20{1}", "takes no values"),
+        ("LG+FU{0.5/0.5}", "expected 20 state frequencies (A R N D C Q E G H I L K M F P S T W Y V), found 2"),
+        ("GTR20{1/2/3}", "expected 190 exchangeabilities (AR AN .. YV), found 3"),
+        ("GTR20{wag.dat}", "expected a number, found 'wag.dat'"),
         ("JC{1.0}", "only one exchangeability"),
         ("GTR{1/2/3/4/5}", "expected 6 rates separated by slashes"),
         ("GTR{1,2,3,4,5,6}", "expected 5 rates separated by commas"),
@@ -148,14 +199,22 @@ def test_frequencies_are_normalised():
         ("K80{nan}", "found nan"),
         ("K80{inf}", "found inf"),
         ("K80{1e-7/1e7}", "relative to that of GT"),
-        ("GTR+I", "'+I' at character 4: +I (invariant sites) is not available in this version"),
-        ("GTR+G4+IU{0.2}", "'+IU{0.2}' at character 7: +I (invariant sites) is not available"),
-        ("GTR+R3{0.1/0.8/2.5}{0.3/0.45/0.25}", "+R (free rates) is not available in this version"),
+        ("GTR+IC", "'+IC' at character 4: +IC (invariable sites as counted) is not available in this version"),
+        ("GTR+G4+IU", "'+IU' at character 7: expected +I or +IO without a value, or +IU{share}"),
+        ("GTR+IO{0.2}", "expected +I or +IO without a value"),
+        ("GTR+I+IU{0.2}", "invariable sites given twice"),
+        ("GTR+IU{1}", "the proportion of invariable sites must lie between 1e-06 and 0.99, found 1"),
+        ("GTR+IU{0.1/0.2}", "expected one value, the share; found 2"),
+        ("GTR+G+R", "rates across sites given twice"),
+        ("GTR+R1", "expected 2 to 64 categories"),
+        ("GTR+R3{0.1/0.8/2.5}", "expected 3 rates and 3 weights"),
+        ("GTR+R2{0.1/0.8/2.5}{0.3/0.45/0.25}", "expected 2 rates and 2 weights"),
+        ("GTR+R2{0.1/2}{0.3/0.3}", "weights of rates must sum to 1, found 0.6"),
+        ("GTR+R2{0/2}{0.5/0.5}", "rates must be positive numbers"),
+        ("GTR+R2{0.3,0.1,0.7}", "expected 2 rates and 2 weights"),
         ("GTR+ASC_LEWIS", "+ASC (ascertainment bias correction) is not available"),
-        ("GTR+GA", "+GA (median of each gamma category) is not available"),
-        ("GTR+G4a", "+GA (median of each gamma category) is not available"),
         ("GTR+X4", "'+X4' at character 4: unknown part of a model; accepted: +FE, "),
-        ("GTR+G4+G8", "gamma rates given twice"),
+        ("GTR+G4+G8", "rates across sites given twice"),
         ("GTR+F+FO", "base frequencies given twice"),
         ("GTR+G1", "expected 2 to 64 categories"),
         ("GTR+G65", "expected 2 to 64 categories"),
@@ -182,11 +241,48 @@ def test_refusals_are_one_line_that_says_why(text, words):
 positive = st.floats(1e-4, 1e4)
 
 
+def shares(draw, n):
+    values = draw(st.lists(st.floats(0.01, 1), min_size=n, max_size=n))
+    return "{" + "/".join(repr(value / sum(values)) for value in values) + "}"
+
+
+@st.composite
+def site_modifiers(draw):
+    """Invariable sites and rates across sites, each or not."""
+    still = draw(st.sampled_from(["", "+I", "+IO", "+I{0.25}", f"+IU{{{draw(st.floats(1e-6, 0.99))!r}}}"]))
+    rates = draw(st.sampled_from(["", "+G", "+G4", "+G64", "+g2M", "+GA", "+GA8", "+G3a", "+R", "+R2", "given"]))
+    if "g" in rates.lower() and rates != "given" and draw(st.booleans()):
+        rates += f"{{{draw(st.floats(0.02, 100))!r}}}"
+    if rates == "given":
+        n = draw(st.integers(2, 6))
+        given = draw(st.lists(positive, min_size=n, max_size=n))
+        rates = f"+R{n}{{{'/'.join(map(repr, given))}}}{shares(draw, n)}"
+    return [still, rates]
+
+
+@st.composite
+def protein_strings(draw):
+    """Any accepted string of a model of proteins."""
+    name = draw(st.sampled_from(sorted(set(canonical_names().values()))))
+    if name in TIED_RATES:
+        return name + draw(st.sampled_from(["", "+I", "+G", "+R4", "+GA4{0.3}", "+R{1/2/3/4}{0.25/0.25/0.25/0.25}"]))
+    if name in MIXTURES:
+        weights = draw(st.sampled_from(["", shares(draw, len(MIXTURES[name]))]))
+        return name + weights + "".join(draw(site_modifiers()))
+    values = ""
+    if name == GTR20 and draw(st.booleans()):
+        values = "{" + "/".join(map(repr, draw(st.lists(positive, min_size=190, max_size=190)))) + "}"
+    frequencies = draw(st.sampled_from(["", "+F", "+FO", "+FE", "+C10", "+C60", "+FU" + shares(draw, 20)]))
+    return name + values + frequencies + "".join(draw(site_modifiers()))
+
+
 @st.composite
 def model_strings(draw):
     """Any accepted model string."""
     codes = EQUAL_FREQUENCY_MODELS | FREE_FREQUENCY_MODELS
     name = draw(st.one_of(st.sampled_from(sorted(codes)), st.from_regex(r"[0-9]{6}", fullmatch=True)))
+    if draw(st.booleans()):
+        return draw(protein_strings())
     n_classes = len(set(codes.get(name, name)))
     parts = [name]
     if n_classes > 1 and draw(st.booleans()):
@@ -197,10 +293,7 @@ def model_strings(draw):
     if modifiers[0] == "given":
         values = draw(st.lists(st.floats(0.01, 1), min_size=4, max_size=4))
         modifiers[0] = "+FU{" + "/".join(repr(value / sum(values)) for value in values) + "}"
-    gamma = draw(st.sampled_from(["", "+G", "+G4", "+G64", "+g2M"]))
-    if gamma and draw(st.booleans()):
-        gamma += f"{{{draw(st.floats(0.02, 100))!r}}}"
-    modifiers.append(gamma)
+    modifiers += draw(site_modifiers())
     return "".join(parts + draw(st.permutations(modifiers)))
 
 
@@ -210,7 +303,7 @@ def test_printed_form_is_read_back(text):
     assert parse_model(str(spec)) == spec
 
 
-@given(st.text("GTRJCKHYFOIU0123+{}/,.eE- \n", max_size=30))
+@given(st.text("GTRJCKHYFOIULXW0123+{}/,.eE- \n", max_size=30))
 def test_anything_is_read_or_refused(text):
     try:
         spec = parse_model(text)

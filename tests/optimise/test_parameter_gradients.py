@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
 from oracles.likelihood import pruning
-from oracles.substitution import gamma_category_means, q_matrix
+from oracles.substitution import gamma_category_means, gamma_category_medians, q_matrix
 
 from plltool.model.model import Model
 from plltool.model.spec import parse_model
@@ -21,17 +21,32 @@ def data():
     return ends, lengths, simulate_codes(rng, ends, lengths, 5, 60, mixture)
 
 
+def oracle_categories(sites):
+    """(weight, rate) of each kind of site."""
+    if sites.kind == "free":
+        categories = list(zip(sites.weights, sites.rates, strict=True))
+    elif sites.kind == "gamma":
+        quantiles = gamma_category_medians if sites.median else gamma_category_means
+        categories = [(1 / sites.n_categories, rate) for rate in quantiles(sites.alpha, sites.n_categories)]
+    else:
+        categories = [(1.0, 1.0)]
+    if not sites.invariable:
+        return categories
+    return [(sites.pinv, 0.0), *((w * (1 - sites.pinv), rate / (1 - sites.pinv)) for w, rate in categories)]
+
+
 def oracle_lnl(data, model):
     """lnL of a Model's values, everything else from the oracles."""
     ends, lengths, codes = data
     q = q_matrix(model.exchangeabilities, model.frequencies)
-    n_categories = len(model.category_rates)
-    rates = [1.0] if model.alpha is None else gamma_category_means(model.alpha, n_categories)
-    components = [(1 / n_categories, model.frequencies, q * rate) for rate in rates]
+    components = [(weight, model.frequencies, q * rate) for weight, rate in oracle_categories(model.sites)]
     return sum(pruning(ends.tolist(), lengths, codes.T.tolist(), components))
 
 
-@pytest.mark.parametrize("text", ["K80", "HKY+FO", "GTR+FO", "GTR+FO+G4", "TN93+FO+G2", "010021+G4"])
+SITE_MODELS = ["JC+I", "HKY+FO+I+G4", "JC+GA4", "K80+R3", "GTR+FO+I+R2"]
+
+
+@pytest.mark.parametrize("text", ["K80", "HKY+FO", "GTR+FO", "GTR+FO+G4", "TN93+FO+G2", "010021+G4", *SITE_MODELS])
 def test_every_parameter(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text), np.full(4, 0.25))
@@ -50,3 +65,65 @@ def test_every_parameter(data, text):
             ends_of_step.append(oracle_lnl(data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+
+
+# --- proteins -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def protein_data():
+    rng = np.random.default_rng(12)
+    ends, lengths = random_ends(rng, 4, 0.5)
+    frequencies = rng.dirichlet(np.full(20, 5.0))
+    mixture = mix([(1.0, frequencies, rng.random((20, 20)) + 0.1, 1.0)])
+    return ends, lengths, simulate_codes(rng, ends, lengths, 4, 12, mixture)
+
+
+def oracle_of_classes(data, model):
+    """lnL of a Model of proteins, its classes and values taken as they are."""
+    ends, lengths, codes = data
+    classes = model.classes
+    categories = oracle_categories(model.sites)
+    shared = len(classes.exchangeabilities) == 1
+    matrices = [
+        q_matrix(classes.exchangeabilities[0 if shared else k], frequencies)
+        for k, frequencies in enumerate(classes.frequencies)
+    ]
+    if model.spec.is_tied:
+        terms = zip(categories, classes.frequencies, matrices, strict=True)
+        components = [(weight, frequencies, q * rate) for (weight, rate), frequencies, q in terms]
+    else:
+        rates = classes.rates / (classes.weights @ classes.rates)
+        components = [
+            (weight * classes.weights[k], classes.frequencies[k], matrices[k] * rates[k] * rate)
+            for k in range(len(matrices))
+            for weight, rate in categories
+        ]
+    return sum(pruning(ends.tolist(), lengths, codes.T.tolist(), components))
+
+
+@pytest.mark.parametrize(
+    "text", ["LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"]
+)
+def test_parameters_of_proteins(protein_data, text):
+    """As above; of many parameters, six."""
+    ends, lengths, codes = protein_data
+    model = Model(parse_model(text))
+    names = model.free_parameters
+    rng = np.random.default_rng(4)
+    start = model.get_vector(names) + rng.normal(0, 0.3, len(model.get_vector(names)))
+    model.set_vector(start, names)
+    states = np.log2(codes).astype(int)
+    tree = make_tree(ends, lengths, 4)
+    likelihood = likelihood_of(tree, states, np.ones(codes.shape[1]), model, state_sets=np.eye(20, dtype=np.uint8))
+    lnl, matrices, masses = likelihood.responses()
+    assert lnl == pytest.approx(oracle_of_classes(protein_data, model), rel=1e-10)
+    slopes = parameter_slopes(model, names, matrices[0], masses[0])
+    for k in rng.permutation(len(start))[:6]:
+        ends_of_step = []
+        for step in (STEP, -STEP):
+            moved = model.copy()
+            moved.set_vector(start + step * (np.arange(len(start)) == k), names)
+            ends_of_step.append(oracle_of_classes(protein_data, moved))
+        expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
+        assert slopes[k] == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])

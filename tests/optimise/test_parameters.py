@@ -13,6 +13,7 @@ from plltool.model.model import Model
 from plltool.model.spec import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
+from plltool.optimise.starts import choose_site_rates
 
 STAR = [(0, 3), (1, 3), (2, 3)]
 
@@ -79,6 +80,44 @@ def test_rates_and_frequencies(data):
     best = minimize(negative, np.zeros(4), method="L-BFGS-B", bounds=[(-3, 3)] * 4)
     lnl = optimise_model(likelihood_on(data, Model(parse_model("HKY+FO"))), epsilon=1e-7)
     assert lnl == pytest.approx(-best.fun, abs=1e-3)
+
+
+def test_share_of_invariable_sites(data):
+    """Against a scan over the oracle; the optimum is inside."""
+
+    def oracle(pinv):
+        ends, lengths, codes = data
+        q = q_matrix([1] * 6, [0.25] * 4)
+        components = [(pinv, [0.25] * 4, 0 * q), (1 - pinv, [0.25] * 4, q / (1 - pinv))]
+        return pruning(ends.tolist(), lengths, codes.T.tolist(), components).sum()
+
+    best = minimize_scalar(lambda pinv: -oracle(pinv), bounds=(0.001, 0.9), method="bounded")
+    assert 0.05 < best.x < 0.8
+    model = Model(parse_model("JC+I"))
+    lnl = optimise_model(likelihood_on(data, model), epsilon=1e-7)
+    assert lnl == pytest.approx(-best.fun, abs=1e-4)
+    assert model.pinv == pytest.approx(best.x, rel=1e-2)
+
+
+def test_free_rates_beat_what_they_contain(data):
+    """+R4 contains +G4, whose rates are those of one alpha; +I+G4 contains +G4 and +I."""
+    best = {}
+    for text in ("JC+G4", "JC+I", "JC+R4", "JC+I+G4"):
+        best[text] = optimise_model(likelihood_on(data, Model(parse_model(text))), epsilon=1e-7)
+    assert best["JC+R4"] > best["JC+G4"] - 1e-4
+    assert best["JC+I+G4"] > max(best["JC+G4"], best["JC+I"]) - 1e-4
+
+
+def test_the_best_start_of_several(data):
+    """The first call tries starts, from which lnL never falls; later calls begin where the last one ended."""
+    model = Model(parse_model("JC+I+G4"))
+    likelihood = likelihood_on(data, model)
+    before = likelihood.lnl()
+    choose_site_rates(likelihood, [model.free_parameters])
+    assert likelihood.lnl() > before
+    chosen = model.sites
+    choose_site_rates(likelihood, [model.free_parameters])
+    assert model.sites == chosen
 
 
 def test_only_what_is_named_changes(data):

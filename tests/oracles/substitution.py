@@ -8,18 +8,20 @@ import math
 import numpy as np
 from scipy import integrate, linalg, optimize
 
-PAIRS = ((0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3))  # AC AG AT CG CT GT
-
 
 def q_matrix(exchangeabilities, frequencies):
-    """Q of a reversible nucleotide model, one element at a time; one expected substitution per unit of time."""
-    q = np.zeros((4, 4))
-    for (i, j), rate in zip(PAIRS, exchangeabilities, strict=True):
+    """Q of a reversible model, one element at a time; one expected substitution per unit of time.
+
+    Exchangeabilities are those of the pairs of states in the order AC AG AT CG CT GT.
+    """
+    n = len(frequencies)
+    q = np.zeros((n, n))
+    for (i, j), rate in zip(itertools.combinations(range(n), 2), exchangeabilities, strict=True):
         q[i, j] = rate * frequencies[j]
         q[j, i] = rate * frequencies[i]
-    for i in range(4):
-        q[i, i] = -sum(q[i, j] for j in range(4) if j != i)
-    return q / -sum(frequencies[i] * q[i, i] for i in range(4))
+    for i in range(n):
+        q[i, i] = -sum(q[i, j] for j in range(n) if j != i)
+    return q / -sum(frequencies[i] * q[i, i] for i in range(n))
 
 
 def transition_matrix(exchangeabilities, frequencies, t):
@@ -57,6 +59,21 @@ def gamma_category_means(alpha, n_categories):
     The variable is u = x^p with p = min(alpha, 1), in which the density is smooth at 0; limits of the categories are
     found by solving for them. Good for alpha from 0.1 to 10 and up to 10 categories.
     """
+    integral, limit = _gamma_integrals(alpha)
+    limits = [0.0, *(limit(i / n_categories) for i in range(1, n_categories))]
+    means = [n_categories * integral(low, high, 1) for low, high in itertools.pairwise(limits)]
+    return np.array([*means, n_categories - sum(means)])
+
+
+def gamma_category_medians(alpha, n_categories):
+    """Medians of the same categories, divided by their mean; likewise."""
+    _, limit = _gamma_integrals(alpha)
+    medians = np.array([limit((2 * i + 1) / (2 * n_categories)) for i in range(n_categories)]) ** (1 / min(alpha, 1.0))
+    return medians / medians.mean()
+
+
+def _gamma_integrals(alpha):
+    """Integrals of x^power times the density between two u, and the u below which there is a given share."""
     p = min(alpha, 1.0)
     scale = math.exp(alpha * math.log(alpha) - math.lgamma(alpha)) / p
 
@@ -73,6 +90,4 @@ def gamma_category_means(alpha, n_categories):
         far = (1 + 10 / alpha + 10 / math.sqrt(alpha)) ** p
         return optimize.brentq(lambda u: integral(0.0, u, 0) - share, 0.0, far, xtol=1e-15, rtol=1e-14)
 
-    limits = [0.0, *(limit(i / n_categories) for i in range(1, n_categories))]
-    means = [n_categories * integral(low, high, 1) for low, high in itertools.pairwise(limits)]
-    return np.array([*means, n_categories - sum(means)])
+    return integral, limit

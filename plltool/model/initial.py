@@ -1,0 +1,48 @@
+"""The values that a model begins with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.errors import InputError
+from plltool.model import proteins
+from plltool.model.components import FloatArray
+from plltool.model.specification import ModelSpec
+from plltool.model.values import check_frequencies
+
+
+def initial_rates(spec: ModelSpec) -> FloatArray:
+    """The rate of each class that a specification begins with; empty where figures are published."""
+    if spec.rates is not None:
+        return np.array(spec.rates)
+    if spec.name == proteins.GTR20:
+        rates = proteins.read_matrix("LG")[0]
+        return rates / rates[-1]
+    return np.ones(spec.n_rate_classes)
+
+
+def initial_class_weights(spec: ModelSpec) -> FloatArray:
+    """The weight of each class of a mixture; one class otherwise."""
+    if spec.class_weights is not None:
+        return np.array(spec.class_weights)
+    if spec.is_mixture:
+        return proteins.read_mixture(spec.name).weights
+    return np.ones(1) if spec.profiles is None else proteins.read_profiles(spec.profiles)[0]
+
+
+def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
+    """The frequencies that a specification begins with; equal ones where classes have their own."""
+    n_states = len(spec.symbols)
+    if spec.frequencies is not None:
+        return np.array(spec.frequencies)
+    if spec.frequency_mode != "empirical":
+        if spec.frequency_mode == "equal" or spec.is_nucleotide or spec.is_mixture:
+            return np.full(n_states, 1.0 / n_states)
+        return proteins.read_matrix("LG" if spec.name == proteins.GTR20 else spec.name)[1].copy()
+    if empirical is None:
+        raise ValueError(f"model {str(spec)!r} needs the empirical frequencies of the alignment")
+    try:
+        return np.array(check_frequencies(np.ravel(empirical).tolist(), spec.symbols))
+    except InputError as problem:
+        raise InputError(f"model {str(spec)!r}: empirical frequencies cannot be used: {problem}") from None

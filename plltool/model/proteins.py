@@ -1,0 +1,141 @@
+"""Models of proteins: published figures, and the mixtures made of them.
+
+The figures lie in ``figures/matrices.txt`` and ``figures/profiles.txt``, with their sources; they are read when first
+asked for.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+
+from plltool.model.components import FloatArray
+from plltool.model.rates import RateKind
+
+AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
+N_STATES = len(AMINO_ACIDS)
+PAIRS = tuple(a + b for i, a in enumerate(AMINO_ACIDS) for b in AMINO_ACIDS[i + 1 :])
+
+GTR20 = "GTR20"  # 190 free exchangeabilities
+POISSON = "Poisson"  # equal exchangeabilities
+# other names in use, RAxML-NG's among them
+ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": POISSON}
+
+# The matrices of which a mixture is made, and the relative rates of its classes where its authors give them.
+MIXTURES: dict[str, dict[str, float]] = {
+    "LG4M": dict.fromkeys(("LG4M1", "LG4M2", "LG4M3", "LG4M4"), 1.0),
+    "LG4X": dict.fromkeys(("LG4X1", "LG4X2", "LG4X3", "LG4X4"), 1.0),
+    "EX2": {"BurEX2": 0.672020808818762, "ExpEX2": 1.6413466609931},
+    "EX3": {"BurEX3": 0.427672756793791, "IntEX3": 0.837595938019774, "HExEX3": 1.51863631431518},
+    "EHO": {"ExtEHO": 0.720274356, "HelEHO": 0.976798797, "OthEHO": 0.783109376},
+    "UL2": {"M1_UL2": 0.581348617, "M2_UL2": 1.465482789},
+    "UL3": {"Q1_UL3": 0.484340397, "Q2_UL3": 0.492780514, "Q3_UL3": 1.15597274},
+    "EX_EHO": {
+        "BUR_EXT": 0.761816796788931,
+        "BUR_HEL": 0.744425646802117,
+        "BUR_OTH": 0.532457759429489,
+        "EXP_EXT": 1.5639387472863,
+        "EXP_HEL": 2.06403411829438,
+        "EXP_OTH": 1.43336795177594,
+    },
+}
+# Mixtures in which each category of rates has a matrix of its own; their usual rates.
+TIED_RATES: dict[str, RateKind] = {"LG4M": "gamma", "LG4X": "free"}
+PROFILES = ("C10", "C20", "C30", "C40", "C50", "C60")
+_PARTS = {part for mixture in MIXTURES.values() for part in mixture}
+
+
+@dataclass(frozen=True, eq=False)
+class Classes:
+    """The classes of sites that a model knows, apart from their rates.
+
+    Attributes
+    ----------
+    exchangeabilities : (n_classes, 190) pairs in the order of PAIRS; one row where classes share them
+    frequencies : (n_classes, 20)
+    rates : (n_classes,) relative rates
+    weights : (n_classes,) that sum to 1
+    """
+
+    exchangeabilities: FloatArray
+    frequencies: FloatArray
+    rates: FloatArray
+    weights: FloatArray
+
+
+@functools.cache
+def canonical_names() -> dict[str, str]:
+    """The name of every protein model by each of its spellings in upper case."""
+    names = [name for name in _sections("matrices.txt") if name not in _PARTS]
+    names += [GTR20, POISSON, *MIXTURES]
+    return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
+
+
+def source_of(name: str) -> str:
+    """Where the figures of a model were published; empty for `GTR20` and `Poisson`, which have none."""
+    first = next(iter(MIXTURES.get(name, {name: 1.0})))
+    sections = _sections("profiles.txt") if name in PROFILES else _sections("matrices.txt")
+    return sections[first].source if first in sections else ""
+
+
+@functools.cache
+def read_matrix(name: str) -> tuple[FloatArray, FloatArray]:
+    """Exchangeabilities (190,), pairs in the order of PAIRS, and frequencies (20,) of an empirical model."""
+    if name == POISSON:
+        return np.ones(len(PAIRS)), np.full(N_STATES, 1.0 / N_STATES)
+    return unpack_matrix(_sections("matrices.txt")[name].numbers())
+
+
+def unpack_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same from the 210 numbers of PAML's layout: the lower triangle row by row, then frequencies."""
+    square = np.zeros((N_STATES, N_STATES))
+    square[np.tril_indices(N_STATES, -1)] = numbers[: len(PAIRS)]
+    frequencies = numbers[len(PAIRS) :]
+    return square.T[np.triu_indices(N_STATES, 1)], frequencies / frequencies.sum()
+
+
+@functools.cache
+def read_mixture(name: str) -> Classes:
+    """The classes of one of MIXTURES, of equal weight."""
+    parts = [read_matrix(part) for part in MIXTURES[name]]
+    n = len(parts)
+    return Classes(
+        np.array([exchangeabilities for exchangeabilities, _ in parts]),
+        np.array([frequencies for _, frequencies in parts]),
+        np.array(list(MIXTURES[name].values())),
+        np.full(n, 1.0 / n),
+    )
+
+
+@functools.cache
+def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
+    """Weights (n,) and frequencies (n, 20) of one of PROFILES."""
+    rows = _sections("profiles.txt")[name].numbers().reshape(-1, 1 + N_STATES)
+    weights, frequencies = rows[:, 0], rows[:, 1:]
+    return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class _Section:
+    """A model's figures as text."""
+
+    source: str
+    lines: tuple[str, ...]
+
+    def numbers(self) -> FloatArray:
+        return np.array([float(word) for line in self.lines for word in line.split()])
+
+
+@functools.cache
+def _sections(file: str) -> dict[str, _Section]:
+    """The sections of a file of figures, by name."""
+    text = (files("plltool.model") / "figures" / file).read_text(encoding="utf-8")
+    sections: dict[str, _Section] = {}
+    for block in text.split("\n[")[1:]:
+        header, *lines = block.splitlines()
+        name, source = header.split("] ", 1)
+        sections[name] = _Section(source, tuple(lines))
+    return sections

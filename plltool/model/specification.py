@@ -1,0 +1,97 @@
+"""What a model string says, as a value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from plltool.model import nucleotides, proteins
+from plltool.model.rates import SiteRates
+from plltool.model.values import format_values
+
+FrequencyMode = Literal["equal", "empirical", "optimised", "given", "model"]
+
+FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+FC", "optimised": "+FO", "model": ""}
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """What a model string says; made by `parse_model`, and ``parse_model(str(spec)) == spec``.
+
+    Attributes
+    ----------
+    name : canonical name of the substitution model, or ``DNA`` and six digits.
+    frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
+    sites : how rates vary over sites, without the values that are to be optimised.
+    rates : fixed rate of each class, that of the last pair being 1, in the order of `rate_classes`; None if not given.
+    frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
+    profiles : name of the profile mixture that takes the place of frequencies; None without one.
+    class_weights : fixed weights of a mixture's classes; None if not given.
+    """
+
+    name: str
+    frequency_mode: FrequencyMode
+    sites: SiteRates = field(default_factory=SiteRates)
+    rates: tuple[float, ...] | None = None
+    frequencies: tuple[float, ...] | None = None
+    profiles: str | None = None
+    class_weights: tuple[float, ...] | None = None
+
+    @property
+    def is_nucleotide(self) -> bool:
+        return self.name in nucleotides.SYMMETRIES or self.name.startswith(nucleotides.CUSTOM_PREFIX)
+
+    @property
+    def data(self) -> str:
+        """The kind of data that it is for, as `StateSpace.name` has it."""
+        return "DNA" if self.is_nucleotide else "protein"
+
+    @property
+    def symbols(self) -> str:
+        """One character per state, in the order of frequencies."""
+        return nucleotides.BASES if self.is_nucleotide else proteins.AMINO_ACIDS
+
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """The pairs of states, in the order of exchangeabilities."""
+        return nucleotides.RATE_NAMES if self.is_nucleotide else proteins.PAIRS
+
+    @property
+    def symmetry(self) -> str:
+        """The class, a digit, of each rate AC AG AT CG CT GT; classes are numbered as they first occur."""
+        return nucleotides.SYMMETRIES.get(self.name) or self.name.removeprefix(nucleotides.CUSTOM_PREFIX)
+
+    @property
+    def rate_classes(self) -> tuple[int, ...]:
+        """The class of each pair's rate; classes are numbered as they first occur. Empty for published figures."""
+        if self.is_nucleotide:
+            return tuple(int(digit) for digit in self.symmetry)
+        return tuple(range(len(proteins.PAIRS))) if self.name == proteins.GTR20 else ()
+
+    @property
+    def n_rate_classes(self) -> int:
+        """The number of distinct exchangeabilities; one of them, that of the last pair, is 1 by convention."""
+        return len(set(self.rate_classes))
+
+    @property
+    def is_mixture(self) -> bool:
+        """Whether classes of sites differ in their matrices."""
+        return self.name in proteins.MIXTURES
+
+    @property
+    def is_tied(self) -> bool:
+        """Whether each category of rates has a matrix of its own."""
+        return self.name in proteins.TIED_RATES
+
+    def __str__(self) -> str:
+        parts = [self.name]
+        for values in (self.rates, self.class_weights):
+            if values is not None:
+                parts.append(format_values(values))
+        if self.profiles is not None:
+            parts.append(f"+{self.profiles}")
+        if self.frequencies is not None:
+            parts.append("+FU" + format_values(self.frequencies))
+        elif self.frequency_mode != "equal" or self.name not in nucleotides.EQUAL_FREQUENCY_MODELS:
+            parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
+        return "".join(parts) + str(self.sites)

@@ -1,0 +1,106 @@
+"""Given values: what is accepted, and how they are printed so that reading them back restores every bit."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from plltool.constants import MAX_ALPHA, MAX_PINV, MIN_ALPHA, MIN_PINV
+from plltool.errors import InputError
+
+MIN_GIVEN, MAX_GIVEN = 1e-9, 1e9  # rates and frequencies; beyond, eigenvectors have no correct digits left
+SUM_TOLERANCE = 1e-3  # frequencies and weights printed with 3 digits need not sum to 1 exactly
+SUM_ROUNDING = 1e-15  # left alone, so that normalised frequencies are read back bit for bit
+MEAN_ROUNDING = 1e-13  # of the mean of up to 64 rates, likewise
+
+
+def check_exchangeabilities(
+    values: Sequence[float], pairs: Sequence[str], least: float = MIN_GIVEN
+) -> tuple[float, ...]:
+    """The exchangeabilities of `pairs` relative to that of the last one.
+
+    Raises
+    ------
+    InputError
+        If there are not as many values as pairs, or one, or its ratio to the last, is not within least .. MAX_GIVEN.
+    """
+    if len(values) != len(pairs):
+        names = " ".join(pairs) if len(pairs) <= 6 else f"{pairs[0]} {pairs[1]} .. {pairs[-1]}"
+        raise InputError(f"expected {len(pairs)} exchangeabilities ({names}), found {len(values)}")
+    rates = check_positive(values, "exchangeabilities", least)
+    if rates[-1] <= 0:
+        raise InputError(f"the exchangeability {pairs[-1]}, to which others are relative, must be positive, found 0")
+    return check_positive(
+        [rate / rates[-1] for rate in rates], f"exchangeabilities relative to that of {pairs[-1]}", least
+    )
+
+
+def check_frequencies(values: Sequence[float], symbols: str) -> tuple[float, ...]:
+    """Frequencies of the states `symbols` that sum to 1, from positive values that do so within 1e-3.
+
+    Raises
+    ------
+    InputError
+        If there are not as many values as states, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not near 1.
+    """
+    what = "base frequencies" if len(symbols) == 4 else "state frequencies"
+    if len(values) != len(symbols):
+        raise InputError(f"expected {len(symbols)} {what} ({' '.join(symbols)}), found {len(values)}")
+    return check_shares(values, what)
+
+
+def check_shares(values: Sequence[float], what: str) -> tuple[float, ...]:
+    """Positive values that sum to 1, from such that do so within 1e-3; InputError that says `what` they are."""
+    shares = check_positive(values, what)
+    total = math.fsum(shares)
+    if abs(total - 1) > SUM_TOLERANCE:
+        raise InputError(f"{what} must sum to 1, found {total:g}")
+    if abs(total - 1) > SUM_ROUNDING:
+        shares = tuple(value / total for value in shares)
+    return shares
+
+
+def check_alpha(value: float) -> float:
+    """The shape of a gamma distribution; InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
+    if not MIN_ALPHA <= value <= MAX_ALPHA:
+        raise InputError(f"alpha must lie between {MIN_ALPHA:g} and {MAX_ALPHA:g}, found {value:g}")
+    return float(value)
+
+
+def check_pinv(value: float) -> float:
+    """A proportion of invariable sites; InputError unless it lies in MIN_PINV .. MAX_PINV."""
+    if not MIN_PINV <= value <= MAX_PINV:
+        raise InputError(
+            f"the proportion of invariable sites must lie between {MIN_PINV:g} and {MAX_PINV:g}, found {value:g}"
+        )
+    return float(value)
+
+
+def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Rates of mean 1 and weights that sum to 1, from positive values of which only the latter must do so within 1e-3.
+
+    Raises
+    ------
+    InputError
+        If a value is not within MIN_GIVEN .. MAX_GIVEN or the weights do not sum to 1.
+    """
+    shares = check_shares(weights, "weights of rates")
+    checked = check_positive(rates, "rates")
+    mean = math.fsum(weight * rate for weight, rate in zip(shares, checked, strict=True))
+    if abs(mean - 1) > MEAN_ROUNDING:
+        checked = tuple(rate / mean for rate in checked)
+    return checked, shares
+
+
+def check_positive(values: Sequence[float], what: str, least: float = MIN_GIVEN) -> tuple[float, ...]:
+    """The values; InputError that says `what` they are unless all lie within least .. MAX_GIVEN."""
+    for value in values:
+        if not least <= value <= MAX_GIVEN:
+            kind = "positive numbers" if least > 0 else "numbers"
+            raise InputError(f"{what} must be {kind}, from {least:g} to {MAX_GIVEN:g}, found {value:g}")
+    return tuple(values)
+
+
+def format_values(values: Sequence[float]) -> str:
+    """Values in braces, RAxML-NG's way, with all digits that reading them back needs."""
+    return "{" + "/".join(repr(value) for value in values) + "}"

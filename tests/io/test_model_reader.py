@@ -1,0 +1,94 @@
+"""Models from files: what is read equals the string that the file stands for."""
+
+import json
+
+import pytest
+
+from plltool.errors import InputError
+from plltool.io.model_reader import read_model, read_paml_matrix
+from plltool.io.record import RECORD_KEYS
+from plltool.model.proteins import PAIRS
+from plltool.model.spec import parse_model
+
+FIXED = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+IU{0.2}+G4{0.45}"
+
+
+def matrix_text(comment=""):
+    """Every exchangeability has the value of its place, counted from 1; frequencies are equal."""
+    rows, value = [], 1
+    for i in range(1, 20):
+        rows.append(" ".join(str(value + j) for j in range(i)))
+        value += i
+    return "\n".join([*rows, "", " ".join(["0.05"] * 20), comment])
+
+
+def test_a_string_is_a_model():
+    assert read_model("GTR+I+G4") == parse_model("GTR+I+G4")
+
+
+def test_the_record_of_a_run(tmp_path):
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED}))
+    assert str(read_model(str(path))) == FIXED
+
+
+@pytest.mark.parametrize("line", [FIXED, f"{FIXED}, noname = 1-898", f"{FIXED},part 1=1-10, 20-30\n\n"])
+def test_a_model_file(tmp_path, line):
+    path = tmp_path / "x.bestModel"
+    path.write_text(line)
+    assert str(read_model(str(path))) == FIXED
+
+
+def test_commas_in_braces_are_no_part(tmp_path):
+    path = tmp_path / "x.part"
+    path.write_text("HKY{3.0}+F{0.1,0.2,0.3,0.4}, all = 1-100")
+    assert read_model(str(path)) == parse_model("HKY{3.0}+F{0.1,0.2,0.3,0.4}")
+
+
+def test_a_matrix_in_a_file(tmp_path):
+    """PAML's lower triangle: RA, NA, NR, DA, ... are 1, 2, 3, 4, ..."""
+    path = tmp_path / "mine+1.dat"
+    path.write_text(matrix_text("the authors' remarks: 17 of them"))
+    rates, frequencies = read_paml_matrix(str(path))
+    found = dict(zip(PAIRS, rates, strict=True))
+    assert [found[pair] for pair in ("AR", "AN", "RN", "AD", "RD", "YV")] == [1, 2, 3, 4, 5, 190]
+    assert frequencies == pytest.approx((0.05,) * 20, rel=1e-14)
+    spec = read_model(f"PROTGTR{{{path}}}+G4")
+    assert spec.rates == tuple(rate / 190 for rate in rates)
+    assert spec.frequencies == pytest.approx(frequencies, rel=1e-14)
+    assert read_model(f"GTR20{{{path}}}+F").frequency_mode == "empirical"
+    assert parse_model(str(spec)) == spec
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("JC\nHKY\n", "found 2 lines, expected one model; partitions are not read so far"),
+        ("XYZ, all = 1-10", "model 'XYZ': 'XYZ' at character 1: unknown model"),
+        ("", "found 0 lines"),
+        ('{"lnl": 1}', "not the record of a run, it lacks model"),
+    ],
+)
+def test_files_that_hold_no_model(tmp_path, content, words):
+    path = tmp_path / "model.txt"
+    path.write_text(content)
+    with pytest.raises(InputError) as caught:
+        read_model(str(path))
+    assert str(caught.value).startswith(str(path))
+    assert words in str(caught.value)
+
+
+def test_neither_model_nor_file():
+    with pytest.raises(InputError, match="unknown model"):
+        read_model("no_such_file.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [("1 2 3", "found 3 words, expected 210 numbers"), (matrix_text().replace(" 5 ", " x "), "'x'")]
+)
+def test_matrices_that_are_none(tmp_path, text, words):
+    path = tmp_path / "m.dat"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        read_model(f"GTR20{{{path}}}")
+    assert words in str(caught.value)
