@@ -6,7 +6,7 @@
 
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
 #define MAX_VALUES (GRADIENT_ROWS * N_STATES > 10 ? GRADIENT_ROWS * N_STATES : 10)
-#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE)
+#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE + 1)
 #define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
 
 typedef struct {
@@ -71,7 +71,7 @@ static inline INTV align_components(
         count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
         if (tip_c)
             count[k] += load_scale(&job->c, block, k);
-        if (job->decay[(3 * k + 1) * N_STATES] == 0)
+        if (job->model[(k + 1) * MODEL_COMPONENT_REALS - 1] == 0)
             count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
         largest = count[k] > largest ? count[k] : largest;
     }

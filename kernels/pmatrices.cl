@@ -116,6 +116,7 @@ __attribute__((vec_type_hint(DOUBLEV)))     /* see traverse.cl */
 __kernel void pmatrices(
     const __global double *eigen,
     const __global double *lengths,
+    const __global uchar *at_tips,          /* [branch] 1: tables for tips, where there are any, are made, too */
     __global REAL *matrices,
     __global REAL *slopes,
     __global REAL *decays,
@@ -162,7 +163,8 @@ __kernel void pmatrices(
     make_row_sums(first, n, 1, p);
 #if TABLE_STATES
     for (int b = 0; b <= last; b++)
-        make_table(p + b * BRANCH_SIZE, (__global REALV *)(of_branch + b * BRANCH_SIZE + TABLES_START) + component * S);
+        if (at_tips[start + b])
+            make_table(p + b * BRANCH_SIZE, (__global REALV *)(of_branch + b * BRANCH_SIZE + TABLES_START) + component * S);
 #endif
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_SIZE;

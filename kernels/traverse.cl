@@ -30,7 +30,7 @@
  *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t); read by DERIVATIVE, GRADIENT
  *            and ROOT only
  *   responses REAL [pset][branch][component][k][l]       F(t); read by GRADIENT only
- *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ], these two like P's slopes
+ *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] | rate ], the matrices like P's slopes
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 

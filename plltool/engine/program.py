@@ -55,6 +55,14 @@ class Request:
     scratch: range = range(0)
 
 
+def branches_at_tips(program: IntArray, n_branches: int) -> npt.NDArray[np.uint8]:
+    """1 for each branch through which a NEWVIEW reads a tip, else 0; (n_branches,)."""
+    newviews = program[program[:, 0] == NEWVIEW]
+    found = np.zeros(n_branches, dtype=np.uint8)
+    found[newviews[:, [3, 5]][newviews[:, [2, 4]] < 0]] = 1
+    return found
+
+
 def _instructions(opcode: int, *words: Ints) -> IntArray:
     columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
     program = np.zeros((columns[0].size, N_WORDS), dtype=np.int32)

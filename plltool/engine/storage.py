@@ -174,6 +174,7 @@ def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize
         (
             request.instructions * N_WORDS * WORD_BYTES,
             request.branches * layout.n_parts * SUM_BYTES,
+            request.branches,
             request.branches * layout.n_parts * layout.branch_values * real,
             request.branches * per_branch * 3 * layout.n_states * real * request.decays,
             request.branches * per_branch * 2 * layout.matrix_values * real * request.slopes,
@@ -182,5 +183,5 @@ def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize
         )
         for request in requests
     ])  # fmt: skip
-    eigen, model = layout.n_states + 2 * squares, layout.n_states + 2 * layout.matrix_values
+    eigen, model = layout.n_states + 2 * squares, layout.n_states + 2 * layout.matrix_values + 1
     return per_branch * (eigen * SUM_BYTES + model * real) + int(needs.max(axis=0).sum())

@@ -20,7 +20,7 @@ from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device
 from plltool.engine.opencl.tracks import model_tracks, plan_tracks
-from plltool.engine.program import Request
+from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.storage import SUM_BYTES
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
@@ -31,7 +31,7 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 # Arguments of the kernels, in order: None for a buffer. pyopencl then packs plain numbers itself, in 2 microseconds a
 # launch; numpy scalars without it took 70.
-PMATRICES_ARGUMENTS = (*[None] * 6, *[np.int32] * 5)
+PMATRICES_ARGUMENTS = (*[None] * 7, *[np.int32] * 5)
 TRAVERSE_ARGUMENTS = (*[None] * 17, *[np.int32] * 9, *[np.uint64] * 3)
 ADD_ROWS_ARGUMENTS = (None, None, *[np.int32] * 3)
 ADD_ROWS_ITEMS = 64  # values of a work-group
@@ -165,13 +165,14 @@ class OpenCLEngine(Engine):
         if self._sums.levels:
             self._sum_tree = self._upload(self._sums.made)
         self._chunks = self._make_chunks()
-        self._tables: tuple[bytes, Tables] | None = None  # on the device: of which lengths, and which
+        self._made: tuple[bytes, Tables, npt.NDArray[np.uint8]] | None = None  # P matrices, see `_have_made`
         self._sent: dict[str, bytes] = {}  # what growing buffers hold
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
         growing = (
             "eigen",
             "model",
             "lengths",
+            "at_tips",
             "program",
             "tracks",
             "matrices",
@@ -271,8 +272,8 @@ class OpenCLEngine(Engine):
             for c in range(part.n_components):
                 right, left = part.right[c], part.left[c]
                 eigen += [part.eigenvalues[c] * part.rates[c], right.T.ravel(), left.ravel()]
-                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left)]
-        self._tables = None
+                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left), part.rates[c : c + 1]]
+        self._made = None
         self._eigen = self._send("eigen", np.concatenate(eigen).tobytes())
         self._model = self._send("model", np.concatenate(model).astype(self.layout.real).tobytes())
 
@@ -303,14 +304,15 @@ class OpenCLEngine(Engine):
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item if tables.decays else item)
         partial = growing["partial"].reserve(self._sums.n_rows * max(1, request.n_values) * SUM_BYTES)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
-        if self._tables is None or not (self._tables[1].cover(tables) and self._tables[0] == sent_lengths):
+        at_tips = branches_at_tips(request.program, n_branches)
+        if not self._have_made(sent_lengths, tables, at_tips):
             event = self._pmatrices(
                 self._queue, (layout.pmatrix_items(n_psets, n_branches),), None,
-                self._eigen, self._send("lengths", sent_lengths), p_buffer, q_buffer, d_buffer, f_buffer,
-                n_branches, n_psets, *tables,
+                self._eigen, self._send("lengths", sent_lengths), self._send("at_tips", at_tips.tobytes()),
+                p_buffer, q_buffer, d_buffer, f_buffer, n_branches, n_psets, *tables,
             )  # fmt: skip
             self._clock.watch(event)
-            self._tables = (sent_lengths, tables)
+            self._made = (sent_lengths, tables, at_tips)
             self.counters.launches += 1
         local = layout.vw if layout.lane_per_item else 1
         track_buffer = self._send("tracks", tracks.tobytes())
@@ -326,6 +328,12 @@ class OpenCLEngine(Engine):
             self._clock.watch(event)
         self.counters.launches += len(self._chunks)
         return partial, site_buffer
+
+    def _have_made(self, lengths: bytes, tables: Tables, at_tips: npt.NDArray[np.uint8]) -> bool:
+        """Whether the device has P matrices of these lengths, and what a program reads of branches besides."""
+        if self._made is None or self._made[0] != lengths:
+            return False
+        return self._made[1].cover(tables) and bool(np.all(at_tips <= self._made[2]))
 
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         with self._driver_errors():
