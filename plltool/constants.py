@@ -38,7 +38,7 @@ POLISH_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------
-HEALING_ROUNDS = 3  # evaluations of the branches that close the gaps of pruned subtrees, a Newton step between two
+HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, a Newton step between two
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums of groups that the device holds at once (64 MB)
 SCAN_STEPS_PER_PRUNE = 28  # insertions of a subtree that a launch has room for: all within 3 branches of the gap
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, each but the last with a Newton step
@@ -48,7 +48,7 @@ BROAD_PER_PRUNE = 10  # the same once narrow rounds have dried up: gained 3.5 an
 BROAD_CUTOFF = 2.0
 MIN_MOVE_GAIN = 1e-2  # lnL a move must promise
 GAIN_GRID = 1e-4  # moves are ranked by gains rounded to this, so that devices agree; ties go by index
-SEARCH_EPSILON = 0.1  # lnL gained by a round over the whole tree below which a climb ends
+SEARCH_EPSILON = 0.1  # lnL gained by a round below which a climb ends
 SEARCH_RADII = (5, 10)  # of the SPR stages, the last one gone through narrow and broad
 START_EPSILON = 5.0  # lnL precision of lengths and model on the start tree
 STAGE_EPSILON = 1.0  # lnL gained by an SPR round below which the next stage begins
@@ -66,12 +66,13 @@ EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see search/effort.py
 DEFAULT_EFFORT = "default"
 QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an alignment is
 ENOUGH_PATTERNS_PER_TAXON = 10.0  # below it an alignment counts as more difficult than its parsimony trees say
+EASY = 0.5  # difficulty up to which a search does the least of its effort
 SPARSE_WEIGHT = 0.1  # so much for each halving
 ABANDON_FACTOR = 2.0  # times what the leader gained from a stage on: a start tree further behind there is given up
 ABANDON_MARGIN = 5.0  # lnL that it may be behind besides
 PERTURB = "perturb"  # the stage of the ratchet
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; for forecasts only
-    "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 30.0, PERTURB: 20.0, "polish": 6.0,
+    "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 24.0, PERTURB: 20.0, "polish": 6.0,
 }  # fmt: skip
 MAX_REJECTED_MOVES = 5  # that a round tries alone in vain before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds

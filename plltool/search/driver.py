@@ -78,9 +78,8 @@ class TreeSearch:
         """Climb from the start tree to a local optimum; returns False if that was given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; if the
-        plan says so, rounds at the last radius that look at more insertions, until one over the whole tree gains less
-        than ``plan.epsilon``. A climb is given up after a stage where it is hopelessly behind `leader`, see
-        `is_hopeless`.
+        plan says so, rounds at the last radius that look at more insertions. A climb is given up after a stage where it
+        is hopelessly behind `leader`, see `is_hopeless`.
         """
         epsilon, rounds = self.plan.epsilon, self._rounds
         stages = [partial(self._tune, "start", START_EPSILON), partial(rounds, "nni", 1, NARROW, NNI_EPSILON)]
@@ -88,7 +87,7 @@ class TreeSearch:
             stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON))
             stages.append(partial(self._tune, "model", epsilon))
         if self.plan.broad:
-            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon, to_the_end=True))
+            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
         for done, stage in enumerate(stages, start=1):
             self._forecast.begin()
             stage()
@@ -140,22 +139,20 @@ class TreeSearch:
             self.lnl = smooth(self.likelihood, epsilon).lnl
         self._report(stage, 1)
 
-    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float, to_the_end: bool = False) -> None:
-        """Rounds at one radius, each over what the last one changed, until one gains less than `epsilon`.
+    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float) -> None:
+        """Rounds at one radius, over the whole tree and then each over what the last one changed.
 
-        Then the next stage looks at the whole tree; the last one does so itself, until that gains too little.
+        The stage ends with a round that gains less than `epsilon`; the next stage looks at the whole tree again. After
+        the last one nobody does: that has hardly ever gained anything.
         """
         joints = None
         for round_ in itertools.count(1):
             done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
             self._report(stage, round_, done.n_moves, radius)
-            if gain >= epsilon:
-                joints = done.joints
-            elif joints is None or not to_the_end:
+            if gain < epsilon:
                 break
-            else:
-                joints = None
+            joints = done.joints
 
 
 def is_hopeless(marks: list[float], leader: list[float]) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-from plltool.constants import DEFAULT_EFFORT, RATCHET_PATIENCE, SEARCH_EPSILON, SEARCH_RADII
+import numpy as np
+
+from plltool.constants import DEFAULT_EFFORT, EASY, RATCHET_PATIENCE, SEARCH_EPSILON, SEARCH_RADII
 from plltool.errors import InputError
 from plltool.search.scan import MAX_RADIUS
 
@@ -20,7 +22,7 @@ class Plan:
     broad : whether rounds at the last radius that look at more insertions follow
     perturbations : most steps of the ratchet, from the best climb
     nstop : steps of the ratchet in a row without gain after which it ends
-    epsilon : lnL gained by a round over the whole tree below which a climb ends
+    epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
     optimise_parameters : whether free model parameters are optimised
     """
 
@@ -44,9 +46,9 @@ class Plan:
 
 @dataclass(frozen=True)
 class Effort:
-    """A preset: a plan, and how many starts and perturbations a difficulty of 0 and of 1 asks for.
+    """A preset: a plan, and how many starts and perturbations easy data and the most difficult ask for.
 
-    Between the two the numbers are interpolated and rounded.
+    Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded.
     """
 
     plan: Plan
@@ -56,8 +58,8 @@ class Effort:
 
 EFFORTS = {
     "fast": Effort(Plan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
-    "default": Effort(Plan(), (1, 1), (0, 0)),
-    "thorough": Effort(Plan(), (1, 1), (20, 100)),
+    "default": Effort(Plan(), (1, 1), (0, 8)),
+    "thorough": Effort(Plan(), (1, 1), (30, 60)),
 }
 
 
@@ -95,7 +97,7 @@ class SearchOptions:
         """What to do with data of that difficulty, 0 to 1."""
         preset = EFFORTS[self.effort]
         starts, perturbations = (
-            round(low + (high - low) * difficulty) for low, high in (preset.starts, preset.perturbations)
+            round(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
         wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         planned = replace(preset.plan, starts=starts, perturbations=perturbations)
