@@ -8,7 +8,6 @@ import numpy as np
 
 from plltool.constants import DIFFERENCE_STEP, MAX_MODEL_ITERATIONS, MODEL_EPSILON
 from plltool.errors import EngineError
-from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
@@ -75,19 +74,20 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
         vector = model.get_vector([name])
         for parameter, (low, high) in enumerate(model.bounds([name])):
             ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-            up, down = (_components_at(model, name, vector, parameter, end) for end in ends)
-            change = np.sum(by_rates * (up.scaled_matrices() - down.scaled_matrices()))
-            change += np.sum(masses * (np.log(up.masses()) - np.log(down.masses())))
+            (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
+            change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
             slopes.append(change / (ends[0] - ends[1]))
     return np.array(slopes)
 
 
-def _components_at(model: Model, name: str, vector: FloatArray, parameter: int, value: float) -> Components:
-    """The components of the model with one element of a group's `vector` changed; other groups stay as they are."""
+def _matrices_at(
+    model: Model, name: str, vector: FloatArray, parameter: int, value: float
+) -> tuple[FloatArray, FloatArray]:
+    """`Model.rate_matrices` with one element of a group's `vector` changed; other groups stay as they are."""
     vector, changed = vector.copy(), model.copy()
     vector[parameter] = value
     changed.set_vector(vector, [name])
-    return changed.components()
+    return changed.rate_matrices()
 
 
 def optimise_model(
