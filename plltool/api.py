@@ -130,6 +130,8 @@ def search(
         found = search_starts(trees, problem.model, engine, plan, rng, listener)
     tree, lnl = _restore(found, data, problem.groups, hardware)
     newick, remarks = write_rooted(tree, outgroup)
+    if found.interrupted:
+        remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(
         lnl=lnl,
         tree=tree,
