@@ -131,6 +131,8 @@ def search(
         found = search_starts(trees, problem.model, engine, plan, rng, listener)
     tree, lnl = _restore(found, data, problem.groups, hardware)
     newick, remarks = write_rooted(tree, outgroup)
+    if found.interrupted:
+        remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(
         lnl=lnl,
         tree=tree,
@@ -269,10 +271,10 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = options.plan(score)
+    plan = options.plan(score, problem.patterns.codes.size)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
-    numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}"
+    numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
     _log.info("effort %s: %s%s", options.effort, numbers, reason)
     return plan
 

@@ -50,6 +50,9 @@ BENCH = "tests/api/test_bench.py"
 SCAN = "tests/search/test_scan.py"
 INSERTIONS = "tests/search/test_insertions.py"
 CLIMB = "tests/search/test_climb.py"
+RATCHET = "tests/search/test_ratchet.py"
+STARTS = "tests/search/test_starts.py"
+STOPPING = "tests/search/test_stopping.py"
 
 TRAVERSE = "kernels/traverse.cl"
 INSTRUCTIONS = "kernels/instructions.h"
@@ -482,6 +485,19 @@ MUTANTS = [
     Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
     Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(tree)", "pass", (CLIMB,)),
+    Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
+           "self.engine.set_weights(own)", "pass",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("ratchet: worse trees are kept", "plltool/search/ratchet.py", "if lnl <= self.lnl:", "if False:",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self._best)", "pass",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("starts: the leader's model is not sent", "plltool/search/starts.py",
+           "leader.likelihood.model_changed()", "pass", (STARTS, "-k", "model")),
+    Mutant("starts: nothing is allowed besides", "plltool/search/driver.py", " + ABANDON_MARGIN <", " <",
+           (STARTS, "-k", "hopeless")),
+    Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",
+           "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
     Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",

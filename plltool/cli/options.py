@@ -16,6 +16,7 @@ from plltool.constants import (
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
+    STOP_RULES,
 )
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
@@ -55,6 +56,7 @@ class Effort:
     nstop: int | None
     radii: tuple[int, ...] | None
     epsilon: float | None
+    stop: str | None
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
@@ -193,6 +195,11 @@ effort_options = _packed(
     ),
     click.option(
         "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a climb ends."
+    ),
+    click.option(
+        "--stop",
+        type=click.Choice(STOP_RULES),
+        help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
 output_options = _packed(

@@ -13,9 +13,12 @@ from plltool.constants import (
     ABANDON_MARGIN,
     DEFAULT_SEED,
     NNI_EPSILON,
+    NNI_SHARE,
     PERTURB,
     STAGE_EPSILON,
+    STAGE_SHARE,
     START_EPSILON,
+    TUNING_SHARE,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -25,6 +28,7 @@ from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
 from plltool.search.progress import Forecast, Listener, Progress, ignore
 from plltool.search.ratchet import Ratchet
+from plltool.search.stopping import StopRule
 
 
 def search_tree(
@@ -64,6 +68,7 @@ class TreeSearch:
     ----------
     lnl : reached
     marks : lnL after each stage of the climb, to compare other climbs with
+    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
     """
 
     def __init__(self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener):
@@ -71,6 +76,7 @@ class TreeSearch:
         self.plan = plan
         self.lnl = -math.inf
         self.marks: list[float] = []
+        self.settled = False
         self._forecast = forecast
         self._listener = report
 
@@ -79,19 +85,28 @@ class TreeSearch:
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; if the
         plan says so, rounds at the last radius that look at more insertions. A climb is given up after a stage where it
-        is hopelessly behind `leader`, see `is_hopeless`.
+        is hopelessly behind `leader`, see `is_hopeless`; it ends early where ``plan.stop`` says so.
         """
         epsilon, rounds = self.plan.epsilon, self._rounds
-        stages = [partial(self._tune, "start", START_EPSILON), partial(rounds, "nni", 1, NARROW, NNI_EPSILON)]
+        stages = [partial(self._tune, "start", START_EPSILON)]
+        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
         for radius in self.plan.radii:
-            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON))
+            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
             stages.append(partial(self._tune, "model", epsilon))
         if self.plan.broad:
             stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+        rule = None
         for done, stage in enumerate(stages, start=1):
             self._forecast.begin()
             stage()
             self.marks.append(self.lnl)
+            if rule is None:
+                rule = StopRule(self.plan.stop, self.likelihood)
+            elif stage.args[0] != "model" and rule.says_enough():
+                self.settled = True
+                self._forecast.skip(len(stages) - done)
+                self.marks += [self.lnl] * (len(stages) - done)
+                return True
             if leader is not None and is_hopeless(self.marks, leader.marks):
                 self._forecast.skip(len(stages) - done)
                 return False
@@ -102,6 +117,8 @@ class TreeSearch:
         if not self.plan.perturbations:
             return
         self._forecast.begin()
+        if self.settled:
+            return
         self.lnl = smooth(self.likelihood).lnl
         ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
         failures = 0
@@ -136,21 +153,24 @@ class TreeSearch:
         self.lnl = smooth(self.likelihood, epsilon).lnl
         if self.plan.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
             optimise_model(self.likelihood, epsilon=epsilon)
-            self.lnl = smooth(self.likelihood, epsilon).lnl
+            before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
+            while stage == "model" and self.lnl - before > TUNING_SHARE * abs(self.lnl):
+                optimise_model(self.likelihood, epsilon=epsilon)
+                before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
         self._report(stage, 1)
 
-    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float) -> None:
+    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float, share: float = 0.0) -> None:
         """Rounds at one radius, over the whole tree and then each over what the last one changed.
 
-        The stage ends with a round that gains less than `epsilon`; the next stage looks at the whole tree again. After
-        the last one nobody does: that has hardly ever gained anything.
+        The stage ends with a round that gains less than `epsilon` or `share` of lnL; the next stage looks at the whole
+        tree again. After the last one nobody does: that has hardly ever gained anything.
         """
         joints = None
         for round_ in itertools.count(1):
             done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
             self._report(stage, round_, done.n_moves, radius)
-            if gain < epsilon:
+            if gain < max(epsilon, share * abs(self.lnl)):
                 break
             joints = done.joints
 

@@ -6,7 +6,15 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from plltool.constants import DEFAULT_EFFORT, EASY, RATCHET_PATIENCE, SEARCH_EPSILON, SEARCH_RADII
+from plltool.constants import (
+    DEFAULT_EFFORT,
+    EASY,
+    LARGE_ALIGNMENT,
+    RATCHET_PATIENCE,
+    SEARCH_EPSILON,
+    SEARCH_RADII,
+    STOP_RULES,
+)
 from plltool.errors import InputError
 from plltool.search.scan import MAX_RADIUS
 
@@ -23,6 +31,7 @@ class Plan:
     perturbations : most steps of the ratchet, from the best climb
     nstop : steps of the ratchet in a row without gain after which it ends
     epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
+    stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
     optimise_parameters : whether free model parameters are optimised
     """
 
@@ -32,6 +41,7 @@ class Plan:
     perturbations: int = 0
     nstop: int = RATCHET_PATIENCE
     epsilon: float = SEARCH_EPSILON
+    stop: str = STOP_RULES[0]
     optimise_parameters: bool = True
 
     def __post_init__(self) -> None:
@@ -39,6 +49,8 @@ class Plan:
             raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
         if not self.epsilon > 0:
             raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
+        if self.stop not in STOP_RULES:
+            raise InputError(f"stop: found {self.stop!r}, expected one of: {', '.join(STOP_RULES)}")
         for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
@@ -70,7 +82,7 @@ class SearchOptions:
     Attributes
     ----------
     effort : a name in EFFORTS
-    starts, radii, perturbations, nstop, epsilon, optimise_parameters : see `Plan`
+    starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `Plan`
     """
 
     effort: str = DEFAULT_EFFORT
@@ -79,6 +91,7 @@ class SearchOptions:
     perturbations: int | None = None
     nstop: int | None = None
     epsilon: float | None = None
+    stop: str | None = None
     optimise_parameters: bool | None = None
 
     def __post_init__(self) -> None:
@@ -93,12 +106,17 @@ class SearchOptions:
         free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
         return any(given is None and low != high for given, (low, high) in free)
 
-    def plan(self, difficulty: float = 0.0) -> Plan:
-        """What to do with data of that difficulty, 0 to 1."""
+    def plan(self, difficulty: float = 0.0, size: int = 0) -> Plan:
+        """What to do with data of that difficulty, 0 to 1, and of so many taxa times patterns.
+
+        From LARGE_ALIGNMENT on a climb ends once a stage gains nothing significant, unless the effort is thorough.
+        """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
             round(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
         wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
-        planned = replace(preset.plan, starts=starts, perturbations=perturbations)
+        large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
+        stop = "kh" if large else preset.plan.stop
+        planned = replace(preset.plan, starts=starts, perturbations=perturbations, stop=stop)
         return replace(planned, **{name: wish for name, wish in wishes.items() if wish is not None})

@@ -15,6 +15,7 @@ from plltool.constants import (
     RATCHET_EPSILON,
     RATCHET_FACTOR,
     RATCHET_RADIUS,
+    RATCHET_REGION,
     RATCHET_SHARE,
     ROUND_EPSILON,
     SMOOTHING_EPSILON,
@@ -22,7 +23,7 @@ from plltool.constants import (
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.climb import NARROW, Round, climb_round
+from plltool.search.climb import NARROW, Round, climb_round, nodes_near
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -72,10 +73,25 @@ class Ratchet:
         self._return_to(self._best)
 
     def _jump(self) -> Round:
-        """What gains on reweighted sites."""
-        likelihood = self.likelihood
+        """What gains on reweighted sites in some region of the tree."""
+        likelihood, joints = self.likelihood, self._region()
         with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
-            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, None, RATCHET_EPSILON)
+            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON)
+
+    def _region(self) -> npt.NDArray[np.intp] | None:
+        """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
+
+        In a large tree a perturbation everywhere gains in some places and loses in others, and is judged by the sum.
+        """
+        tree = self.likelihood.tree
+        if tree.n_taxa - 2 <= RATCHET_REGION:
+            return None
+        near = np.array([self._rng.integers(tree.n_taxa, tree.n_nodes)])
+        while len(near) < RATCHET_REGION:
+            mask = nodes_near(tree, near, 1)
+            mask[: tree.n_taxa] = False
+            near = np.flatnonzero(mask)
+        return near
 
     def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, int]:
         """Rounds on the true weights around `joints`; returns lnL and the number of moves."""

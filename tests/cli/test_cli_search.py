@@ -105,6 +105,17 @@ def test_start_file_with_multifurcations(plltool, small, tmp_path):
     assert rf_distance(read_newick(f"{small}.plltool.best.nwk"), read_newick(tmp_path / "other.best.nwk")) == 0
 
 
+def test_the_effort_is_said_with_its_reason(plltool, small):
+    result = plltool("search", small, *QUICK, "--effort", "default")
+    assert result.exit_code == 0, result.stderr
+    said = next(line for line in result.stderr.splitlines() if "effort default" in line)
+    assert "start trees: 1, perturbations: at most " in said
+    assert "difficulty 0." in said
+    result = plltool("search", small, *QUICK, "--redo", "--effort", "thorough", "--perturbations", 1, "--stop", "rf")
+    assert "effort thorough: start trees: 1, perturbations: at most 1, stop rule: rf\n" in result.stderr
+    assert "round 1   lnL" in next(line for line in result.stderr.splitlines() if " s  polish" in line)
+
+
 def test_several_starts_are_all_recorded(plltool, small):
     result = plltool("search", small, *QUICK, "--starts", 3, "--start", "random", "--radius", "3", "--epsilon", "1")
     assert result.exit_code == 0, result.stderr

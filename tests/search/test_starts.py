@@ -40,6 +40,19 @@ def test_giving_up_does_not_change_the_winner(few, monkeypatch):
     assert found.counters["instructions"] < patient.counters["instructions"]
 
 
+def test_the_winner_goes_on_with_its_own_model(few):
+    """The engine holds the last climb's model when the winner, an earlier one, is perturbed and polished."""
+    options = SearchOptions("fast", starts=3, radii=(1,), perturbations=1)
+    heard = []
+    settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
+    found = search(few, start="random", options=options, **settings)
+    assert found.start_lnls.index(max(found.start_lnls)) < 2, "else nothing was tested"
+    by_stage = {event.stage: event for event in heard}
+    assert heard[-1].lnl == pytest.approx(found.lnl, rel=1e-10)
+    best_climb = max(event.lnl for event in heard if event.stage == "model")
+    assert by_stage["perturb"].lnl >= best_climb - 1e-6
+
+
 @pytest.mark.parametrize("after", [1, 3, 8])
 def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
     heard = []
@@ -52,6 +65,7 @@ def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
     options = SearchOptions("fast", starts=2, perturbations=4)
     found = search(few, listener=listen, options=options, **SETTINGS)
     assert found.interrupted
+    assert any("interrupted" in line for line in found.warnings)
     assert len(heard) == after
     assert found.lnl == max(event.lnl for event in heard)
     fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
