@@ -29,6 +29,7 @@ SMOOTHING_EPSILON = 0.01  # lnL that a full Newton step may still promise when b
 DAMPING_GROWTH = 1.5  # of a damped length whose derivative kept its sign
 MODEL_EPSILON = 0.01  # lnL gained by an iteration of L-BFGS-B below which model parameters count as converged
 MAX_MODEL_ITERATIONS = 50
+MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised together with the model
 DIFFERENCE_STEP = 1e-5  # of a parameter's logarithm, for the slopes of rate matrices and category rates
 POLISH_GAIN = 0.01  # lnL gained by a round of lengths and model below which both count as optimised
 POLISH_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.06 below the optimum, with this 0.02
