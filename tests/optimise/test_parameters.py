@@ -139,7 +139,7 @@ def test_lengths_are_scaled_with_the_model(data):
 def test_scaled_lengths_stay_within_their_bounds(data):
     ends, lengths, codes = data
     short = np.append(MIN_BRANCH_LENGTH, 5 * lengths[1:])
-    likelihood = likelihood_on((ends, short, codes), Model(parse_model("JC+G4")))
+    likelihood = likelihood_on((ends, short, codes), Model(parse_model("K80")))
     before = likelihood.lnl()
     assert optimise_model(likelihood, scale=True) > before
     assert likelihood.tree.lengths[0] == MIN_BRANCH_LENGTH
