@@ -32,6 +32,7 @@ MAX_MODEL_ITERATIONS = 50
 CURVATURE_PAIRS = 10  # of steps and changes of the gradient, that tell an optimiser of the Hessian
 SUFFICIENT_DECREASE = 1e-4  # share of what the gradient promises that a step must gain (Armijo)
 MAX_BACKTRACKS = 10  # along one direction; each takes at most half of the last step
+MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised together with the model
 DIFFERENCE_STEP = 1e-5  # of a parameter's logarithm, for the slopes of rate matrices and category rates
 POLISH_GAIN = 0.01  # lnL gained by a round of lengths and model below which both count as optimised
 POLISH_PRECISION = 0.001  # of either within a round; with 0.01 primates stop 0.06 below the optimum, with this 0.02

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from plltool.constants import DIFFERENCE_STEP, MAX_MODEL_ITERATIONS, MODEL_EPSILON
+from plltool.constants import (
+    DIFFERENCE_STEP,
+    MAX_BRANCH_LENGTH,
+    MAX_LOG_SCALE,
+    MAX_MODEL_ITERATIONS,
+    MIN_BRANCH_LENGTH,
+    MODEL_EPSILON,
+)
 from plltool.errors import EngineError
 from plltool.model.model import Model
 from plltool.optimise.bounded import minimise
@@ -16,9 +23,13 @@ from plltool.tree.topology import FloatArray
 
 
 class _Objective:
-    """-lnL as a function of every part's parameter vector, the parts joined one after another."""
+    """-lnL as a function of every part's parameter vector, the parts joined one after another.
 
-    def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None):
+    With `scale` the vector ends with the logarithm of a factor of all branch lengths: without it, whatever changes how
+    fast sites evolve on the whole would have to wait for the lengths to follow, and they for it.
+    """
+
+    def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None, scale: bool):
         self.likelihood = likelihood
         models = likelihood.models
         self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
@@ -26,6 +37,11 @@ class _Objective:
         choose_site_rates(likelihood, self.names)
         vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
         self.start = np.concatenate(vectors)
+        self.scale = scale and len(self.start) > 0
+        self.lengths = self.best_lengths = likelihood.tree.lengths.copy()
+        if self.scale:
+            self.start = np.append(self.start, 0.0)
+            self.bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
         self.best_lnl = likelihood.lnl()
         self.best_models = [model.copy() for model in models] if len(self.start) else []
 
@@ -35,6 +51,9 @@ class _Objective:
             size = len(model.get_vector(part))
             model.set_vector(vector[at : at + size], part)
             at += size
+        if self.scale:
+            lengths = self.lengths * np.exp(vector[-1])
+            self.likelihood.tree.lengths[:] = np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         self.likelihood.model_changed()
 
     def value_and_gradient(self, vector: FloatArray) -> tuple[float, FloatArray]:
@@ -50,13 +69,18 @@ class _Objective:
         if lnl > self.best_lnl:
             self.best_lnl = lnl
             self.best_models = [model.copy() for model in self.likelihood.models]
+            self.best_lengths = self.likelihood.tree.lengths.copy()
         parts = zip(self.likelihood.models, self.names, matrices, masses, strict=True)
-        return -lnl, -np.concatenate([parameter_slopes(*part) for part in parts])
+        slopes = [parameter_slopes(*part) for part in parts]
+        if self.scale:
+            slopes.append(np.array([scale_slope(self.likelihood.models, matrices)]))
+        return -lnl, -np.concatenate(slopes)
 
     def keep_best(self) -> float:
-        """Give the models the best values met; returns their lnL."""
+        """Give the models, and with `scale` the tree, the best values met; returns their lnL."""
         for model, best in zip(self.likelihood.models, self.best_models, strict=True):
             model.assign(best)
+        self.likelihood.tree.lengths[:] = self.best_lengths
         self.likelihood.model_changed()
         return self.best_lnl
 
@@ -80,6 +104,16 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     return np.array(slopes)
 
 
+def scale_slope(models: Sequence[Model], matrices: FloatArray) -> float:
+    """d lnL / d log of a factor of all branch lengths, bounds aside: as good as one of all rates.
+
+    `matrices` (n_parts, C, S, S) are those of `TreeLikelihood.responses`; in the eigenbasis Q is diagonal.
+    """
+    components = [model.components() for model in models]
+    decays = np.array([part.eigenvalues * part.rates[:, None] for part in components])
+    return float(np.einsum("pckk,pck->", matrices, decays))
+
+
 def _matrices_at(
     model: Model, name: str, vector: FloatArray, parameter: int, value: float
 ) -> tuple[FloatArray, FloatArray]:
@@ -91,7 +125,10 @@ def _matrices_at(
 
 
 def optimise_model(
-    likelihood: TreeLikelihood, names: Iterable[str] | None = None, epsilon: float = MODEL_EPSILON
+    likelihood: TreeLikelihood,
+    names: Iterable[str] | None = None,
+    epsilon: float = MODEL_EPSILON,
+    scale: bool = False,
 ) -> float:
     """Optimise free model parameters in place at fixed branch lengths; returns lnL, which never falls.
 
@@ -99,8 +136,9 @@ def optimise_model(
     ----------
     names : groups among `plltool.model.model.GROUPS`; None for all that are free
     epsilon : stop when an iteration gains less, in lnL units
+    scale : let all branch lengths change by a common factor, within their bounds
     """
-    objective = _Objective(likelihood, names)
+    objective = _Objective(likelihood, names, scale)
     if not len(objective.start):
         return objective.best_lnl
     bounds = np.array(objective.bounds)

@@ -32,7 +32,7 @@ def polish(
         if lengths:
             lnl = smooth(likelihood, POLISH_PRECISION).lnl
         if chosen:
-            lnl = optimise_model(likelihood, chosen, POLISH_PRECISION)
+            lnl = optimise_model(likelihood, chosen, POLISH_PRECISION, scale=lengths)
         report(round_, lnl)
         if not (lengths and chosen) or lnl - before < POLISH_GAIN:
             break

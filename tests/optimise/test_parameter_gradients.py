@@ -8,7 +8,7 @@ from oracles.substitution import gamma_category_means, gamma_category_medians, q
 
 from plltool.model.model import Model
 from plltool.model.spec import parse_model
-from plltool.optimise.parameters import parameter_slopes
+from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 STEP = 1e-4
 
@@ -65,6 +65,17 @@ def test_every_parameter(data, text):
             ends_of_step.append(oracle_lnl(data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+
+
+@pytest.mark.parametrize("text", ["HKY+FO", "JC+I+G4", "K80+R3"])
+def test_factor_of_all_lengths(data, text):
+    ends, lengths, codes = data
+    model = Model(parse_model(text))
+    likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
+    _, matrices, _ = likelihood.responses()
+    up, down = (oracle_lnl((ends, lengths * np.exp(step), codes), model) for step in (STEP, -STEP))
+    expected = (up - down) / (2 * STEP)
+    assert scale_slope([model], matrices) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
 
 
 # --- proteins -----------------------------------------------------------------------------------------------

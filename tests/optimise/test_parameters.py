@@ -9,6 +9,7 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.optimize import minimize, minimize_scalar
 
+from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.model.model import Model
 from plltool.model.spec import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
@@ -118,6 +119,31 @@ def test_the_best_start_of_several(data):
     chosen = model.sites
     choose_site_rates(likelihood, [model.free_parameters])
     assert model.sites == chosen
+
+
+def test_lengths_are_scaled_with_the_model(data):
+    """From lengths that are all too long by half, parameters and a common factor reach what parameters alone cannot."""
+    ends, lengths, codes = data
+    reached = {}
+    for scale in (False, True):
+        model = Model(parse_model("JC+G4"))
+        likelihood = likelihood_on((ends, 1.5 * lengths, codes), model)
+        reached[scale] = optimise_model(likelihood, epsilon=1e-7, scale=scale)
+        assert likelihood.lnl() == pytest.approx(reached[scale], rel=1e-12)
+        factors = likelihood.tree.lengths / (1.5 * lengths)
+        np.testing.assert_allclose(factors, factors[0], rtol=1e-12)
+        assert (factors[0] != 1.0) == scale
+    assert reached[True] > reached[False] + 0.1
+
+
+def test_scaled_lengths_stay_within_their_bounds(data):
+    ends, lengths, codes = data
+    short = np.append(MIN_BRANCH_LENGTH, 5 * lengths[1:])
+    likelihood = likelihood_on((ends, short, codes), Model(parse_model("K80")))
+    before = likelihood.lnl()
+    assert optimise_model(likelihood, scale=True) > before
+    assert likelihood.tree.lengths[0] == MIN_BRANCH_LENGTH
+    assert np.all(likelihood.tree.lengths[1:] < short[1:])
 
 
 def test_only_what_is_named_changes(data):
