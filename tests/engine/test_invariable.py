@@ -91,7 +91,7 @@ def test_every_request(still, kind, precision, make_engine):
         prog.insert(0, a, pa, b, pb, scratch),
         prog.triplet(1, a, pa, b, pb, c, pc),
     ]
-    found = engine.execute(np.concatenate(rows), still.lengths, 11)[0, :2]
+    found = engine.execute(prog.Request(np.concatenate(rows), 11), still.lengths)[0, :2]
     np.testing.assert_allclose(found, expected, rtol=rtol)
 
 
@@ -121,7 +121,7 @@ def test_slopes_and_shares(short_branch, kind, make_engine):
     engine.run(program, lengths)
     found = engine.derivatives([(a, b, branch)], lengths)[0, 0, 1:]
     np.testing.assert_allclose(found, expected, rtol=1e-6)  # the limit of the difference
-    shares = engine.execute(prog.root(0, a, b, branch), lengths, 8)[0].reshape(2, 4)
+    shares = engine.execute(prog.Request(prog.root(0, a, b, branch), 8), lengths)[0].reshape(2, 4)
     impossible = still.weights[[1, 2, 4, 5]].sum()
     assert shares.sum() == pytest.approx(still.weights.sum(), rel=1e-12)
     assert shares[1].sum() == pytest.approx(impossible, rel=1e-12)
