@@ -71,7 +71,7 @@ class Effort:
 EFFORTS = {
     "fast": Effort(Plan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
     "default": Effort(Plan(), (1, 1), (0, 8)),
-    "thorough": Effort(Plan(), (2, 2), (40, 80)),
+    "thorough": Effort(Plan(), (1, 1), (30, 60)),
 }
 
 
