@@ -492,8 +492,6 @@ MUTANTS = [
            (RATCHET, "-k", "never_lead_down")),
     Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self._best)", "pass",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("starts: the leader's model is not sent", "plltool/search/starts.py",
-           "leader.likelihood.model_changed()", "pass", (STARTS, "-k", "model")),
     Mutant("starts: nothing is allowed besides", "plltool/search/driver.py", " + ABANDON_MARGIN <", " <",
            (STARTS, "-k", "hopeless")),
     Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",

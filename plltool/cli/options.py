@@ -181,10 +181,10 @@ effort_options = _packed(
     click.option(
         "--perturbations",
         type=click.IntRange(min=0),
-        help="How often at most to perturb the best tree and climb again.",
+        help="How often at most to perturb the best trees and climb again.",
     ),
     click.option(
-        "--nstop", type=click.IntRange(min=1), help="So many perturbations in a row without gain end the search."
+        "--nstop", type=click.IntRange(min=1), help="So many perturbations in a row without gain settle a tree."
     ),
     click.option(
         "--radius",

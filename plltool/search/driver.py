@@ -45,7 +45,9 @@ def search_tree(
     plan = plan or Plan()
     search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), report)
     search.climb()
-    search.perturb(rng or np.random.default_rng(DEFAULT_SEED))
+    if plan.perturbations:
+        search.begin_stage()
+        search.perturb(rng or np.random.default_rng(DEFAULT_SEED))
     search.polish()
     return search.lnl
 
@@ -68,6 +70,7 @@ class TreeSearch:
     ----------
     lnl : reached
     marks : lnL after each stage of the climb, to compare other climbs with
+    finished : whether the climb has come to its end and was not given up
     settled : whether the plan's rule ended the climb, so that perturbations are not worth while
     """
 
@@ -76,12 +79,13 @@ class TreeSearch:
         self.plan = plan
         self.lnl = -math.inf
         self.marks: list[float] = []
+        self.finished = False
         self.settled = False
         self._forecast = forecast
         self._listener = report
 
-    def climb(self, leader: TreeSearch | None = None) -> bool:
-        """Climb from the start tree to a local optimum; returns False if that was given up on the way.
+    def climb(self, leader: TreeSearch | None = None) -> None:
+        """Climb from the start tree to a local optimum, unless that is given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; if the
         plan says so, rounds at the last radius that look at more insertions. A climb is given up after a stage where it
@@ -106,32 +110,37 @@ class TreeSearch:
                 self.settled = True
                 self._forecast.skip(len(stages) - done)
                 self.marks += [self.lnl] * (len(stages) - done)
-                return True
+                break
             if leader is not None and is_hopeless(self.marks, leader.marks):
                 self._forecast.skip(len(stages) - done)
-                return False
-        return True
+                return
+        self.finished = True
 
-    def perturb(self, rng: np.random.Generator) -> None:
-        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed."""
-        if not self.plan.perturbations:
-            return
+    def begin_stage(self) -> None:
+        """Let the forecast know of a stage that others share: that of perturbations."""
         self._forecast.begin()
-        if self.settled:
-            return
+
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> int:
+        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
+
+        `done` of the former have been spent on other trees; returns how many have been spent now.
+        """
+        if self.settled or done >= self.plan.perturbations:
+            return done
+        self.likelihood.model_changed()  # the engine may hold another climb's
         self.lnl = smooth(self.likelihood).lnl
         ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
         failures = 0
         try:
-            for round_ in range(1, self.plan.perturbations + 1):
+            while done < self.plan.perturbations and failures < self.plan.nstop:
                 n_moves = ratchet.step()
                 failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
                 self.lnl = ratchet.lnl
-                self._report(PERTURB, round_, n_moves)
-                if failures == self.plan.nstop:
-                    break
+                done += 1
+                self._report(PERTURB, done, n_moves)
         finally:
             ratchet.finish()
+        return done
 
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""

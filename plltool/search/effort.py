@@ -28,8 +28,8 @@ class Plan:
     starts : start trees
     radii : SPR radii, one stage each
     broad : whether rounds at the last radius that look at more insertions follow
-    perturbations : most steps of the ratchet, from the best climb
-    nstop : steps of the ratchet in a row without gain after which it ends
+    perturbations : most steps of the ratchet, on all trees together, the best climb first
+    nstop : steps of the ratchet in a row without gain after which a tree counts as settled
     epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
     stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
     optimise_parameters : whether free model parameters are optimised

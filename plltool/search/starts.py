@@ -47,8 +47,8 @@ def search_starts(
 ) -> Found:
     """Search from each start tree, made when its turn comes, with a copy of `model`.
 
-    The first of the best climbs is perturbed, `rng` being the source of that, and polished. Which one wins does not
-    depend on those that are given up.
+    The best climb is perturbed, `rng` being the source of that; what is left of the perturbations when it has come to
+    rest is spent on the next best. The winner is polished. Climbs that are given up have no say in who wins.
     """
     forecast = Forecast(planned_stages(plan))
     climbs: list[TreeSearch] = []
@@ -59,16 +59,31 @@ def search_starts(
             _log.info("start tree %d of %d", number, len(starts))
             likelihood = TreeLikelihood(make_tree(), [model.copy()], engine)
             climbs.append(TreeSearch(likelihood, plan, forecast, report))
-            if not climbs[-1].climb(leader):
+            climbs[-1].climb(leader)
+            if not climbs[-1].finished:
                 _log.info("start tree %d given up at lnL %.3f: too far behind", number, climbs[-1].lnl)
             elif leader is None or climbs[-1].lnl > leader.lnl + PLATEAU_DEPTH:  # less is a matter of convergence
                 leader = climbs[-1]
         assert leader is not None, "the first climb is never given up"
-        leader.likelihood.model_changed()  # the engine holds the last climb's
-        leader.perturb(rng)
+        leader = _perturb(plan, [climb for climb in climbs if climb.finished], leader, rng)
+        leader.likelihood.model_changed()  # the engine may hold another climb's
         leader.polish()
     except StopSearch:
         interrupted = True
         leader = max(climbs, key=lambda climb: climb.lnl)
     lnls = tuple(climb.lnl for climb in climbs)
     return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models[0], lnls, interrupted)
+
+
+def _perturb(plan: Plan, climbs: list[TreeSearch], leader: TreeSearch, rng: np.random.Generator) -> TreeSearch:
+    """Perturb the leader and then other climbs, best first, as long as perturbations last; returns the new leader."""
+    if not plan.perturbations:
+        return leader
+    leader.begin_stage()
+    done = 0
+    others = [climb for climb in climbs if climb is not leader]
+    for climb in [leader, *sorted(others, key=lambda climb: -climb.lnl)]:
+        done = climb.perturb(rng, done)
+        if climb.lnl > leader.lnl + PLATEAU_DEPTH:
+            leader = climb
+    return leader
