@@ -2,7 +2,6 @@
 
 #define BLOCK_REALS (N_COMPONENTS * N_STATES)      /* vectors of a CLA entry */
 #define MATRIX_REALS (N_COMPONENTS * MATRIX_SIZE)
-#define BRANCH_REALS (N_COMPONENTS * PMATRIX_SIZE)
 #define RESPONSE_REALS (N_COMPONENTS * N_STATES * N_STATES)
 #define DECAY_REALS (N_COMPONENTS * 3 * N_STATES)
 
@@ -134,11 +133,15 @@ typedef struct {
 static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
 {
     const INTV codes = load_codes(o, block);
-#if TABLE_STATES
-    tip->set = CONVERT(BITS, codes & ((1 << TABLE_STATES) - 1));
-#endif
     for (int j = TABLE_STATES; j < N_STATES; j++)
         tip->member[j] = has_state(codes, j);
+#if TABLE_STATES
+    const INTV set = codes & ((1 << TABLE_STATES) - 1);
+    tip->set = CONVERT(BITS, set);
+#if TABLE_STATES < N_STATES
+    tip->member[TABLE_STATES] += CONVERT(REAL, set == 0);      /* -1 where true: lane 0, which is picked then, has it */
+#endif
+#endif
 }
 
 #if VW == 8
@@ -160,18 +163,21 @@ static inline void load_states(
             x[j] = tip->member[j];
 }
 
-/* Row i of P times the operand. */
-static inline REALV row_product(const __global REAL *p, int i, const int is_tip, const TipBlock *tip, const REALV *x)
+/* Row i of the component's P times the operand. */
+static inline REALV row_product(
+    const __global REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
 {
+    const __global REAL *p = branch + component * MATRIX_SIZE + i * N_STATES;
 #if TABLE_STATES
     if (is_tip) {
-        const REALV table = *((const __global REALV *)(p + TABLE_START) + i);
+        const __global REAL *sums = branch + TABLES_START + (component * N_STATES + i) * VW;
+        const REALV table = *(const __global REALV *)sums;
         REALV sum = PICK(table, tip->set);
         for (int j = TABLE_STATES; j < N_STATES; j++)
-            sum = p[i * N_STATES + j] * x[j] + sum;
+            sum = (j == TABLE_STATES ? sums[0] : p[j]) * x[j] + sum;
         return sum;
     }
 #endif
-    return dot_row(p + i * N_STATES, x);
+    return dot_row(p, x);
 }
 #endif

@@ -6,7 +6,7 @@
 
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
 #define MAX_VALUES (GRADIENT_ROWS * N_STATES > 10 ? GRADIENT_ROWS * N_STATES : 10)
-#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE)
+#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE + 1)
 #define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
 
 typedef struct {
@@ -71,7 +71,7 @@ static inline INTV align_components(
         count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
         if (tip_c)
             count[k] += load_scale(&job->c, block, k);
-        if (job->decay[(3 * k + 1) * N_STATES] == 0)
+        if (job->model[(k + 1) * MODEL_COMPONENT_REALS - 1] == 0)
             count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
         largest = count[k] > largest ? count[k] : largest;
     }
@@ -105,8 +105,8 @@ static inline void newview(const Job *job, __global REAL *cla, __global int *sca
     for (int c = 0; c < N_COMPONENTS; c++)
         for (int block = 0; block < job->n_blocks; block++) {
             SUMV ya[N_STATES], yb[N_STATES];
-            product(job->pa + c * PMATRIX_SIZE, &job->a, 0, block, c, ya);
-            product(job->pb + c * PMATRIX_SIZE, &job->b, 0, block, c, yb);
+            product(job->pa + c * MATRIX_SIZE, &job->a, 0, block, c, ya);
+            product(job->pb + c * MATRIX_SIZE, &job->b, 0, block, c, yb);
             __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             for (int i = 0; i < N_STATES; i++) {
@@ -138,13 +138,12 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
         REALV least = (REALV)(1);       /* of the components' maxima that are not 0 */
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *ca = pa + c * PMATRIX_SIZE, *cb = pb + c * PMATRIX_SIZE;
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
             load_states(&a, a_is_tip, &tip_a, block, c, xa);
             load_states(&b, b_is_tip, &tip_b, block, c, xb);
             #pragma unroll
             for (int i = 0; i < N_STATES; i++) {
-                const REALV z = row_product(ca, i, a_is_tip, &tip_a, xa) * row_product(cb, i, b_is_tip, &tip_b, xb);
+                const REALV z = row_product(pa, c, i, a_is_tip, &tip_a, xa) * row_product(pb, c, i, b_is_tip, &tip_b, xb);
                 out[(c * N_STATES + i) * STRIDE] = z;
                 largest = z > largest ? z : largest;
             }
@@ -180,7 +179,7 @@ static inline void propagate(const Job *job, __global REAL *cla, __global int *s
         prepare_tip(&job->a, block, tip);
         for (int c = 0; c < N_COMPONENTS; c++) {
             SUMV y[N_STATES];
-            product(job->pa + c * PMATRIX_SIZE, &job->a, tip, block, c, y);
+            product(job->pa + c * MATRIX_SIZE, &job->a, tip, block, c, y);
             for (int i = 0; i < N_STATES; i++)
                 cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, y[i]);
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
@@ -201,7 +200,7 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
             load_operand(&job->a, tip_a, block, c, xa);
-            product(job->pb + c * PMATRIX_SIZE, &job->b, tip_b, block, c, y);
+            product(job->pb + c * MATRIX_SIZE, &job->b, tip_b, block, c, y);
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * xa[i]) * y[i] + sum;
             likelihood = factor[c] * sum + likelihood;
@@ -279,8 +278,8 @@ static inline void insert(const Job *job, DOUBLEV *values)
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
             SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
-            product(job->pa + c * PMATRIX_SIZE, &job->a, tip_a, block, c, ya);
-            product(job->pb + c * PMATRIX_SIZE, &job->b, tip_b, block, c, yb);
+            product(job->pa + c * MATRIX_SIZE, &job->a, tip_a, block, c, ya);
+            product(job->pb + c * MATRIX_SIZE, &job->b, tip_b, block, c, yb);
             load_operand(&job->c, tip_a, block, c, x);
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
@@ -294,7 +293,7 @@ static inline void insert(const Job *job, DOUBLEV *values)
 static inline void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
     int block, int component, SUMV y[3][N_STATES])
 {
-    product(p + component * PMATRIX_SIZE, o, tip, block, component, y[0]);
+    product(p + component * MATRIX_SIZE, o, tip, block, component, y[0]);
     product(slopes + component * MATRIX_SIZE, o, tip, block, component, y[1]);
     product(slopes + MATRIX_REALS + component * MATRIX_SIZE, o, tip, block, component, y[2]);
 }
@@ -403,7 +402,7 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
         prepare_tip(&job->b, block, tip_b);
         align_components(job, tip_a, tip_b, 0, block, factor);
         load_operand(&job->a, tip_a, block, component, xa);
-        product(job->pb + component * PMATRIX_SIZE, &job->b, tip_b, block, component, y);
+        product(job->pb + component * MATRIX_SIZE, &job->b, tip_b, block, component, y);
         for (int i = 0; i < N_STATES; i++)
             values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
     }

@@ -59,9 +59,10 @@ typedef VECTOR(double) DOUBLEV;
 typedef VECTOR(int) INTV;
 typedef VECTOR(BITS) BITSV;
 
-/* Up to 8 states, a P matrix is followed by a table with which a tip picks its sums of P by a permutation: lane e of row i
- * is the sum of P_ij over the first TABLE_STATES states j that set e contains. The other states come by multiplication.
- * Short vectors hold the sums of too few sets to be faster than multiplying. */
+/* Up to 8 states, the P matrices of a branch are followed by a table for each, with which a tip picks its sums of P by a
+ * permutation: lane e of row i is the sum of P_ij over the first TABLE_STATES states j that set e contains. The other states
+ * come by multiplication. Lane 0, the set of none of them, holds P_ij of the first of the others, so that four states need
+ * the table alone. Short vectors hold the sums of too few sets to be faster than multiplying. */
 #if LANE_PER_ITEM || MANY_STATES || VW < 8
 #define TABLE_STATES 0
 #elif VW == 16 && N_STATES >= 4
@@ -74,8 +75,8 @@ typedef VECTOR(BITS) BITSV;
 
 #define MATRIX_SIZE (N_STATES * (N_STATES + MANY_STATES))           /* of a matrix that multiplies CLAs, see many_states.h */
 #if TABLE_STATES
-#define TABLE_START ((MATRIX_SIZE + VW - 1) / VW * VW)              /* of the table, behind its matrix */
-#define PMATRIX_SIZE (TABLE_START + N_STATES * VW)
+#define TABLES_START ((N_COMPONENTS * MATRIX_SIZE + VW - 1) / VW * VW)     /* of a branch, behind its matrices */
+#define BRANCH_SIZE (TABLES_START + N_COMPONENTS * N_STATES * VW)
 #else
-#define PMATRIX_SIZE MATRIX_SIZE
+#define BRANCH_SIZE (N_COMPONENTS * MATRIX_SIZE)
 #endif

@@ -5,9 +5,9 @@
  *   F(t)_kl = (exp(l_k t) - exp(l_l t)) / (l_k - l_l), t exp(l_k t) where they are equal: how P(t) answers to a change
  *   of the rate matrix, dP = U (F * (U^-1 d(Q rate) U)) U^-1                     Daleckii & Krein
  *
- * Work: one work-item per (pset, branch, component, share of the columns); computed in double whatever REAL is. With
- * few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums (many_states.h), so that
- * exponentials are made once for several columns.
+ * Work: one work-item per (pset, BRANCH_WIDTH branches, component, share of the columns); computed in double whatever REAL
+ * is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums (many_states.h), so
+ * that exponentials are made once for several columns.
  * Buffers: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
  * lengths double [pset][branch]; outputs as in traverse.cl.
  * Twin: numpy_engine.py, branch_tables. Test: tests/engine/test_pmatrices.py.
@@ -21,32 +21,52 @@
 #else
 #define ENTRY(i, j) ((i) * N_STATES + (j))
 #endif
-#if MANY_STATES && !LANE_PER_ITEM       /* rows as vectors */
-typedef DOUBLEV ROWV;
+/* On CPUs items work in vectors: with few states of branches, with many of rows. */
+#if LANE_PER_ITEM
+#define BRANCH_WIDTH 1
+#define ROW_WIDTH 1
+typedef double BRANCHV;
+typedef double ROWV;
+#elif MANY_STATES
+#define BRANCH_WIDTH 1
 #define ROW_WIDTH VW
+typedef double BRANCHV;
+typedef DOUBLEV ROWV;
+#else
+#define BRANCH_WIDTH VW
+#define ROW_WIDTH 1
+typedef DOUBLEV BRANCHV;
+typedef double ROWV;
+#endif
+#if ROW_WIDTH > 1
 #define LOAD_ROWS PASTE(vload, VW)
 #else
-typedef double ROWV;
-#define ROW_WIDTH 1
 #define LOAD_ROWS(offset, p) (*(p))
 #endif
+#if ROW_WIDTH > 1
+typedef ROWV ENTRYV;
+#else
+typedef BRANCHV ENTRYV;
+#endif
 
-/* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1. ROW_WIDTH rows of them stay in registers while k runs;
- * the last rows begin where they end with row S - 1. */
-static inline void make_columns(
-    const __global double *right, const __global double *left, const double *d, int first, int n, double identity, double least,
-    __global REAL *table)
+/* Element `element` of a vector, or the number itself. */
+#define PART_OF(vector, element) (((const double *)&(vector))[element])
+
+/* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1, for the branches whose tables are `stride` apart.
+ * ROW_WIDTH rows of them stay in registers while k runs; the last rows begin where they end with row S - 1. */
+static inline void make_columns(const __global double *right, const __global double *left, const BRANCHV *d, int first, int n,
+    double identity, double least, __global REAL *table, int last, size_t stride)
 {
-    double factor[N_STATES * ITEM_COLUMNS];
+    BRANCHV factor[N_STATES * ITEM_COLUMNS];
     for (int k = 0; k < N_STATES; k++)
         for (int c = 0; c < ITEM_COLUMNS; c++)
             factor[k * ITEM_COLUMNS + c] = d[k] * left[k * N_STATES + min(first + c, N_STATES - 1)];
     for (int row = 0; row < N_STATES; row += ROW_WIDTH) {
         const int i = min(row, N_STATES - ROW_WIDTH);
-        ROWV sum[ITEM_COLUMNS];
+        ENTRYV sum[ITEM_COLUMNS];
         #pragma unroll
         for (int c = 0; c < ITEM_COLUMNS; c++)
-            sum[c] = (ROWV)(0);
+            sum[c] = (ENTRYV)(0);
         for (int k = 0; k < N_STATES; k++) {
             const ROWV u = LOAD_ROWS(0, right + k * N_STATES + i);
             #pragma unroll
@@ -55,8 +75,11 @@ static inline void make_columns(
         }
         for (int c = 0; c < n; c++)
             for (int r = 0; r < ROW_WIDTH; r++) {
-                const double value = ((const double *)&sum[c])[r] + (i + r == first + c ? identity : 0.0);
-                table[ENTRY(i + r, first + c)] = (REAL)(value > least ? value : least);
+                #pragma unroll
+                for (int b = 0; b < BRANCH_WIDTH; b++) {
+                    const double value = PART_OF(sum[c], r + b) + (i + r == first + c ? identity : 0.0);
+                    table[min(b, last) * stride + ENTRY(i + r, first + c)] = (REAL)(value > least ? value : least);
+                }
             }
     }
 }
@@ -70,61 +93,84 @@ static inline void make_row_sums(int first, int n, REAL sum, __global REAL *tabl
 #endif
 }
 
-#if MANY_STATES
-__attribute__((vec_type_hint(ROWV)))    /* see traverse.cl */
+#if TABLE_STATES
+/* The table of sums that tips pick from, see layout.h. */
+static inline void make_table(const __global REAL *p, __global REALV *table)
+{
+    INTV set;
+    for (int e = 0; e < VW; e++)
+        ((int *)&set)[e] = e;
+    for (int i = 0; i < N_STATES; i++) {
+        REALV sum = (REALV)(0);
+        for (int j = 0; j < TABLE_STATES; j++)
+            sum = p[ENTRY(i, j)] * has_state(set, j) + sum;
+#if TABLE_STATES < N_STATES
+        sum -= p[ENTRY(i, TABLE_STATES)] * CONVERT(REAL, set == 0);        /* -1 where true */
 #endif
+        table[i] = sum;
+    }
+}
+#endif
+
+__attribute__((vec_type_hint(DOUBLEV)))     /* see traverse.cl */
 __kernel void pmatrices(
     const __global double *eigen,
     const __global double *lengths,
+    const __global uchar *at_tips,          /* [branch] 1: tables for tips, where there are any, are made, too */
     __global REAL *matrices,
     __global REAL *slopes,
     __global REAL *decays,
     __global REAL *responses,
     const int n_branches,
     const int n_psets,
+    const int want_decays,
     const int want_slopes,
     const int want_responses)
 {
+    const int n_batches = (n_branches + BRANCH_WIDTH - 1) / BRANCH_WIDTH;
     const size_t item = get_global_id(0);
-    if (item >= (size_t)n_branches * n_psets * N_COMPONENTS * SHARES)
+    if (item >= (size_t)n_batches * n_psets * N_COMPONENTS * SHARES)
         return;
     const int S = N_STATES;
     const int first = item % SHARES * ITEM_COLUMNS, n = min(ITEM_COLUMNS, S - first);
     const int component = item / SHARES % N_COMPONENTS;
-    const size_t branch = item / SHARES / N_COMPONENTS;          /* pset * n_branches + branch */
-    const int pset = branch / n_branches;
+    const size_t batch = item / SHARES / N_COMPONENTS;           /* pset * n_batches + batch */
+    const int pset = batch / n_batches, start = batch % n_batches * BRANCH_WIDTH;
+    const int last = min(BRANCH_WIDTH, n_branches - start) - 1;     /* further branches are the last one once more */
+    const size_t branch = (size_t)pset * n_branches + start;     /* the first */
     const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_DOUBLES;
     const __global double *right = e + S, *left = right + S * S;
-    const double t = lengths[branch];
-    double grow[N_STATES], slope[N_STATES], curve[N_STATES];
+    BRANCHV t;
+    for (int b = 0; b < BRANCH_WIDTH; b++)
+        ((double *)&t)[b] = lengths[branch + min(b, last)];
+    BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];
     for (int k = 0; k < S; k++) {
         grow[k] = expm1(e[k] * t);
         slope[k] = e[k] * (grow[k] + 1.0);
         curve[k] = e[k] * slope[k];
     }
-    __global REAL *d = decays + (branch * N_COMPONENTS + component) * 3 * S;
-    for (int k = first; k < first + n; k++) {
-        d[k] = (REAL)grow[k];
-        d[S + k] = (REAL)slope[k];
-        d[2 * S + k] = (REAL)curve[k];
+    #pragma unroll
+    for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
+        __global REAL *d = decays + ((branch + min(b, last)) * N_COMPONENTS + component) * 3 * S;
+        for (int k = first; k < first + n; k++) {
+            d[k] = (REAL)PART_OF(grow[k], b);
+            d[S + k] = (REAL)PART_OF(slope[k], b);
+            d[2 * S + k] = (REAL)PART_OF(curve[k], b);
+        }
     }
-    __global REAL *p = matrices + (branch * N_COMPONENTS + component) * PMATRIX_SIZE;
-    make_columns(right, left, grow, first, n, 1.0, 0.0, p);
+    __global REAL *of_branch = matrices + branch * BRANCH_SIZE, *p = of_branch + component * MATRIX_SIZE;
+    make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_SIZE);
     make_row_sums(first, n, 1, p);
 #if TABLE_STATES
-    for (int i = 0; i < S; i++)
-        for (int e = 0; e < VW; e++) {
-            REAL sum = 0;
-            for (int j = 0; j < TABLE_STATES; j++)
-                sum += (e >> j) & 1 ? p[ENTRY(i, j)] : 0;
-            p[TABLE_START + i * VW + e] = sum;
-        }
+    for (int b = 0; b <= last; b++)
+        if (at_tips[start + b])
+            make_table(p + b * BRANCH_SIZE, (__global REALV *)(of_branch + b * BRANCH_SIZE + TABLES_START) + component * S);
 #endif
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_SIZE;
         __global REAL *p2 = p1 + MATRIX_REALS;
-        make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1);
-        make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2);
+        make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
+        make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
         make_row_sums(first, n, 0, p1);
         make_row_sums(first, n, 0, p2);
     }
@@ -133,8 +179,11 @@ __kernel void pmatrices(
     __global REAL *f = responses + (branch * N_COMPONENTS + component) * S * S;
     for (int k = first; k < first + n; k++)
         for (int l = 0; l < S; l++) {
-            const double gap = fabs(e[k] - e[l]) * t;       /* from the slower decay, so that nothing overflows */
-            const double ratio = gap == 0.0 ? 1.0 : -expm1(-gap) / gap;
-            f[k * S + l] = (REAL)(t * (fmax(grow[k], grow[l]) + 1.0) * ratio);
+            const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
+            const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
+            const BRANCHV response = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
+            #pragma unroll
+            for (int b = 0; b < BRANCH_WIDTH; b++)
+                f[min(b, last) * RESPONSE_REALS + k * S + l] = (REAL)PART_OF(response, b);
         }
 }

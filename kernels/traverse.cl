@@ -1,8 +1,9 @@
 /* traverse: takes each tile through a whole list of instructions.
  *
- * Work: one work-group owns the consecutive tiles of a span, all of one group, and runs every instruction on them in
- * order; nothing is shared between work-groups. A group may be cut into spans that come in launches one after another:
- * each adds to the sums where the last one left them. See layout.h for the arrays.
+ * Work: one work-group owns the consecutive tiles of a span, all of one group, and runs the instructions of a track on them
+ * in order; nothing is shared between work-groups. Tracks are pieces of the program that do not need each other, or the
+ * same program under several models. A group may be cut into spans that come in launches one after another: each adds to
+ * the sums where the last one left them. See layout.h for the arrays.
  *
  * Instruction (8 ints, plltool/engine/program.py): opcode, result, a, pa, b, pb, c, pc.
  *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
@@ -26,9 +27,10 @@
  *   matrices REAL [pset][branch][component][i][j]        P(t), and its table for tips (layout.h); [j][i] and a column more
  *            where states are many
  *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t), without tables; read by TRIPLET only
- *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t)
+ *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t); read by DERIVATIVE, GRADIENT
+ *            and ROOT only
  *   responses REAL [pset][branch][component][k][l]       F(t); read by GRADIENT only
- *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] ], these two like P's slopes
+ *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] | rate ], the matrices like P's slopes
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
@@ -65,12 +67,18 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 #endif
 }
 
+/* Where a track keeps the slot that an instruction names. */
+static inline size_t find_slot(int slot, int first_shifted, int shift)
+{
+    return (size_t)(slot < first_shifted ? slot : slot + shift);
+}
+
 /* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. */
 static inline Operand find_operand(
-    int index, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips,
+    int index, int first_shifted, int shift, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips,
     const __global uchar *state_sets, size_t storage, size_t slot_stride)
 {
-    const size_t at = storage + (index < 0 ? 0 : (size_t)index) * slot_stride;
+    const size_t at = storage + (index < 0 ? 0 : find_slot(index, first_shifted, shift)) * slot_stride;
     Operand operand;
     operand.is_tip = index < 0;
     operand.cla = clas + at * BLOCK_REALS * VW;
@@ -95,6 +103,7 @@ __kernel void traverse(
     const __global REAL *decays,
     const __global REAL *responses,
     const __global int *program,            /* [n_instructions][8] */
+    const __global int *tracks,             /* [track][5], plltool/engine/opencl/tracks.py */
     const __global int *spans,              /* [span][6], plltool/engine/storage.py, Storage.runs */
     const __global int *tile_blocks,        /* [tile] blocks in use */
     __global double *partial,               /* [group][n_values] */
@@ -105,7 +114,7 @@ __kernel void traverse(
     const int n_sets,
     const int keep,                         /* 1: every tile has its slots, 0: the tiles of a span use the same ones */
     const int first_span,                   /* of this launch */
-    const int n_instructions,
+    const int first_shifted,                /* slots from here on are the track's own */
     const int n_values,
     const int n_taxa,
     const int n_branches,
@@ -114,8 +123,9 @@ __kernel void traverse(
     const ulong slot_stride)                /* likewise */
 {
     const __global int *span = spans + 6 * (first_span + get_group_id(0));
-    const int group = span[0], pset = span[3], begins = span[5];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_REALS;
+    const __global int *track = tracks + 5 * get_group_id(1);
+    const int group = span[0], pset = span[3] + track[3], begins = span[5], shift = track[2];
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_SIZE;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
     const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
@@ -125,7 +135,7 @@ __kernel void traverse(
         const size_t storage = (size_t)(span[4] + (keep ? t : 0)) * tile_stride;        /* in blocks */
         const size_t lanes = (size_t)tile * TILE_BLOCKS * VW;              /* before this tile */
 
-        for (int n = 0; n < n_instructions; n++) {
+        for (int n = track[0]; n < track[1]; n++) {
             const __global int *word = program + (size_t)n * 8;
             const int op = word[0], result = word[1];
             Job job;
@@ -136,18 +146,18 @@ __kernel void traverse(
             job.weights = weights + first_set * n_lanes + lanes;
             job.n_lanes = n_lanes;
             job.site = want_site ? site + lanes : 0;
-            job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.b = find_operand(word[4], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.c = find_operand(word[6], clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.pa = p_base + (size_t)word[3] * BRANCH_REALS;
-            job.pb = p_base + (size_t)word[5] * BRANCH_REALS;
-            job.pc = p_base + (size_t)word[7] * BRANCH_REALS;
+            job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.b = find_operand(word[4], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.c = find_operand(word[6], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
+            job.pa = p_base + (size_t)word[3] * BRANCH_SIZE;
+            job.pb = p_base + (size_t)word[5] * BRANCH_SIZE;
+            job.pc = p_base + (size_t)word[7] * BRANCH_SIZE;
             job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
             job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
             job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
             job.decay = d_base + (size_t)word[5] * DECAY_REALS;
             job.response = f_base + (size_t)word[5] * RESPONSE_REALS;
-            const size_t made = storage + (size_t)result * slot_stride;        /* for NEWVIEW and PROPAGATE */
+            const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
             DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
             SUMV ends[TILE_BLOCKS * 2 * N_STATES];
             int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
@@ -191,7 +201,8 @@ __kernel void traverse(
                     gradient(&job, shares, ends, row / N_STATES, row % N_STATES, values);
                 else
                     root(&job, shares, pass, values);
-                store_values(partial + (size_t)group * n_values + result + pass * n_made, values, n_made, first, shared);
+                __global double *at = partial + (size_t)group * n_values + track[4] + result + pass * n_made;
+                store_values(at, values, n_made, first, shared);
             }
         }
     }

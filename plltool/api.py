@@ -13,6 +13,7 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -25,27 +26,40 @@ from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.live import Likelihood
 from plltool.model.model import Model
-from plltool.optimise.likelihood import TreeLikelihood
 from plltool.results import EvaluationResult, SearchResult, check_outgroup, write_rooted
-from plltool.search.driver import SearchOptions, search_tree
+from plltool.search.difficulty import assess_difficulty
+from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Listener, Progress, ignore
+from plltool.search.progress import Listener, Progress, StopSearch, ignore
+from plltool.search.starts import Found, search_starts
 from plltool.session import (
+    DIFFICULTY,
+    PERTURBATIONS,
+    STARTS,
     AlignmentLike,
     ModelLike,
     TreeLike,
     as_alignment,
     as_model,
     as_tree,
+    generator,
     open_engine,
     search_slots,
-    start_generator,
 )
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
 
-__all__ = ["EvaluationResult", "Likelihood", "Progress", "SearchOptions", "SearchResult", "evaluate", "search"]
+__all__ = [
+    "EvaluationResult",
+    "Likelihood",
+    "Progress",
+    "SearchOptions",
+    "SearchResult",
+    "StopSearch",
+    "evaluate",
+    "search",
+]
 
 START_KINDS = ("parsimony", "random")
 
@@ -58,7 +72,8 @@ def search(
     *,
     seed: int = DEFAULT_SEED,
     start: TreeLike = "parsimony",
-    starts: int = 1,
+    starts: int | None = None,
+    effort: str | None = None,
     outgroup: Sequence[str] | None = None,
     device: str = "auto",
     precision: str = "double",
@@ -79,14 +94,14 @@ def search(
     alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
     model : string such as "GTR+F+G4", file (see `read_model`), ModelSpec or Model; by default GTR+F+G4 for DNA and
         LG+G4 for proteins. Values in braces are never optimised
-    seed : of the start trees, 0 or more; the same seed, device and layout give the same tree
+    seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
-    starts : how many start trees; the best result is returned
+    starts, effort : the same as in `options`, which they override
     outgroup : names of taxa that the Newick text shows as one clade
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     options : how hard to search
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit
-    listener : hears of every round of the search
+    listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
 
     Raises
     ------
@@ -98,16 +113,26 @@ def search(
     began = time.perf_counter()
     data = as_alignment(alignment)
     check_outgroup(outgroup, data.names)
-    problem = _pose(data, model, start, starts, seed)
+    wishes = options or SearchOptions()
+    if starts is not None:
+        wishes = replace(wishes, starts=starts)
+    if effort is not None:
+        wishes = replace(wishes, effort=effort)
+    problem = _pose(data, model, start, wishes.starts, seed)
     _announce(data, problem.patterns)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(problem.patterns.n_taxa)
     engine, reason = open_engine(problem.patterns, problem.model, slots, hardware, profile)
     with engine:
         _announce_engine(engine, reason)
-        found = _search_all(problem, engine, options or SearchOptions(), listener)
+        plan = _plan(problem, wishes)
+        trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
+        rng = generator(seed, PERTURBATIONS)
+        found = search_starts(trees, problem.model, engine, plan, rng, listener)
     tree, lnl = _restore(found, data, problem.groups, hardware)
     newick, remarks = write_rooted(tree, outgroup)
+    if found.interrupted:
+        remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(
         lnl=lnl,
         tree=tree,
@@ -117,6 +142,7 @@ def search(
         **_facts(data, found.model, engine, reason),
         seconds=time.perf_counter() - began,
         warnings=_warn(data, remarks),
+        interrupted=found.interrupted,
     )
 
 
@@ -191,33 +217,22 @@ class _Problem:
     groups: list[list[int]]
     model: Model
     start: str | Tree
-    starts: int
     seed: int
 
 
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """The best tree and its model, and the lnL reached from each start tree."""
-
-    lnl: float
-    tree: Tree
-    model: Model
-    lnls: tuple[float, ...]
-
-
-def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int, seed: int) -> _Problem:
+def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int | None, seed: int) -> _Problem:
     """Check what was asked for and leave the duplicates out."""
-    if starts < 1 or seed < 0:
-        raise InputError(f"expected at least 1 start and a seed of at least 0, found {starts} and {seed}")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
     reduced, groups = without_duplicates(data)
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:
         first = start
-    elif starts > 1:
+    elif starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
         first = restrict_tree(as_tree(start, data.names), reduced.names)
-    return _Problem(reduced.names, compress(reduced), groups, as_model(model, data), first, starts, seed)
+    return _Problem(reduced.names, compress(reduced), groups, as_model(model, data), first, seed)
 
 
 def _announce(data: Alignment, patterns: Patterns) -> None:
@@ -243,29 +258,28 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     """Start tree `number`, from 0."""
     if isinstance(problem.start, Tree):
         return problem.start.copy()
-    rng = start_generator(problem.seed, number)
+    rng = generator(problem.seed, STARTS, number)
     if problem.start == "random":
         return random_tree(problem.names, rng)
     return stepwise_addition(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
 
 
-def _search_all(problem: _Problem, engine: Engine, options: SearchOptions, listener: Listener) -> _Found:
-    """Search from every start tree; the first of the best is kept."""
-    best: _Found | None = None
-    lnls: tuple[float, ...] = ()
-    for number in range(problem.starts):
-        kind = "as given" if isinstance(problem.start, Tree) else problem.start
-        _log.info("start tree %d of %d: %s", number + 1, problem.starts, kind)
-        tree, model = _start_tree(problem, number), problem.model.copy()
-        lnl = search_tree(TreeLikelihood(tree, [model], engine), options, listener)
-        lnls += (lnl,)
-        if best is None or lnl > best.lnl:
-            best = _Found(lnl, tree, model, ())
-    assert best is not None, "there is at least one start"
-    return replace(best, lnls=lnls)
+def _plan(problem: _Problem, options: SearchOptions) -> Plan:
+    """How hard to search, after a look at the data where that matters."""
+    score, reason = 0.0, ""
+    if options.depends_on_difficulty:
+        rng = generator(problem.seed, DIFFICULTY)
+        difficulty = assess_difficulty(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
+        score, reason = difficulty.score, f"; difficulty {difficulty}"
+    plan = options.plan(score, problem.patterns.codes.size)
+    if isinstance(problem.start, Tree) and options.starts is None:
+        plan = replace(plan, starts=1)
+    numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
+    _log.info("effort %s: %s%s", options.effort, numbers, reason)
+    return plan
 
 
-def _restore(found: _Found, data: Alignment, groups: list[list[int]], hardware: Hardware) -> tuple[Tree, float]:
+def _restore(found: Found, data: Alignment, groups: list[list[int]], hardware: Hardware) -> tuple[Tree, float]:
     """The tree of all taxa, and its lnL."""
     if found.tree.n_taxa == data.n_taxa:
         return found.tree, found.lnl

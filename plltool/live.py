@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -207,6 +208,19 @@ class Likelihood:
     def site_lnl(self) -> FloatArray:
         """(n_sites,) log-likelihood of each site, in the alignment's order; they sum to `lnl`."""
         return self._likelihood.site_lnl()[self.patterns.site_pattern]
+
+    def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
+        """(n_models,) lnL of the tree under other models with as many rate categories; this one stays what it is.
+
+        On a device they run at the same time, as many as there is room for. Raises InputError for a model that the
+        device was not set up for.
+        """
+        proposals = [as_model(model, self.alignment) for model in models]
+        for model in proposals:
+            found, expected = model.components().n_components, self.engine.layout.n_components
+            if found != expected:
+                raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
+        return self._likelihood.likelihoods([[model] for model in proposals]).sum(axis=1)
 
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
         """lnL, and its first and second derivative in each branch length, both (n_edges,)."""

@@ -81,8 +81,16 @@ class Result:
         }
 
 
+@dataclass(frozen=True, eq=False)
 class SearchResult(Result):
-    """What `search` found."""
+    """What `search` found.
+
+    Attributes
+    ----------
+    interrupted : whether a listener stopped the search, so that the tree is the best so far
+    """
+
+    interrupted: bool = field(default=False, kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:

@@ -147,11 +147,11 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
     squares = layout.n_components * layout.n_states**2
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
     return [
-        RequestSize(newviews + directed, lengths + directed, 3 * directed),
+        RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
         RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
         RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
-        RequestSize(directed + branches, branches, 3 * branches),
-        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, responses=True),
+        RequestSize(directed + branches, branches, 3 * branches, decays=True),
+        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, True, responses=True),
     ]
 
 
@@ -232,6 +232,9 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     return MemoryPlan(name, n_bytes, storage.resident, full.n_bytes(layout))
 
 
-def start_generator(seed: int, start: int) -> np.random.Generator:
-    """The source of the choices of start tree number `start`, from 0; each has its own."""
-    return np.random.default_rng(np.random.SeedSequence([seed, start]))
+STARTS, PERTURBATIONS, DIFFICULTY = range(3)  # what randomness is for
+
+
+def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

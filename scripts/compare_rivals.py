@@ -2,11 +2,15 @@
 
     python scripts/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...] [--output FILE.json]
 
-DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from
-another machine. Every program runs GTR+F+G4 on 2 threads; wall seconds of the whole process. Every final tree's
+DATA_DIR holds NAME.phy or NAME.phy.gz, or BASE_SIZE.phy.gz for sets called BASE_N, its first N columns (sim15_1024);
+REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. Every program runs GTR+F+G4
+on 2 threads; wall seconds of the whole process. plltool compiles its kernels in a run on the same data before, whose
+seconds are given apart ("cold") where it is the first one of its kind on the machine. Every final tree's
 lengths and model are optimised again by both rivals at a fine epsilon: two, because branch lengths have local optima
 (RAxML stops 0.6 below on dna354) and because IQ-TREE counts ambiguous characters differently under +F.
 Programs that are not installed are left out.
+
+A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as plltool-fast:intel.
 """
 
 import argparse
@@ -23,21 +27,27 @@ from pathlib import Path
 from typing import Any
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
+DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
+EFFORTS = ("fast", "default", "thorough")
 THREADS = "2"
 
 
 def search_command(program: str, alignment: Path, start: Path, folder: Path) -> tuple[list[str], Path]:
     """The command line of one search, and the file that its tree will be in."""
     if program.startswith("plltool"):
-        device = program.partition(":")[2] or "auto"
-        prefix = folder / "plltool"
+        name, _, device = program.partition(":")
+        effort = name.partition("-")[2] or "default"
+        if effort not in EFFORTS:
+            raise ValueError(f"{program!r}: expected an effort among {', '.join(EFFORTS)}")
         command = ["plltool", "search", alignment, "--model", "GTR+F+G4", "--start", start, "--threads", THREADS]
-        return [*map(str, command), "--device", device, "--prefix", str(prefix), "--redo"], folder / "plltool.best.nwk"
+        options = ["--effort", effort, "--device", device or "auto", "--prefix", str(folder / "plltool"), "--redo"]
+        return [*map(str, command), *options], folder / "plltool.best.nwk"
     if program == "raxml":
         command = ["raxmlHPC-PTHREADS-AVX", "-T", THREADS, "-f", "d", "-m", "GTRGAMMA", "-s", alignment, "-t", start]
         return [*map(str, command), "-n", "run", "-w", str(folder), "-p", "1"], folder / "RAxML_bestTree.run"
-    if program == "iqtree-fast":
-        command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-t", start, "-fast"]
+    if program in ("iqtree", "iqtree-fast"):
+        command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-m", "GTR+F+G4", "-t", start]
+        command += ["-fast"] if program == "iqtree-fast" else ["-ninit", "1"]
         options = ["-nt", THREADS, "-pre", str(folder / "iqtree"), "-redo", "-quiet", "--keep-ident", "-seed", "1"]
         return [*map(str, command), *options], folder / "iqtree.treefile"
     raise ValueError(f"no program is called {program!r}")
@@ -65,6 +75,13 @@ def printed_lnl(command: list[Any], pattern: str) -> float | None:
     return float(found[-1]) if found else None
 
 
+def time_command(command: list[str], folder: Path) -> tuple[float, subprocess.CompletedProcess[str]]:
+    """Wall seconds of a process, and what came of it."""
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
+    return round(time.perf_counter() - began, 2), done
+
+
 def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
     """One search: seconds, the program's own lnL where it is plltool, and the judges'."""
     with tempfile.TemporaryDirectory() as name:
@@ -72,20 +89,21 @@ def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
         command, tree = search_command(program, alignment, start, folder)
         if shutil.which(command[0]) is None:
             return None
-        began = time.perf_counter()
-        done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
-        seconds = time.perf_counter() - began
+        row: dict[str, Any] = {}
+        if program.startswith("plltool"):
+            warm_up = ["plltool", "evaluate", alignment, start, "--model", "GTR+F+G4", "--fixed", "--threads", THREADS]
+            device = program.partition(":")[2] or "auto"
+            row["cold"], _ = time_command([*map(str, warm_up), "--device", device], folder)
+        row["seconds"], done = time_command(command, folder)
         if done.returncode or not tree.exists():
             print(f"{program}: exit {done.returncode}: {done.stderr[-500:]}", file=sys.stderr)
             return None
         record = folder / "plltool.json"
-        own = json.loads(record.read_text())["lnl"] if record.exists() else None
-        return {
-            "seconds": round(seconds, 2),
-            "own_lnl": own,
-            "raxml_lnl": judge_by_raxml(alignment, tree, folder),
-            "iqtree_lnl": judge_by_iqtree(alignment, tree, folder),
-        }
+        if record.exists():
+            row["own_lnl"] = json.loads(record.read_text())["lnl"]
+        row["raxml_lnl"] = judge_by_raxml(alignment, tree, folder)
+        row["iqtree_lnl"] = judge_by_iqtree(alignment, tree, folder)
+        return row
 
 
 def plain_alignment(data: Path, name: str, folder: Path) -> Path:
@@ -93,8 +111,15 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
     path = data / f"{name}.phy"
     if path.exists():
         return path.resolve()
-    plain = folder / f"{name}.phy"
-    plain.write_bytes(gzip.decompress((data / f"{name}.phy.gz").read_bytes()))
+    plain, packed = folder / f"{name}.phy", data / f"{name}.phy.gz"
+    if packed.exists():
+        plain.write_bytes(gzip.decompress(packed.read_bytes()))
+        return plain
+    base, _, size = name.partition("_")
+    whole = next(data.glob(f"{base}_*.phy.gz"))  # a taxon a line
+    rows = [line.split() for line in gzip.decompress(whole.read_bytes()).decode().splitlines()[1:] if line.strip()]
+    lines = [f"{len(rows)} {size}", *(f"{taxon} {sequence[: int(size)]}" for taxon, sequence in rows)]
+    plain.write_text("\n".join(lines) + "\n")
     return plain
 
 
@@ -103,7 +128,7 @@ def main() -> None:
     parser.add_argument("data", type=Path)
     parser.add_argument("reference", type=Path)
     parser.add_argument("--set", action="append", help=f"default: {' '.join(DEFAULT_SETS)}")
-    parser.add_argument("--program", action="append", help="plltool[:DEVICE], raxml, iqtree-fast; default: all three")
+    parser.add_argument("--program", action="append", help=f"default: {' '.join(DEFAULT_PROGRAMS)}")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     search_file = options.reference / "search.json"
@@ -114,16 +139,21 @@ def main() -> None:
             alignment = plain_alignment(options.data, data_set, Path(name))
             start = (options.reference / "trees" / f"{data_set}.start.nwk").resolve()
             results[data_set] = {}
-            for program in options.program or ("plltool", "iqtree-fast", "raxml"):
+            for program in options.program or DEFAULT_PROGRAMS:
                 row = run(program, alignment, start)
                 if row is not None:
                     results[data_set][program] = row
                     print(data_set, program, row, flush=True)
+                    if options.output:
+                        save(options.output, results)
             for program, row in elsewhere.get(data_set, {}).items():
                 print(f"    elsewhere: {program}: {row['seconds']} s, {row['lnl']}")
-    if options.output:
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        options.output.write_text(json.dumps({"date": now, "threads": THREADS, "sets": results}, indent=1))
+
+
+def save(path: Path, results: dict[str, Any]) -> None:
+    """After every run, for they take long."""
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    path.write_text(json.dumps({"date": now, "threads": THREADS, "sets": results}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

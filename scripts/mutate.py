@@ -43,12 +43,16 @@ MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
 PEAKS = "tests/engine/test_peaks.py"
+TRACKS = "tests/engine/test_tracks.py"
 SUMS = "tests/engine/test_sums.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/api/test_bench.py"
 SCAN = "tests/search/test_scan.py"
 INSERTIONS = "tests/search/test_insertions.py"
 CLIMB = "tests/search/test_climb.py"
+RATCHET = "tests/search/test_ratchet.py"
+STARTS = "tests/search/test_starts.py"
+STOPPING = "tests/search/test_stopping.py"
 
 TRAVERSE = "kernels/traverse.cl"
 INSTRUCTIONS = "kernels/instructions.h"
@@ -62,7 +66,8 @@ NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
-BENCH_PY = "plltool/bench.py"
+BENCH_ITEMS = "plltool/bench/items.py"
+BENCH_RUN = "plltool/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
@@ -98,6 +103,8 @@ MANY_DEEP = (MANY_STATES, "-k", "deep_trees and vector-vw4 and single")
 STILL = (INVARIABLE, "-k", "every_request and vector-vw4 and double")
 WEIGHTS = on_vector(ENGINES, "weight_sets")
 SINGLE = on_vector(ENGINES, "single_clas")
+PIECES = (TRACKS, "-k", "scratch_of_their_own and vector-vw4")
+LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
@@ -180,11 +187,18 @@ MUTANTS = [
     Mutant("sums of mixed precision are single", LAYOUT_PY, "\"mixed\": (np.dtype(np.float32), np.dtype(np.float64))",
            "\"mixed\": (np.dtype(np.float32), np.dtype(np.float32))", SINGLE),
     # --- kernels: tables of tips, where vectors have 8 lanes
-    Mutant("wide: table begins a row too early", ARITHMETIC, "(p + TABLE_START) + i)", "(p + TABLE_START - VW) + i)",
+    Mutant("wide: tables begin a row too early", ARITHMETIC,
+           "branch + TABLES_START + (", "branch + TABLES_START - VW + (",
            WIDE),
-    Mutant("wide: row of the first state", ARITHMETIC, "(p + TABLE_START) + i)", "(p + TABLE_START))", WIDE),
-    Mutant("wide: table made a set too late", KERNEL_P, "p[TABLE_START + i * VW + e] = sum",
-           "p[TABLE_START + i * VW + (e + 1) % VW] = sum", WIDE),
+    Mutant("wide: row of the first state", ARITHMETIC,
+           "(component * N_STATES + i) * VW", "component * N_STATES * VW", WIDE),
+    Mutant("wide: table of the first component", ARITHMETIC, "(component * N_STATES + i) * VW", "i * VW", WIDE),
+    Mutant("wide: table made a set too late", KERNEL_P,
+           "table[i * VW + e] = sum", "table[i * VW + (e + 1) % VW] = sum", WIDE),
+    Mutant("wide: the state beyond the table counted twice", ARITHMETIC, "+= CONVERT(REAL, set == 0)", "+= 0", WIDE),
+    Mutant("wide: the empty set holds nothing", KERNEL_P,
+           "TABLE_STATES < S ? p[ENTRY(i, TABLE_STATES % N_STATES)] : 0", "0",
+           WIDE),
     Mutant("wide: a state left out of the table", KERNEL_P, "j < TABLE_STATES; j++", "j < TABLE_STATES - 1; j++", WIDE),
     Mutant("wide: columns of P in the table", KERNEL_P, "p[ENTRY(i, j)] : 0", "p[ENTRY(j, i)] : 0", WIDE),
     Mutant("wide: a state masked out of the set", ARITHMETIC, "codes & ((1 << TABLE_STATES) - 1)",
@@ -194,8 +208,9 @@ MUTANTS = [
            "for (int j = TABLE_STATES + 1; j < N_STATES; j++)\n            sum =", WIDE),
     Mutant("wide: states beyond the table are their neighbours", ARITHMETIC, "tip->member[j] = has_state(codes, j)",
            "tip->member[j] = has_state(codes, j - 1)", WIDE),
-    Mutant("wide: P indices swapped", ARITHMETIC, "sum = p[i * N_STATES + j] * x[j]",
-           "sum = p[j * N_STATES + i] * x[j]", WIDE),
+    Mutant("wide: a state beyond the table has its neighbour's P", ARITHMETIC,
+           "? sums[0] : p[j])", "? sums[0] : p[j - 1])",
+           WIDE),
     Mutant("wide: lane 7 picks as lane 6", ARITHMETIC, "t[i[6]], t[i[7]]))\n#elif", "t[i[6]], t[i[6]]))\n#elif", WIDE),
     Mutant("wide: lane 15 picks as lane 14", ARITHMETIC, "t[i[15]]))", "t[i[14]]))", WIDEST),
     Mutant("wide: 16 lanes, lane 7 picks as lane 6", ARITHMETIC, "t[i[6]], t[i[7]], \\\n", "t[i[6]], t[i[6]], \\\n",
@@ -247,10 +262,11 @@ MUTANTS = [
            "(a_is_tip ? (INTV)(0) : load_scale(&a, block, c))", "(INTV)(0)", DEEP),
     Mutant("NEWVIEW drops the scale of its second source", INSTRUCTIONS,
            "(b_is_tip ? (INTV)(0) : load_scale(&b, block, c))", "(INTV)(0)", DEEP),
-    Mutant("NEWVIEW uses one P for both", INSTRUCTIONS, "row_product(cb, i, b_is_tip", "row_product(ca, i, b_is_tip",
+    Mutant("NEWVIEW uses one P for both", INSTRUCTIONS,
+           "row_product(pb, c, i, b_is_tip", "row_product(pa, c, i, b_is_tip",
            JOINED),
-    Mutant("NEWVIEW uses the P of the first component", INSTRUCTIONS, "*ca = pa + c * PMATRIX_SIZE, *cb",
-           "*ca = pa, *cb", JOINED),
+    Mutant("NEWVIEW uses the P of the first component", INSTRUCTIONS,
+           "row_product(pa, c, i", "row_product(pa, 0, i", JOINED),
     Mutant("NEWVIEW of two tips uses the first one twice", INSTRUCTIONS, "load_tip_block(&b, block, &tip_b)",
            "load_tip_block(&a, block, &tip_b)", IS_NUMPY),
     Mutant("NEWVIEW with a tip in front swaps the matrices", INSTRUCTIONS, "job->a, 1, job->pa, job->b, 0, job->pb,",
@@ -283,8 +299,8 @@ MUTANTS = [
     Mutant("weights of the first tile", TRAVERSE, "weights + first_set * n_lanes + lanes",
            "weights + first_set * n_lanes", IS_NUMPY),
     Mutant("one weight set only", TRAVERSE, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
-    Mutant("passes store in the same place", TRAVERSE, "result + pass * n_made", "result", WEIGHTS),
-    Mutant("the engine asks for the first weight sets", OPENCL_PY, "np.int32(sets.start)", "np.int32(0)", WEIGHTS),
+    Mutant("passes store in the same place", TRAVERSE, "+ result + pass * n_made", "+ result", WEIGHTS),
+    Mutant("the engine asks for the first weight sets", OPENCL_PY, "request.sets.start, len", "0, len", WEIGHTS),
     Mutant("DERIVATIVE without -d1^2", INSTRUCTIONS, "(CONVERT(double, second) * inverse - d1 * d1)",
            "(CONVERT(double, second) * inverse)", on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
@@ -326,8 +342,17 @@ MUTANTS = [
            (ENGINES, "-k", "other_models and 4-1-lanes")),
     Mutant("lanes of different values mixed", TRAVERSE, "shared[v * VW + LANE] = values[v]",
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
-    Mutant("slot stride ignored by the result", TRAVERSE, "storage + (size_t)result * slot_stride",
-           "storage + (size_t)result * TILE_BLOCKS * 2", JOINED),
+    Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * slot",
+           "storage + (size_t)result * TILE_BLOCKS * 2 + 0 * slot", JOINED),
+    Mutant("every track runs to the end", TRAVERSE, "n < track[1]", "n < tracks[5 * get_num_groups(1) - 4]", PIECES),
+    Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
+    Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
+    Mutant("every model is the first one", TRAVERSE, "span[3] + track[3]", "span[3]", LIKELIHOODS),
+    Mutant("every model's lnL in the same place", TRAVERSE, "+ track[4] + result", "+ result", LIKELIHOODS),
+    Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
+           LIKELIHOODS),
+    Mutant("more tracks than slots", "plltool/engine/opencl/tracks.py", "(n_slots - request.scratch.start)", "n_slots",
+           (TRACKS,)),
     Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[4] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
            on_vector(ENGINES, "growing_program")),
     Mutant("tiles that are kept stored in the same place", TRAVERSE, "(keep ? t : 0)", "0",
@@ -360,8 +385,8 @@ MUTANTS = [
     Mutant("numpy: a run reads the tips of the first one", NUMPY, "self._tips[~index][self._blocks]",
            "self._tips[~index][: len(self._block_part)]", (STREAMING, "-k", "is_resident and numpy")),
     Mutant("tips of the first tile", TRAVERSE,
-           "job.a = find_operand(word[2], clas, scales, tips + lanes * n_taxa",
-           "job.a = find_operand(word[2], clas, scales, tips", IS_NUMPY),
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa",
+           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips", IS_NUMPY),
     Mutant("matrices of the first part", TRAVERSE, "matrices + (size_t)pset * n_branches * BRANCH_REALS", "matrices",
            IS_NUMPY),
     Mutant("model of the first part", TRAVERSE, "model + (size_t)pset * MODEL_REALS", "model", IS_NUMPY),
@@ -411,9 +436,9 @@ MUTANTS = [
            (DERIVATIVES, "-k", "every_branch and numpy-vw4")),
     Mutant("numpy: Hessian swapped", NUMPY, "((1, 0, 1), 0, 2)", "((0, 1, 1), 0, 2)",
            (DERIVATIVES, "-k", "triplet and numpy-vw4")),
-    Mutant("numpy: weights of the first sets", NUMPY, "self._weights[sets if", "self._weights[range(len(sets)) if",
-           (ENGINES, "-k", "weight_sets and numpy")),
-    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else sets[:1]]", "else range(1)]",
+    Mutant("numpy: weights of the first sets", NUMPY, "sets = request.sets if opcode",
+           "sets = range(len(request.sets)) if opcode", (ENGINES, "-k", "weight_sets and numpy")),
+    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else request.sets[:1]", "else range(1)",
            (ENGINES, "-k", "weight_sets and numpy")),
     Mutant("numpy: components not aligned", NUMPY, "np.maximum(counts - largest[:, None], -1023)", "0 * counts",
            STEEP_NUMPY),
@@ -460,6 +485,19 @@ MUTANTS = [
     Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
     Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(tree)", "pass", (CLIMB,)),
+    Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
+           "self.engine.set_weights(own)", "pass",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("ratchet: worse trees are kept", "plltool/search/ratchet.py", "if lnl <= self.lnl:", "if False:",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self._best)", "pass",
+           (RATCHET, "-k", "never_lead_down")),
+    Mutant("starts: the leader's model is not sent", "plltool/search/starts.py",
+           "leader.likelihood.model_changed()", "pass", (STARTS, "-k", "model")),
+    Mutant("starts: nothing is allowed besides", "plltool/search/driver.py", " + ABANDON_MARGIN <", " <",
+           (STARTS, "-k", "hopeless")),
+    Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",
+           "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
     Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",
@@ -468,13 +506,13 @@ MUTANTS = [
            (PROFILE, "-k", "device_seconds")),
     Mutant("kernels counted again and again", CLOCK_PY, "self._running.clear()", "pass",
            (PROFILE, "-k", "device_seconds")),
-    Mutant("CLAs that are written do not count", BENCH_PY, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
-    Mutant("tips count as CLAs", BENCH_PY, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
-    Mutant("one category instead of all", BENCH_PY, "flops * engine.layout.n_components", "flops",
+    Mutant("CLAs that are written do not count", BENCH_ITEMS, "reads + writes", "reads", (BENCH, "-k", "four_taxa")),
+    Mutant("tips count as CLAs", BENCH_ITEMS, "columns] >= 0", "columns] >= -99", (BENCH, "-k", "four_taxa")),
+    Mutant("one category instead of all", BENCH_ITEMS, "flops * engine.layout.n_components", "flops",
            (BENCH, "-k", "four_taxa")),
-    Mutant("bound without the maxima", BENCH_PY, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
+    Mutant("bound without the maxima", BENCH_RUN, "2 * n_states**2 + 2 * n_states", "2 * n_states**2 + n_states",
            (BENCH, "-k", "twentieth")),
-    Mutant("a margin that makes rescaling up", BENCH_PY, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
+    Mutant("a margin that makes rescaling up", BENCH_ITEMS, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
            (BENCH, "-k", "rescaled_patterns")),
 ]  # fmt: skip
 

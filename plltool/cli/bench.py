@@ -15,7 +15,8 @@ from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.bench import Benchmark, Ratios
+    from plltool.bench.compare import Ratios
+    from plltool.bench.run import Benchmark
 
 LEAST_TAXA = 4
 
@@ -66,7 +67,9 @@ def bench(
         raise click.UsageError("--quick and --shape exclude each other")
     if output:
         claim_files([output], redo)
-    from plltool.bench import QUICK_SHAPES, Shape, compare_rows, read_benchmark, run_benchmark
+    from plltool.bench.compare import compare_rows, read_benchmark
+    from plltool.bench.data import QUICK_SHAPES, Shape
+    from plltool.bench.run import run_benchmark
     from plltool.io.record import write_text
 
     old = read_benchmark(compare) if compare else None

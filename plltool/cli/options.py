@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.constants import DEFAULT_MODEL, DEFAULT_PROTEIN_MODEL, DEFAULT_SEED
+from plltool.constants import (
+    DEFAULT_EFFORT,
+    DEFAULT_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    DEFAULT_SEED,
+    EFFORT_NAMES,
+    STOP_RULES,
+)
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Alignment
-    from plltool.search.driver import SearchOptions
+    from plltool.search.effort import SearchOptions
     from plltool.tree.topology import Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -41,21 +48,21 @@ class StartChoice:
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to search; None leaves a default."""
+    """How hard to search; None leaves it to the effort."""
 
-    radius: tuple[int, ...] | None
+    effort: str
+    starts: int | None
+    perturbations: int | None
+    nstop: int | None
+    radii: tuple[int, ...] | None
     epsilon: float | None
+    stop: str | None
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
-        from plltool.search.driver import SearchOptions
+        from plltool.search.effort import SearchOptions
 
-        options = SearchOptions()
-        if self.radius is not None:
-            options = replace(options, radii=self.radius)
-        if self.epsilon is not None:
-            options = replace(options, epsilon=self.epsilon)
-        return options
+        return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ data_type_option = click.option(
     help="What the alignment holds.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of the start trees."
+    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of all random choices."
 )
 outgroup_option = click.option(
     "--outgroup",
@@ -164,13 +171,35 @@ effort_options = _packed(
     "effort",
     Effort,
     click.option(
+        "--effort",
+        type=click.Choice(EFFORT_NAMES),
+        default=DEFAULT_EFFORT,
+        show_default=True,
+        help="How hard to search; what follows overrides single choices of it.",
+    ),
+    click.option("--starts", type=click.IntRange(min=1), help="Start trees; the best climb wins."),
+    click.option(
+        "--perturbations",
+        type=click.IntRange(min=0),
+        help="How often at most to perturb the best tree and climb again.",
+    ),
+    click.option(
+        "--nstop", type=click.IntRange(min=1), help="So many perturbations in a row without gain end the search."
+    ),
+    click.option(
         "--radius",
+        "radii",
         callback=_parse_radii,
         metavar="N[,N]...",
         help="Radii of the SPR stages, in branches.",
     ),
     click.option(
-        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a stage ends."
+        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a climb ends."
+    ),
+    click.option(
+        "--stop",
+        type=click.Choice(STOP_RULES),
+        help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
 output_options = _packed(

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import logging
 import shutil
+import signal
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 import click
@@ -52,18 +54,15 @@ class Reporter(logging.Handler):
     ----------
     quiet : only warnings on stderr; the log file gets everything
     log_path : file to write as well, or None
-    n_stages : stages that the bar counts; 0 for no bar
     """
 
-    def __init__(self, quiet: bool, log_path: Path | None = None, n_stages: int = 0):
+    def __init__(self, quiet: bool, log_path: Path | None = None):
         super().__init__()
         self._quiet = quiet
         self._log_path = log_path
         self._file: TextIO | None = None
         self._is_terminal = sys.stderr.isatty()
-        self._n_stages = n_stages
-        self._stages_begun = 0
-        self._stage: tuple[str, int] | None = None
+        self._interrupted = False
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
@@ -99,31 +98,39 @@ class Reporter(logging.Handler):
             self._write_stderr((CLEAR_LINE if self._is_terminal else "") + f"plltool: {line}\n")
 
     def progress(self, event: Progress) -> None:
-        """A round of a search."""
-        if event.stage == "start" or (event.stage, event.radius) != self._stage:
-            self._stage = event.stage, event.radius
-            self._stages_begun += 1
+        """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`."""
         line = describe_progress(event)
         self.write_log(line)
-        if self._quiet:
-            return
-        if self._is_terminal:
+        if not self._quiet and self._is_terminal:
             columns = shutil.get_terminal_size().columns
-            self._write_stderr(CLEAR_LINE + (self._bar() + line)[: columns - 1])
-        else:
+            self._write_stderr(CLEAR_LINE + (draw_bar(event) + line)[: columns - 1])
+        elif not self._quiet:
             self._write_stderr(line + "\n")
+        if self._interrupted:
+            from plltool.search.progress import StopSearch
+
+            raise StopSearch
+
+    @contextmanager
+    def interrupts_wait(self) -> Iterator[None]:
+        """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual."""
+
+        def stop_soon(_number: int, _frame: FrameType | None) -> None:
+            self._interrupted = True
+            signal.signal(signal.SIGINT, before)
+            _log.warning("interrupted: the best tree is written after this round; a second Ctrl-C gives up at once")
+
+        before = signal.signal(signal.SIGINT, stop_soon)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def write_log(self, line: str) -> None:
         """A line for the log file only."""
         if self._file is not None:
             self._file.write(line + "\n")
             self._file.flush()
-
-    def _bar(self) -> str:
-        if not self._n_stages:
-            return ""
-        full = min(BAR_WIDTH, BAR_WIDTH * self._stages_begun // self._n_stages)
-        return f"[{'#' * full}{'-' * (BAR_WIDTH - full)}] "
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
@@ -135,7 +142,25 @@ def name_stage(event: Progress) -> str:
     return f"{event.stage} radius {event.radius}" if event.radius > 1 else event.stage
 
 
+def draw_bar(event: Progress) -> str:
+    """How much of the search is over, as a bar; nothing where nobody knows."""
+    if event.left is None:
+        return ""
+    full = int(BAR_WIDTH * event.seconds / max(event.seconds + event.left, 1e-9))
+    return f"[{'#' * full}{'-' * (BAR_WIDTH - full)}] "
+
+
 def describe_progress(event: Progress) -> str:
-    """One round as a line: time, stage, round, lnL, moves where there may be some."""
-    moves = f"  {event.moves} moves" if event.radius else ""
-    return f"{event.seconds:9.1f} s  {name_stage(event):<15} round {event.round:<3} lnL {event.lnl:.6f}{moves}"
+    """One round as a line: time, stage, round, lnL, moves where there may be some, what is left."""
+    round_ = f"{event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"{event.round}"
+    moves = f"  {event.moves} moves" if event.radius or event.n_rounds > 1 else ""
+    left = "" if event.stage_left is None or event.left is None else f"  left: stage {about(event.stage_left)}, all "
+    left += about(event.left) if left and event.left is not None else ""
+    return f"{event.seconds:9.1f} s  {name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
+
+
+def about(seconds: float) -> str:
+    """A duration that is only guessed, to two digits at most."""
+    if seconds < 99.5:
+        return f"~{seconds:.0f} s" if seconds >= 9.95 else f"~{seconds:.1f} s"
+    return f"~{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"~{seconds / 3600:.0f} h"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -32,8 +33,9 @@ from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.api import SearchOptions
     from plltool.results import SearchResult
+
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
@@ -43,7 +45,6 @@ _log = logging.getLogger("plltool")
 @model_option
 @data_type_option
 @start_options
-@click.option("--starts", type=click.IntRange(min=1), default=1, show_default=True, help="Start trees; the best wins.")
 @seed_option
 @outgroup_option
 @hardware_options
@@ -56,7 +57,6 @@ def search(
     model: str | None,
     data_type: str,
     start: StartChoice,
-    starts: int,
     seed: int,
     outgroup: tuple[str, ...],
     hardware: Hardware,
@@ -68,24 +68,22 @@ def search(
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
     Writes the best tree, a JSON record and a log; the prefix is ALIGNMENT.plltool unless told otherwise. Progress goes
-    to stderr, a summary to stdout.
+    to stderr, a summary to stdout. Ctrl-C ends the search after the present round and writes the best tree so far.
     """
     files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
     files.claim(output.redo)
     from plltool import api
 
     data = load_alignment(alignment, data_type)
-    options = effort.options()
-    with Reporter(quiet, files.log, starts * count_stages(options)) as reporter:
+    with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
         prepare_devices(hardware)
         result = api.search(
             data,
             model,
             seed=seed,
             start=start.load(data),
-            starts=starts,
             outgroup=split_outgroup(outgroup, data.names),
-            options=options,
+            options=effort.options(),
             profile=profile,
             listener=reporter.progress,
             **asdict(hardware),
@@ -99,16 +97,14 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-
-
-def count_stages(options: SearchOptions) -> int:
-    """Stages of one search: start, NNI, SPR and model at each radius, the broad one, polish."""
-    return 4 + 2 * len(options.radii)
+    if result.interrupted:
+        click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
 def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
     """What was found and where it is."""
-    lines = [f"lnL: {result.lnl:.6f}"]
+    lines = ["interrupted: the best tree so far"] if result.interrupted else []
+    lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
     return [

@@ -19,12 +19,14 @@ from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas, Requests
+from plltool.engine.program import Request
 from plltool.engine.storage import plan_storage
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int32]
+Parts = Sequence[Components]  # one model per part
 
 
 @dataclass
@@ -70,14 +72,20 @@ class Counters:
 
 
 class Tables(NamedTuple):
-    """What a program reads of each branch besides its P matrix and decays."""
+    """What a program reads of each branch besides its P matrix."""
 
+    decays: bool = False
     slopes: bool = False
     responses: bool = False
 
     def cover(self, other: Tables) -> bool:
         """Whether these are all that `other` asks for."""
-        return self.slopes >= other.slopes and self.responses >= other.responses
+        return all(mine >= asked for mine, asked in zip(self, other, strict=True))
+
+
+def slots_written(program: IntArray) -> int:
+    """One more than the last slot that a program writes to."""
+    return int(program[program[:, 0] <= prog.NEWVIEW, 1].max(initial=-1)) + 1
 
 
 class Peak(NamedTuple):
@@ -104,6 +112,7 @@ class Engine(Requests):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
+    weights : float64 (n_weight_sets, n_patterns), in use; see `set_weights`
 
     Raises
     ------
@@ -127,7 +136,7 @@ class Engine(Requests):
     ):
         if codes.shape != (layout.n_taxa, layout.n_patterns):
             raise EngineError(f"codes have shape {codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
-        weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
+        weights = np.atleast_2d(np.array(weights, dtype=np.float64))
         if weights.shape[1] != layout.n_patterns:
             raise EngineError(f"{weights.shape[1]} weights for {layout.n_patterns} patterns")
         n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
@@ -139,6 +148,7 @@ class Engine(Requests):
         self.n_slots = n_slots
         self.n_parts = layout.n_parts
         self.storage = plan_storage(layout, n_slots, memory, max_allocation)
+        self.weights = weights
         self.n_weight_sets = len(weights)
         self.counters = Counters()
 
@@ -166,19 +176,35 @@ class Engine(Requests):
         return {}
 
     @abstractmethod
-    def set_model(self, parts: Sequence[Components]) -> None:
+    def set_model(self, parts: Parts) -> None:
         """Use one model per part from now on; CLAs made before are stale.
 
         Raises EngineError if the number of parts, states or components differs from the layout's.
         """
 
-    @abstractmethod
-    def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
-    ) -> FloatArray:
-        """Run `program`; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values).
+    def set_weights(self, weights: FloatArray) -> None:
+        """Use other pattern weights from now on, float64 (n_weight_sets, n_patterns); CLAs stay as they are.
 
-        EVALUATE sums with every weight set in `sets`, other instructions with the first of them.
+        Raises EngineError if the shape is not that of the weights in use.
+        """
+        if weights.shape != self.weights.shape:
+            raise EngineError(f"weights of shape {weights.shape} cannot replace {self.weights.shape}")
+        self.weights = np.array(weights, dtype=np.float64)
+        self._send_weights(self.layout.pad_weights(self.weights))
+
+    @abstractmethod
+    def _send_weights(self, padded: FloatArray) -> None:
+        """Replace the weights where they are used by those of every lane (n_weight_sets, n_lanes)."""
+
+    @abstractmethod
+    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
+        """Run the request's program; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values)."""
+
+    @abstractmethod
+    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
+        """Values of a program that makes one, (n_models, n_parts), under each model; CLAs are lost, the model is kept.
+
+        lengths (n_models, n_parts, n_branches).
         """
 
     @abstractmethod
@@ -194,26 +220,13 @@ class Engine(Requests):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def execute(
-        self,
-        program: IntArray,
-        lengths: FloatArray,
-        n_values: int = 0,
-        sets: range = range(1),
-        request: str = "run",
-        keep: bool = True,
-    ) -> FloatArray:
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in one launch (one per run of tiles).
 
         Parameters
         ----------
-        program : int32 (n, 8), see `program.py`
+        request : the program and what is wanted of it
         lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
-        n_values : how many numbers the program makes
-        sets : the weight sets that EVALUATE sums with, a value each; other instructions use the first one only
-        request : what the counters file this under
-        keep : whether the CLAs made are wanted afterwards; if not, all CLAs are stale then, and the engine may work
-            in memory that stays in cache
 
         Returns
         -------
@@ -225,12 +238,43 @@ class Engine(Requests):
             If a pattern's likelihood is not positive and finite; names the pattern. If the program writes to a slot
             that the engine does not have.
         """
-        lengths = self._per_part(lengths)
+        self._check_slots(request.program)
+        self.counters.count(request.kind, request.program)
+        kinds = np.bincount(request.program[:, 0], minlength=prog.ROOT + 1)
+        in_eigenbasis = kinds[[prog.DERIVATIVE, prog.GRADIENT, prog.ROOT]].any()
+        tables = Tables(bool(in_eigenbasis), bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
+        return self._execute(request, self._per_part(lengths), tables)
+
+    def likelihoods(
+        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
+    ) -> FloatArray:
+        """lnL of each part under each of several models, as many in one launch as the slots have room for.
+
+        Parameters
+        ----------
+        operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
+        edge : a, b, branch
+        lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
+        models : one model per part each; the engine's own model stays what it is
+
+        Returns
+        -------
+        float64 (n_models, n_parts), by the first weight set.
+        """
+        for model in models:
+            self._check_parts(model)
+        program = np.concatenate([operations, prog.evaluate(0, *edge)])
         self._check_slots(program)
-        self.counters.count(request, program)
-        kinds = np.bincount(program[:, 0], minlength=prog.ROOT + 1)
-        tables = Tables(bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
-        return self._execute(np.ascontiguousarray(program), lengths, n_values, sets, tables, keep)
+        lengths = np.asarray(lengths, dtype=np.float64)
+        lengths = np.broadcast_to(lengths, (len(models), self.n_parts, lengths.shape[-1]))
+        at_once = max(1, self.n_slots // max(1, slots_written(program)))
+        values = np.empty((len(models), self.n_parts))
+        for start in range(0, len(models), at_once):
+            some = slice(start, start + at_once)
+            for _ in models[some]:
+                self.counters.count("likelihoods", program)
+            values[some] = self._likelihoods(program, lengths[some], models[some])
+        return values
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
@@ -239,7 +283,7 @@ class Engine(Requests):
         """
         if not self.resident:
             raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
-        self.execute(operations, lengths)
+        self.execute(Request(operations), lengths)
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
         """CLAs for later requests: made now if they outlive the launch, else in front of each request."""
@@ -255,7 +299,9 @@ class Engine(Requests):
         rows = np.asarray(edges).reshape(-1, 3)
         n_sets = self.n_weight_sets
         program = prog.evaluate(n_sets * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        values = self.execute(program, lengths, n_sets * len(rows), sets=range(n_sets), request="evaluate")
+        pieces = np.arange(len(rows), dtype=np.int32)
+        request = Request(program, n_sets * len(rows), "evaluate", range(n_sets), pieces=pieces)
+        values = self.execute(request, lengths)
         return values.reshape(self.layout.n_parts, len(rows), n_sets).transpose(1, 0, 2)
 
     def site_lnl(
@@ -274,11 +320,11 @@ class Engine(Requests):
         return np.broadcast_to(lengths, (self.n_parts, lengths.shape[-1]))
 
     def _check_slots(self, program: IntArray) -> None:
-        made = program[program[:, 0] <= prog.NEWVIEW, 1]
-        if len(made) and made.max() >= self.n_slots:
-            raise EngineError(f"the program writes to slot {made.max()}, the engine has {self.n_slots}")
+        written = slots_written(program)
+        if written > self.n_slots:
+            raise EngineError(f"the program writes to slot {written - 1}, the engine has {self.n_slots}")
 
-    def _check_parts(self, parts: Sequence[Components]) -> None:
+    def _check_parts(self, parts: Parts) -> None:
         shapes = {(part.n_states, part.n_components) for part in parts}
         if len(parts) != self.layout.n_parts or shapes != {(self.layout.n_states, self.layout.n_components)}:
             raise EngineError(

@@ -109,6 +109,11 @@ class Layout:
         """Work-items that make a P matrix together, see `pmatrices.cl`."""
         return -(-self.n_states // PMATRIX_COLUMNS)
 
+    def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
+        """Work-items that make the P matrices of so many branches in every P set, see `pmatrices.cl`."""
+        width = 1 if self.lane_per_item or self.many_states else self.vw
+        return n_psets * -(-n_branches // width) * self.n_components * self.pmatrix_shares
+
     @property
     def scale_bits(self) -> int:
         return SCALE_BITS[self.real]
@@ -149,11 +154,12 @@ class Layout:
         return self.n_components * self.n_states * self.vw
 
     @property
-    def pmatrix_values(self) -> int:
-        """Numbers of a P matrix on the device: the matrix, and a table for tips behind it (`kernels/layout.h`)."""
+    def branch_values(self) -> int:
+        """Numbers of a branch's P matrices on the device and the tables for tips behind them (`kernels/layout.h`)."""
+        matrices = self.n_components * self.matrix_values
         if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
-            return self.matrix_values
-        return (-(-self.matrix_values // self.vw) + self.n_states) * self.vw
+            return matrices
+        return (-(-matrices // self.vw) + self.n_components * self.n_states) * self.vw
 
     @property
     def block_scales(self) -> int:

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
-from plltool.engine.base import Engine, FloatArray, IntArray, Tables
+from plltool.engine.base import Engine, FloatArray, IntArray, Parts, Tables
 from plltool.engine.layout import Layout
-from plltool.model.components import Components
+from plltool.engine.program import Request
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
 
@@ -45,11 +45,13 @@ class NumpyEngine(Engine):
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
         expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
         self._tips = np.ascontiguousarray(expanded)[:, :, None]
-        padded = layout.pad_weights(np.atleast_2d(weights))
-        self._weights = padded.reshape(-1, layout.n_blocks, layout.vw)
+        self._send_weights(layout.pad_weights(self.weights))
         for array in (self._all_clas, self._all_scales, self._tips, self._weights):
             self.counters.hold(array.nbytes)
         self._enter_run(self.storage.runs[0])
+
+    def _send_weights(self, padded: FloatArray) -> None:
+        self._weights = padded.reshape(-1, self.layout.n_blocks, self.layout.vw)
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""
@@ -69,8 +71,9 @@ class NumpyEngine(Engine):
     def driver(self) -> str:
         return f"numpy {np.__version__}"
 
-    def set_model(self, parts: Sequence[Components]) -> None:
+    def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
+        self._parts = parts
         self._eigenvalues = np.stack([part.eigenvalues * part.rates[:, None] for part in parts])
         self._right = np.stack([part.right for part in parts])
         self._left = np.stack([part.left for part in parts])
@@ -100,19 +103,29 @@ class NumpyEngine(Engine):
             response = t * (np.maximum(grow[..., :, None], grow[..., None, :]) + 1.0) * ratio
             self._responses = response.astype(real)  # part, branch, C, k, l
 
-    def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
-    ) -> FloatArray:
+    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         self._branch_tables(lengths, tables)
-        values = np.zeros((self.layout.n_parts, n_values))
+        values = np.zeros((self.layout.n_parts, request.n_values))
         for run in self.storage.runs:
             self._enter_run(run)
-            for opcode, result, per_lane in self._take_through(program):
+            for opcode, result, per_lane in self._take_through(request.program):
                 if not np.all(np.isfinite(per_lane)):
                     self._check_finite(per_lane, self._find_lane(per_lane))
-                weights = self._weights[sets if opcode == prog.EVALUATE else sets[:1]][:, self._blocks]
+                sets = request.sets if opcode == prog.EVALUATE else request.sets[:1]
+                weights = self._weights[sets][:, self._blocks]
                 sums = np.einsum("kbv,sbv->bks", per_lane, weights).reshape(len(self._block_part), -1)
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
+        return values
+
+    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
+        own = self._parts
+        values = np.empty((len(models), self.n_parts))
+        try:
+            for model, at, value in zip(models, lengths, values, strict=True):
+                self.set_model(model)
+                value[:] = self._execute(Request(program, 1), at, Tables())[:, 0]
+        finally:
+            self.set_model(own)
         return values
 
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, int, FloatArray]]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
+from plltool.engine.program import Request
 
 if TYPE_CHECKING:
     from plltool.engine.base import Engine
@@ -27,15 +28,14 @@ class Requests(ABC):
     n_parts: int
 
     @abstractmethod
-    def execute(
-        self,
-        program: IntArray,
-        lengths: FloatArray,
-        n_values: int = 0,
-        sets: range = range(1),
-        request: str = "run",
-    ) -> FloatArray:
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program, see `Engine.execute`."""
+
+    def _each(self, program: IntArray, n_values: int, lengths: FloatArray, kind: str) -> FloatArray:
+        """(n, n_parts, n_values) for instructions that make `n_values` numbers each, one after another."""
+        n = len(program)
+        request = Request(program, n_values * n, kind, pieces=np.arange(n, dtype=np.int32))
+        return self.execute(request, lengths).reshape(self.n_parts, n, n_values).transpose(1, 0, 2)
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, d1, d2 in the length of each edge.
@@ -45,8 +45,7 @@ class Requests(ABC):
         rows = np.asarray(edges).reshape(-1, 3)
         n = prog.DERIVATIVE_VALUES
         program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        values = self.execute(program, lengths, n * len(rows), request="derivatives")
-        return values.reshape(self.n_parts, len(rows), n).transpose(1, 0, 2)
+        return self._each(program, n, lengths, "derivatives")
 
     def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, gradient and Hessian in the three lengths around each join.
@@ -56,8 +55,7 @@ class Requests(ABC):
         rows = np.asarray(joins).reshape(-1, 6)
         n = prog.TRIPLET_VALUES
         program = prog.triplet(n * np.arange(len(rows)), *rows.T)
-        values = self.execute(program, lengths, n * len(rows), request="triplets")
-        return values.reshape(self.n_parts, len(rows), n).transpose(1, 0, 2)
+        return self._each(program, n, lengths, "triplets")
 
 
 class PreparedClas(Requests):
@@ -83,18 +81,12 @@ class PreparedClas(Requests):
             return self
         return PreparedClas(self._engine, *self._behind(program, lengths))
 
-    def execute(
-        self,
-        program: IntArray,
-        lengths: FloatArray,
-        n_values: int = 0,
-        sets: range = range(1),
-        request: str = "run",
-    ) -> FloatArray:
-        """Run a program that reads the CLAs; the arguments are those of `Engine.execute`, and CLAs are kept."""
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program that reads the CLAs, see `Engine.execute`."""
         if not self._engine.resident:
-            program, lengths = self._behind(program, lengths)
-        return self._engine.execute(program, lengths, n_values, sets=sets, request=request)
+            program, lengths = self._behind(request.program, lengths)
+            request = Request(program, request.n_values, request.kind, request.sets, request.keep)  # now in one piece
+        return self._engine.execute(request, lengths)
 
     def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
         """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""
@@ -105,5 +97,5 @@ class PreparedClas(Requests):
         else:
             own = self.lengths
         making = self._program.copy()
-        making[:, [3, 5]] += lengths.shape[-1]  # the branches pa and pb of newviews and propagations
+        making[:, prog.BRANCHES] += lengths.shape[-1]
         return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)

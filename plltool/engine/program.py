@@ -1,4 +1,4 @@
-"""Instruction lists: what an engine executes in one launch.
+"""Instruction lists, and requests to execute them: what an engine does in one launch.
 
 An instruction is eight int32: opcode, result, a, pa, b, pb, c, pc. ``a``, ``b`` and ``c`` name CLAs: a slot (>= 0)
 or a tip (``~taxon``). ``pa``, ``pb`` and ``pc`` are branches: indices into the lengths that go with the program.
@@ -9,6 +9,8 @@ The builders below broadcast their arguments and return int32 arrays (n, 8), to 
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,9 +19,48 @@ Ints = npt.ArrayLike
 
 PROPAGATE, NEWVIEW, EVALUATE, DERIVATIVE, INSERT, TRIPLET, GRADIENT, ROOT = range(8)
 N_WORDS = 8
+BRANCHES = [3, 5]  # the words pa and pb: all branches of every instruction but TRIPLET
 
 DERIVATIVE_VALUES = 3  # lnL, d1, d2
 TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
+
+
+def _one_piece() -> IntArray:
+    return np.zeros(1, dtype=np.int32)
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A program and what is wanted of it.
+
+    Attributes
+    ----------
+    program : int32 (n, N_WORDS)
+    n_values : how many numbers it makes
+    kind : what the counters file it under
+    sets : the weight sets that EVALUATE sums with, a value each; other instructions use the first one only
+    keep : whether the CLAs made are wanted afterwards; if not, all CLAs are stale then, and the engine may work in
+        memory that stays in cache
+    pieces : int32 (n_pieces,) first instructions of pieces of the program that do not read what another piece makes, so
+        that they may run at the same time; the first is 0
+    scratch : the slots that pieces write to; a piece does not mind if they are those of the same number further on
+    """
+
+    program: IntArray
+    n_values: int = 0
+    kind: str = "run"
+    sets: range = range(1)
+    keep: bool = True
+    pieces: IntArray = field(default_factory=_one_piece)
+    scratch: range = range(0)
+
+
+def branches_at_tips(program: IntArray, n_branches: int) -> npt.NDArray[np.uint8]:
+    """1 for each branch through which a NEWVIEW reads a tip, else 0; (n_branches,)."""
+    newviews = program[program[:, 0] == NEWVIEW]
+    found = np.zeros(n_branches, dtype=np.uint8)
+    found[newviews[:, [3, 5]][newviews[:, [2, 4]] < 0]] = 1
+    return found
 
 
 def _instructions(opcode: int, *words: Ints) -> IntArray:

@@ -132,11 +132,12 @@ def _cut(groups: IntArray, capacity: int) -> list[IntArray]:
 
 @dataclass(frozen=True)
 class RequestSize:
-    """The lengths of what goes along with a request; `slopes` and `responses` as in `base.Tables`."""
+    """The lengths of what goes along with a request; `decays`, `slopes` and `responses` as in `base.Tables`."""
 
     instructions: int
     branches: int
     values: int
+    decays: bool = False
     slopes: bool = False
     responses: bool = False
 
@@ -173,12 +174,14 @@ def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize
         (
             request.instructions * N_WORDS * WORD_BYTES,
             request.branches * layout.n_parts * SUM_BYTES,
-            request.branches * per_branch * (layout.pmatrix_values + 3 * layout.n_states) * real,
+            request.branches,
+            request.branches * layout.n_parts * layout.branch_values * real,
+            request.branches * per_branch * 3 * layout.n_states * real * request.decays,
             request.branches * per_branch * 2 * layout.matrix_values * real * request.slopes,
             request.branches * per_branch * squares * real * request.responses,
             request.values * sum_rows * SUM_BYTES,
         )
         for request in requests
     ])  # fmt: skip
-    eigen, model = layout.n_states + 2 * squares, layout.n_states + 2 * layout.matrix_values
+    eigen, model = layout.n_states + 2 * squares, layout.n_states + 2 * layout.matrix_values + 1
     return per_branch * (eigen * SUM_BYTES + model * real) + int(needs.max(axis=0).sum())

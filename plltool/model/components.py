@@ -43,10 +43,6 @@ class Components:
     def n_states(self) -> int:
         return self.frequencies.shape[1]
 
-    def scaled_matrices(self) -> FloatArray:
-        """float64 (C, S, S): the rate matrix of each component times its rate."""
-        return (self.right * (self.eigenvalues * self.rates[:, None])[:, None, :]) @ self.left
-
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""
         return self.weights[:, None] * self.frequencies

@@ -18,7 +18,7 @@ from plltool.model.initial import initial_class_weights, initial_frequencies, in
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
 from plltool.model.specification import ModelSpec
-from plltool.model.substitution import eigensystem, exchangeability_matrix
+from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import check_alpha, check_exchangeabilities, check_free_rates, check_frequencies, check_pinv
 
 GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS)
@@ -62,6 +62,7 @@ class Model:
         self.spec = spec
         self._class_of_rate = np.array(spec.rate_classes, dtype=np.intp)
         self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
+        self._matrices: FloatArray | None = None
         self._class_rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
@@ -127,14 +128,39 @@ class Model:
         One component per class and category of rates, the categories of a class side by side; of a tied mixture one per
         class. Invariable sites are one component in front, with the mean frequencies of the classes.
         """
-        classes = self.classes
+        class_of, frequencies, rates, weights = self._mixture()
         if self._systems is None:
-            matrices = [exchangeability_matrix(row) for row in classes.exchangeabilities]
-            matrices *= len(classes.frequencies) // len(matrices)
-            self._systems = [eigensystem(*pair) for pair in zip(matrices, classes.frequencies, strict=True)]
+            self._systems = [eigensystem(*pair) for pair in self._processes()]
+        stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
+        eigenvalues, right, left = map(np.ascontiguousarray, stacks)
+        return Components(eigenvalues, right, left, frequencies, rates, weights)
+
+    def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
+        """What the eigensystems of `components` are made of, without them.
+
+        Returns
+        -------
+        matrices : float64 (C, S, S), the rate matrix of each component times its rate
+        masses : float64 (C, S), weight times frequency
+        """
+        class_of, frequencies, rates, weights = self._mixture()
+        if self._matrices is None:
+            self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
+        return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
+
+    def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Exchangeabilities (S, S) and frequencies (S,) of each class."""
+        classes = self.classes
+        matrices = [exchangeability_matrix(row) for row in classes.exchangeabilities]
+        matrices *= len(classes.frequencies) // len(matrices)
+        return list(zip(matrices, classes.frequencies, strict=True))
+
+    def _mixture(self) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray, FloatArray]:
+        """Of each component: its class, frequencies, rate and weight."""
+        classes = self.classes
         rates, weights = self._sites.categories()
         first = int(self._sites.invariable)
-        class_of = np.arange(len(self._systems))
+        class_of = np.arange(len(classes.frequencies))
         if not self.spec.is_tied:
             class_rates = classes.rates / (classes.weights @ classes.rates)
             class_of = np.repeat(class_of, len(rates) - first)
@@ -142,11 +168,9 @@ class Model:
             weights = np.append(weights[:first], np.outer(classes.weights, weights[first:]))
         frequencies = classes.frequencies[class_of]
         if first:
-            frequencies = np.vstack([self.frequencies, frequencies])
+            frequencies = np.vstack([classes.weights @ classes.frequencies, frequencies])
             class_of = np.append(0, class_of)
-        stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
-        eigenvalues, right, left = map(np.ascontiguousarray, stacks)
-        return Components(eigenvalues, right, left, frequencies, rates, weights)
+        return class_of, frequencies, rates, weights
 
     def copy(self) -> Model:
         """An independent model; arrays are replaced, never changed, so the two may share them."""
@@ -192,7 +216,7 @@ class Model:
         if self._has_classes:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
-        self._systems = None
+        self._systems = self._matrices = None
 
     def set_alpha(self, value: float) -> None:
         """Set the shape of the gamma distribution.
@@ -390,4 +414,4 @@ class Model:
 
     def _set_class_rates(self, rates: FloatArray) -> None:
         self._class_rates = rates / rates[self._class_of_rate[-1]]
-        self._systems = None
+        self._systems = self._matrices = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -165,6 +166,7 @@ SITE_BOUNDS = {
 }
 
 
+@lru_cache(maxsize=256)  # slopes in other parameters ask for the same
 def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     """Mean rates of equally probable categories of the gamma distribution of mean 1 and shape alpha.
 
@@ -179,11 +181,13 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
 
     Returns
     -------
-    float64 (n_categories,), positive, not decreasing, of mean 1.
+    float64 (n_categories,), positive, not decreasing, of mean 1; read-only.
     """
     bounds = special.gammaincinv(alpha, np.arange(n_categories + 1) / n_categories)
     means = np.diff(special.gammainc(alpha + 1.0, bounds))
-    return np.asarray(means / means.mean(), dtype=np.float64)
+    rates = np.asarray(means / means.mean(), dtype=np.float64)
+    rates.flags.writeable = False
+    return rates
 
 
 def gamma_medians(alpha: float, n_categories: int) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from plltool.model import nucleotides, proteins
@@ -61,14 +62,14 @@ class ModelSpec:
         """The class, a digit, of each rate AC AG AT CG CT GT; classes are numbered as they first occur."""
         return nucleotides.SYMMETRIES.get(self.name) or self.name.removeprefix(nucleotides.CUSTOM_PREFIX)
 
-    @property
+    @cached_property
     def rate_classes(self) -> tuple[int, ...]:
         """The class of each pair's rate; classes are numbered as they first occur. Empty for published figures."""
         if self.is_nucleotide:
             return tuple(int(digit) for digit in self.symmetry)
         return tuple(range(len(proteins.PAIRS))) if self.name == proteins.GTR20 else ()
 
-    @property
+    @cached_property
     def n_rate_classes(self) -> int:
         """The number of distinct exchangeabilities; one of them, that of the last pair, is 1 by convention."""
         return len(set(self.rate_classes))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import numpy.typing as npt
 
@@ -29,8 +31,13 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
     if values.shape != (n_states * (n_states - 1) // 2,):
         raise ValueError(f"expected S (S - 1) / 2 exchangeabilities, found an array of shape {values.shape}")
     matrix = np.zeros((n_states, n_states))
-    matrix[np.triu_indices(n_states, k=1)] = values
+    matrix[_upper_triangle(n_states)] = values
     return matrix + matrix.T
+
+
+@cache
+def _upper_triangle(n_states: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+    return np.triu_indices(n_states, k=1)
 
 
 def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> FloatArray:

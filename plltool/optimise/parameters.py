@@ -1,4 +1,4 @@
-"""Model parameters by L-BFGS-B (Byrd et al. 1995) with exact gradients from one pass over the tree."""
+"""Model parameters by a projected quasi-Newton method with exact gradients from one pass over the tree."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from plltool.constants import (
     MODEL_EPSILON,
 )
 from plltool.errors import EngineError
-from plltool.model.components import Components
 from plltool.model.model import Model
+from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.starts import choose_site_rates
 from plltool.tree.topology import FloatArray
@@ -91,17 +91,17 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. The components' own slopes are
     central differences of closed forms, exact to about 1e-9; one-sided where a bound is in the way.
     """
-    vector = model.get_vector(names)
     here = model.components()
     by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
-    slopes = np.empty(len(vector))
-    for parameter, (low, high) in enumerate(model.bounds(names)):
-        ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-        up, down = (_components_at(model, names, parameter, end) for end in ends)
-        change = np.sum(by_rates * (up.scaled_matrices() - down.scaled_matrices()))
-        change += np.sum(masses * (np.log(up.masses()) - np.log(down.masses())))
-        slopes[parameter] = change / (ends[0] - ends[1])
-    return slopes
+    slopes = []
+    for name in names:
+        vector = model.get_vector([name])
+        for parameter, (low, high) in enumerate(model.bounds([name])):
+            ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
+            (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
+            change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
+            slopes.append(change / (ends[0] - ends[1]))
+    return np.array(slopes)
 
 
 def scale_slope(models: Sequence[Model], matrices: FloatArray) -> float:
@@ -114,12 +114,14 @@ def scale_slope(models: Sequence[Model], matrices: FloatArray) -> float:
     return float(np.einsum("pckk,pck->", matrices, decays))
 
 
-def _components_at(model: Model, names: Sequence[str], parameter: int, value: float) -> Components:
-    """The components of the model with one element of its vector changed."""
-    vector, changed = model.get_vector(names), model.copy()
+def _matrices_at(
+    model: Model, name: str, vector: FloatArray, parameter: int, value: float
+) -> tuple[FloatArray, FloatArray]:
+    """`Model.rate_matrices` with one element of a group's `vector` changed; other groups stay as they are."""
+    vector, changed = vector.copy(), model.copy()
     vector[parameter] = value
-    changed.set_vector(vector, names)
-    return changed.components()
+    changed.set_vector(vector, [name])
+    return changed.rate_matrices()
 
 
 def optimise_model(
@@ -136,17 +138,9 @@ def optimise_model(
     epsilon : stop when an iteration gains less, in lnL units
     scale : let all branch lengths change by a common factor, within their bounds
     """
-    from scipy.optimize import minimize
-
     objective = _Objective(likelihood, names, scale)
     if not len(objective.start):
         return objective.best_lnl
-    minimize(
-        objective.value_and_gradient,
-        objective.start,
-        jac=True,
-        method="L-BFGS-B",
-        bounds=objective.bounds,
-        options={"ftol": epsilon / max(1.0, abs(objective.best_lnl)), "maxiter": MAX_MODEL_ITERATIONS},
-    )
+    bounds = np.array(objective.bounds)
+    minimise(objective.value_and_gradient, objective.start, bounds, epsilon, MAX_MODEL_ITERATIONS)
     return objective.keep_best()

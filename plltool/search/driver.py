@@ -1,117 +1,184 @@
-"""The stages of a search: lengths and model, NNI rounds, SPR rounds of growing radius, a final polish."""
+"""The stages of a search: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import time
-from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
 
 from plltool.constants import (
+    ABANDON_FACTOR,
+    ABANDON_MARGIN,
+    DEFAULT_SEED,
     NNI_EPSILON,
-    SEARCH_RADII,
+    NNI_SHARE,
+    PERTURB,
     STAGE_EPSILON,
+    STAGE_SHARE,
     START_EPSILON,
+    TUNING_SHARE,
 )
-from plltool.errors import InputError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
-from plltool.search.progress import Listener, Progress, ignore
-from plltool.search.scan import MAX_RADIUS
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """How hard to search.
-
-    Attributes
-    ----------
-    radii : SPR radii, one stage each
-    epsilon : lnL gained by a round over the whole tree below which the search ends
-    optimise_parameters : whether free model parameters are optimised
-    """
-
-    radii: tuple[int, ...] = SEARCH_RADII
-    epsilon: float = 0.1
-    optimise_parameters: bool = True
-
-    def __post_init__(self) -> None:
-        if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):
-            raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
-        if not self.epsilon > 0:
-            raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
+from plltool.search.effort import Plan
+from plltool.search.progress import Forecast, Listener, Progress, ignore
+from plltool.search.ratchet import Ratchet
+from plltool.search.stopping import StopRule
 
 
 def search_tree(
-    likelihood: TreeLikelihood, options: SearchOptions | None = None, report: Listener = ignore
+    likelihood: TreeLikelihood,
+    plan: Plan | None = None,
+    report: Listener = ignore,
+    rng: np.random.Generator | None = None,
 ) -> float:
     """Improve the likelihood's tree, branch lengths and models in place.
 
-    Stages: lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; rounds
-    at the last radius that look at more insertions, until one over the whole tree gains less than
-    ``options.epsilon``; polish of lengths and model. `report` hears of every round. Returns the final lnL, which
-    never falls on the way.
+    Stages: those of `TreeSearch.climb`, `TreeSearch.perturb` and `TreeSearch.polish`, in this order. `report` hears of
+    every round; `rng` is the source of perturbations. Returns the final lnL, which never falls on the way.
     """
-    return _Search(likelihood, options or SearchOptions(), report).run()
+    plan = plan or Plan()
+    search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), report)
+    search.climb()
+    search.perturb(rng or np.random.default_rng(DEFAULT_SEED))
+    search.polish()
+    return search.lnl
 
 
-class _Search:
-    """State of one search: the likelihood, the lnL reached and the clock that only reports read."""
+def planned_stages(plan: Plan) -> list[tuple[str, int]]:
+    """The stages of a search, each with its number of rounds, 0 if nobody knows."""
+    climb = [("start", 1), ("nni", 0)]
+    for _ in plan.radii:
+        climb += [("spr", 0), ("model", 1)]
+    if plan.broad:
+        climb.append(("broad", 0))
+    perturb = [(PERTURB, plan.perturbations)] if plan.perturbations else []
+    return [*(climb * plan.starts), *perturb, ("polish", 0)]
 
-    def __init__(self, likelihood: TreeLikelihood, options: SearchOptions, report: Listener):
+
+class TreeSearch:
+    """One start tree on its way.
+
+    Attributes
+    ----------
+    lnl : reached
+    marks : lnL after each stage of the climb, to compare other climbs with
+    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
+    """
+
+    def __init__(self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener):
         self.likelihood = likelihood
-        self.options = options
-        self.listener = report
-        self.started = time.perf_counter()
+        self.plan = plan
         self.lnl = -math.inf
+        self.marks: list[float] = []
+        self.settled = False
+        self._forecast = forecast
+        self._listener = report
 
-    def run(self) -> float:
-        self.tune("start", START_EPSILON)
-        self.climb("nni", 1, NARROW, NNI_EPSILON)
-        for radius in self.options.radii:
-            self.climb("spr", radius, NARROW, STAGE_EPSILON)
-            self.tune("model", self.options.epsilon)
-        self.climb("broad", self.options.radii[-1], BROAD, self.options.epsilon, to_the_end=True)
-        self.polish()
-        return self.lnl
+    def climb(self, leader: TreeSearch | None = None) -> bool:
+        """Climb from the start tree to a local optimum; returns False if that was given up on the way.
 
-    def report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
-        seconds = time.perf_counter() - self.started
-        self.listener(Progress(stage, round_, self.lnl, moves, radius, seconds))
-
-    def tune(self, stage: str, epsilon: float) -> None:
-        """Model parameters between two smoothings."""
-        self.lnl = smooth(self.likelihood, epsilon).lnl
-        if self.options.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
-            optimise_model(self.likelihood, epsilon=epsilon)
-            self.lnl = smooth(self.likelihood, epsilon).lnl
-        self.report(stage, 1)
-
-    def climb(self, stage: str, radius: int, breadth: Breadth, epsilon: float, to_the_end: bool = False) -> None:
-        """Rounds at one radius, each over what the last one changed, until one gains less than `epsilon`.
-
-        Then the next stage looks at the whole tree; the last one does so itself, until that gains too little.
+        Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; if the
+        plan says so, rounds at the last radius that look at more insertions. A climb is given up after a stage where it
+        is hopelessly behind `leader`, see `is_hopeless`; it ends early where ``plan.stop`` says so.
         """
-        joints = None
-        for round_ in itertools.count(1):
-            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
-            gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self.report(stage, round_, done.n_moves, radius)
-            if gain >= epsilon:
-                joints = done.joints
-            elif joints is None or not to_the_end:
-                break
-            else:
-                joints = None
+        epsilon, rounds = self.plan.epsilon, self._rounds
+        stages = [partial(self._tune, "start", START_EPSILON)]
+        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
+        for radius in self.plan.radii:
+            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
+            stages.append(partial(self._tune, "model", epsilon))
+        if self.plan.broad:
+            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+        rule = None
+        for done, stage in enumerate(stages, start=1):
+            self._forecast.begin()
+            stage()
+            self.marks.append(self.lnl)
+            if rule is None:
+                rule = StopRule(self.plan.stop, self.likelihood)
+            elif stage.args[0] != "model" and rule.says_enough():
+                self.settled = True
+                self._forecast.skip(len(stages) - done)
+                self.marks += [self.lnl] * (len(stages) - done)
+                return True
+            if leader is not None and is_hopeless(self.marks, leader.marks):
+                self._forecast.skip(len(stages) - done)
+                return False
+        return True
+
+    def perturb(self, rng: np.random.Generator) -> None:
+        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed."""
+        if not self.plan.perturbations:
+            return
+        self._forecast.begin()
+        if self.settled:
+            return
+        self.lnl = smooth(self.likelihood).lnl
+        ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
+        failures = 0
+        try:
+            for round_ in range(1, self.plan.perturbations + 1):
+                n_moves = ratchet.step()
+                failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
+                self.lnl = ratchet.lnl
+                self._report(PERTURB, round_, n_moves)
+                if failures == self.plan.nstop:
+                    break
+        finally:
+            ratchet.finish()
 
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""
 
         def report(round_: int, lnl: float) -> None:
             self.lnl = lnl
-            self.report("polish", round_)
+            self._report("polish", round_)
 
-        polish(self.likelihood, groups=None if self.options.optimise_parameters else (), report=report)
+        self._forecast.begin()
+        polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
+
+    def _report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+        forecast = self._forecast
+        left = forecast.left(round_)
+        self._listener(Progress(stage, round_, self.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
+
+    def _tune(self, stage: str, epsilon: float) -> None:
+        """Model parameters between two smoothings."""
+        self.lnl = smooth(self.likelihood, epsilon).lnl
+        if self.plan.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
+            optimise_model(self.likelihood, epsilon=epsilon)
+            before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
+            while stage == "model" and self.lnl - before > TUNING_SHARE * abs(self.lnl):
+                optimise_model(self.likelihood, epsilon=epsilon)
+                before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
+        self._report(stage, 1)
+
+    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float, share: float = 0.0) -> None:
+        """Rounds at one radius, over the whole tree and then each over what the last one changed.
+
+        The stage ends with a round that gains less than `epsilon` or `share` of lnL; the next stage looks at the whole
+        tree again. After the last one nobody does: that has hardly ever gained anything.
+        """
+        joints = None
+        for round_ in itertools.count(1):
+            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
+            gain, self.lnl = done.lnl - self.lnl, done.lnl
+            self._report(stage, round_, done.n_moves, radius)
+            if gain < max(epsilon, share * abs(self.lnl)):
+                break
+            joints = done.joints
+
+
+def is_hopeless(marks: list[float], leader: list[float]) -> bool:
+    """Whether a climb with these lnL after its first stages cannot be expected to end above the leader's.
+
+    It would have to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the leader gained from there on.
+    """
+    final, then = leader[-1], leader[len(marks) - 1]
+    return marks[-1] + ABANDON_FACTOR * (final - then) + ABANDON_MARGIN < final

@@ -1,9 +1,12 @@
-"""What a running search tells whoever listens."""
+"""What a running search tells whoever listens, and how it foretells its end."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from plltool.constants import PERTURB, STAGE_COSTS
 
 
 @dataclass(frozen=True)
@@ -12,12 +15,14 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad" or "polish"
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round
     radius : of the NNI (1) and SPR rounds; 0 elsewhere
     seconds : since the search began
+    n_rounds : that the stage has at most; 0 where nobody knows
+    stage_left, left : about how many seconds the stage and the whole search still take; None where nobody knows
     """
 
     stage: str
@@ -26,6 +31,9 @@ class Progress:
     moves: int
     radius: int
     seconds: float
+    n_rounds: int = 0
+    stage_left: float | None = None
+    left: float | None = None
 
 
 Listener = Callable[[Progress], None]
@@ -33,3 +41,63 @@ Listener = Callable[[Progress], None]
 
 def ignore(_: Progress) -> None:
     """The listener of a search that nobody watches."""
+
+
+class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is
+    """Raised by a listener: the search ends, and its best tree so far is the result."""
+
+
+class Forecast:
+    """Foretells how long a search takes, from what its stages cost one another (STAGE_COSTS) and the time spent so far.
+
+    Nothing but reports depends on it. Stages whose number of rounds is known are timed by the round.
+
+    Parameters
+    ----------
+    stages : all that are planned, in order, each with its number of rounds, 0 if nobody knows
+    """
+
+    def __init__(self, stages: Sequence[tuple[str, int]]):
+        self._ahead = list(stages)
+        self._now: tuple[str, int] = ("", 0)
+        self._cost_done = 0.0
+        self._began = self._stage_began = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        """Since the forecast was made."""
+        return time.perf_counter() - self._began
+
+    @property
+    def n_rounds(self) -> int:
+        """Of the present stage."""
+        return self._now[1]
+
+    def begin(self) -> None:
+        """The next stage begins."""
+        self._cost_done += self._cost(self._now)
+        self._now = self._ahead.pop(0)
+        self._stage_began = time.perf_counter()
+
+    def skip(self, n_stages: int) -> None:
+        """So many stages will not be made."""
+        del self._ahead[:n_stages]
+
+    def left(self, round_: int) -> tuple[float | None, float | None]:
+        """Seconds that the present stage, after that round, and the whole search still take."""
+        now = time.perf_counter()
+        spent = now - self._stage_began
+        if self._now[1]:
+            stage_left = spent / round_ * (self._now[1] - round_)
+            price = spent / round_ * self._now[1] / self._cost(self._now)
+        elif self._cost_done:
+            price = (self._stage_began - self._began) / self._cost_done
+            stage_left = max(0.0, price * self._cost(self._now) - spent)
+        else:  # the first stage reports when it is over
+            price, stage_left = spent / self._cost(self._now), 0.0
+        return stage_left, stage_left + price * sum(map(self._cost, self._ahead))
+
+    @staticmethod
+    def _cost(stage: tuple[str, int]) -> float:
+        name, n_rounds = stage
+        return STAGE_COSTS.get(name, 0.0) * (n_rounds if name == PERTURB else 1)

@@ -204,8 +204,8 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
     scores = np.empty(len(needed))
     for part in _launch_parts(columns["prune"][order], likelihood):
         steps = order[part]
-        program, scored = _scan_program(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
-        values = likelihood.directed().execute(program, lengths, scored, request="scan")
+        request = _scan_request(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
+        values = likelihood.directed().execute(request, lengths)
         scores[steps[steps >= first]] = values.sum(axis=0)
     return scores[first:]
 
@@ -227,12 +227,12 @@ def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> I
         start = stop
 
 
-def _scan_program(
+def _scan_request(
     likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: npt.NDArray[np.bool_]
-) -> tuple[IntArray, int]:
+) -> prog.Request:
     """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and, where `scored`, one INSERT.
 
-    Returns the program and the number of scores, in the order of the steps.
+    Each prune is a piece of its own. The values are the scores, in the order of the steps.
     """
     tree, view = likelihood.tree, likelihood.view
     moving, first_slot = likelihood.scratch, likelihood.scratch + 1
@@ -250,4 +250,7 @@ def _scan_program(
     present = np.zeros((len(prune), 3), dtype=bool)
     rows[heads, 0] = propagates
     present[heads, 0], present[:, 1], present[:, 2] = True, True, scored
-    return rows[present], int(np.count_nonzero(scored))
+    program = rows[present]
+    pieces = np.flatnonzero(program[:, 0] == prog.PROPAGATE).astype(np.int32)
+    scratch = range(moving, first_slot + int(depth.max()) + 1)
+    return prog.Request(program, int(np.count_nonzero(scored)), "scan", pieces=pieces, scratch=scratch)

@@ -117,6 +117,19 @@ class DirectedView:
         columns = np.argmax(self.tree.neighbours[nodes] == self.descent.parent[nodes][:, None], axis=1)
         return np.column_stack([nodes, columns]).astype(np.int32)
 
+    @cached_property
+    def branch_order(self) -> IntArray:
+        """(n_edges,) the branches in the order in which the post-order meets them, that of the root tip last."""
+        nodes, columns = self.preorder[::-1].T
+        edges = self.tree.edges
+        below = np.stack([edges[nodes, (columns + 1) % 3], edges[nodes, (columns + 2) % 3]], axis=1)
+        return np.append(below.ravel(), edges[ROOT, 0])
+
+    @cached_property
+    def branch_place(self) -> IntArray:
+        """(n_edges,) the place of each branch in `branch_order`."""
+        return np.argsort(self.branch_order).astype(np.int32)
+
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """The newview that makes each CLA (node, column): slot, a, branch a, b, branch b."""
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3

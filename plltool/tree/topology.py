@@ -106,6 +106,11 @@ class Tree:
         """A deep copy that shares only the names."""
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
 
+    def assign(self, other: Tree) -> None:
+        """Take over topology and lengths of a tree over the same taxa, bit for bit, in place."""
+        self.neighbours[:], self.edges[:], self.ends[:] = other.neighbours, other.edges, other.ends
+        self.lengths[:] = other.lengths
+
     def position(self, node: int, neighbour: int) -> int:
         """The column of `neighbour` among the neighbours of `node`."""
         row = self.neighbours[node]

@@ -9,21 +9,11 @@ import numpy as np
 import pytest
 from helpers import caterpillar, make_tree
 
-from plltool import bench
-from plltool.bench import (
-    BENCHMARK_KEYS,
-    Shape,
-    compare_rows,
-    count_rescaled,
-    encode_states,
-    evolve,
-    make_data,
-    make_items,
-    newview_bound,
-    read_benchmark,
-    run_benchmark,
-    time_in_turn,
-)
+from plltool.bench import data, run
+from plltool.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
+from plltool.bench.data import FixedModel, Shape, encode_states, evolve, make_data
+from plltool.bench.items import count_rescaled, make_items
+from plltool.bench.run import newview_bound, run_benchmark, time_in_turn
 from plltool.engine.base import Peak
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
@@ -41,7 +31,7 @@ def likelihood_of(components, tree, states):
     n_taxa, n_patterns = states.shape
     layout, slots = (components.n_states, 4, n_taxa, (n_patterns,)), Slots(3 * n_taxa)
     engine, _ = make_engine(1 << states, np.ones(n_patterns), *layout, slots, device="numpy")
-    return TreeLikelihood(tree, [bench._Fixed(components)], engine)
+    return TreeLikelihood(tree, [FixedModel(components)], engine)
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
@@ -88,8 +78,8 @@ def test_default_shapes_fit_the_limit(monkeypatch):
         measured.append((layout.n_taxa, layout.n_patterns))
         return []
 
-    monkeypatch.setattr(bench, "_measure", note)
-    monkeypatch.setattr(bench, "MAX_CLA_BYTES", 96 * 1_000 * 4 * (4 * 8 + 4))  # 90 directed CLAs and the scan's 6
+    monkeypatch.setattr(run, "_measure", note)
+    monkeypatch.setattr(run, "MAX_CLA_BYTES", 96 * 1_000 * 4 * (4 * 8 + 4))  # 90 directed CLAs and the scan's 6
     run_benchmark(Hardware("numpy"))
     assert measured == [(32, 1_000)]
 
@@ -173,7 +163,7 @@ def test_rescaled_patterns():
     assert count_rescaled(likelihood_of(*small)) == 0
 
 
-@pytest.mark.parametrize("shape", [bench.DEFAULT_SHAPES[-1], bench.QUICK_SHAPES[-1]])
+@pytest.mark.parametrize("shape", [data.DEFAULT_SHAPES[-1], data.QUICK_SHAPES[-1]])
 def test_a_shape_really_rescales(shape):
     data = make_data(shape, 4, np.random.default_rng([1, 4, *shape]))
     assert count_rescaled(likelihood_of(*data)) > 0
@@ -193,7 +183,7 @@ def test_all_take_turns(monkeypatch):
 
         return Peak(run, 1.0)
 
-    monkeypatch.setattr(bench.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(run.time, "perf_counter", lambda: now[0])
     works = {"a": work("a", lambda _: 0.01), "b": work("b", lambda call: 0.004 if call < 8 else 0.008)}
     found = time_in_turn(works, 3)
     assert "".join(done) == "aa" + "bb" + 3 * ("aaa" + "bbbbbb")  # samples of 20 ms, a call before each

@@ -63,6 +63,24 @@ def test_site_lnl_is_in_the_order_of_the_sites(likelihood, primates):
         assert other.site_lnl() == pytest.approx(sites[:100], rel=1e-11)
 
 
+def test_likelihoods_of_other_models(likelihood):
+    """Each as if it were set; the likelihood's own model stays."""
+    before = likelihood.lnl()
+    models = ["JC+G4{0.3}", "HKY{1/4}+F+G4{2}", likelihood.model]
+    found = likelihood.likelihoods(models)
+    tree = likelihood.newick()
+    for model, lnl in zip(models[:2], found[:2].tolist(), strict=True):
+        alone = evaluate(likelihood.alignment, tree, model, fixed=True, device="numpy")
+        assert lnl == pytest.approx(alone.lnl, rel=1e-11)
+    assert found[2] == pytest.approx(before, rel=1e-12)
+    assert likelihood.lnl() == before
+
+
+def test_models_of_another_size_are_refused(likelihood):
+    with pytest.raises(InputError, match=r"'JC': found 1 rate categories, expected 4"):
+        likelihood.likelihoods(["JC"])
+
+
 def test_derivatives_match_differences(likelihood):
     lnl, first, second = likelihood.derivatives()
     assert lnl == pytest.approx(likelihood.lnl(), rel=1e-11)

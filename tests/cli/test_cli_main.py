@@ -11,7 +11,10 @@ import click
 import pytest
 
 from plltool import __version__
+from plltool.api import evaluate
 from plltool.cli import main
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.record import read_record
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 
@@ -67,20 +70,38 @@ def test_unexpected_errors_are_one_line(plltool, small, monkeypatch):
     assert "Traceback" in plltool("--debug", *arguments).stderr
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "terminated")])
-def test_signals_end_a_run_with_one_line(small, tmp_path, number, word):
+def interrupt(small, tmp_path, number):
+    """Send a signal to a search that would take long; returns (exit code, stdout, stderr)."""
     out = tmp_path / "err"
     arguments = ["search", str(small), "--device", "numpy", "--starts", "1000", "--prefix", str(tmp_path / "run")]
     with open(out, "w") as stderr:
-        process = subprocess.Popen(RUN + arguments, stdout=subprocess.DEVNULL, stderr=stderr)
+        process = subprocess.Popen(RUN + arguments, stdout=subprocess.PIPE, stderr=stderr, text=True)
         deadline = time.monotonic() + 60
         while "round" not in out.read_text() and time.monotonic() < deadline:
             time.sleep(0.05)
         process.send_signal(number)
-        assert process.wait(timeout=60) == 128 + number
-    assert out.read_text().splitlines()[-1] == f"plltool: {word}"
+        stdout, _ = process.communicate(timeout=60)
+    return process.returncode, stdout, out.read_text()
+
+
+def test_termination_ends_a_run_with_one_line(small, tmp_path):
+    code, _, stderr = interrupt(small, tmp_path, signal.SIGTERM)
+    assert code == 128 + signal.SIGTERM
+    assert stderr.splitlines()[-1] == "plltool: terminated"
     assert "stopped: " in (tmp_path / "run.log").read_text()
     assert not (tmp_path / "run.json").exists()
+
+
+def test_an_interrupt_leaves_the_best_tree_so_far(small, tmp_path):
+    code, stdout, stderr = interrupt(small, tmp_path, signal.SIGINT)
+    assert code == 128 + signal.SIGINT
+    assert "warning: interrupted: the best tree is written" in stderr
+    assert stdout.startswith("interrupted: the best tree so far\nlnL: ")
+    record = read_record(tmp_path / "run.json")
+    fixed = evaluate(small, record["tree"], record["model"], fixed=True, device="numpy")
+    assert fixed.tree.names == read_alignment(small).names
+    assert fixed.lnl == pytest.approx(record["lnl"], rel=1e-9)
+    assert f"lnL {record['lnl']:.6f}" in stderr
 
 
 def test_exit_codes_of_the_process(small):

@@ -1,12 +1,9 @@
 """`plltool search`: results, names, and what it refuses."""
 
-from itertools import groupby
 
 import pytest
 from samples import STRANGE_NAMES
 
-from plltool.api import SearchOptions, search
-from plltool.cli.search import count_stages
 from plltool.io.newick import read_newick
 from plltool.io.record import RECORD_KEYS, read_record
 from plltool.tree.splits import rf_distance
@@ -108,6 +105,17 @@ def test_start_file_with_multifurcations(plltool, small, tmp_path):
     assert rf_distance(read_newick(f"{small}.plltool.best.nwk"), read_newick(tmp_path / "other.best.nwk")) == 0
 
 
+def test_the_effort_is_said_with_its_reason(plltool, small):
+    result = plltool("search", small, *QUICK, "--effort", "default")
+    assert result.exit_code == 0, result.stderr
+    said = next(line for line in result.stderr.splitlines() if "effort default" in line)
+    assert "start trees: 1, perturbations: at most " in said
+    assert "difficulty 0." in said
+    result = plltool("search", small, *QUICK, "--redo", "--effort", "thorough", "--perturbations", 1, "--stop", "rf")
+    assert "effort thorough: start trees: 1, perturbations: at most 1, stop rule: rf\n" in result.stderr
+    assert "round 1   lnL" in next(line for line in result.stderr.splitlines() if " s  polish" in line)
+
+
 def test_several_starts_are_all_recorded(plltool, small):
     result = plltool("search", small, *QUICK, "--starts", 3, "--start", "random", "--radius", "3", "--epsilon", "1")
     assert result.exit_code == 0, result.stderr
@@ -144,14 +152,6 @@ def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
 @pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
 def test_wrong_usage_exits_2(plltool, small, argument):
     assert plltool("search", small, argument).exit_code == 2
-
-
-def test_the_bar_counts_the_stages_that_there_are(small):
-    events = []
-    options = SearchOptions(radii=(2, 4))
-    search(small, "HKY+F", device="numpy", options=options, listener=events.append)
-    stages = [key for key, _ in groupby((event.stage, event.radius) for event in events)]
-    assert len(stages) == count_stages(options)
 
 
 @pytest.mark.opencl

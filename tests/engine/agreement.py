@@ -48,12 +48,12 @@ def relative_errors(engine, program, n_values, kinds, lengths, codes, weights, m
         (1,) * n_patterns,
         state_sets=state_sets,
     )
-    per_pattern = single.execute(program, lengths, n_values)
+    per_pattern = single.execute(prog.Request(program, n_values), lengths)
     of_part = np.repeat(np.arange(len(parts)), parts)
     members = of_part == np.arange(len(parts))[:, None]
     expected = (members * weights) @ per_pattern
     size = (members * weights) @ np.maximum(np.abs(per_pattern), 1.0)
-    found = engine.execute(program, lengths, n_values)
+    found = engine.execute(prog.Request(program, n_values), lengths)
     assert found.shape == expected.shape
     return np.abs(found - expected) / np.maximum(np.where(kinds == "lnl", np.abs(expected), size), np.finfo(float).tiny)
 

@@ -189,7 +189,7 @@ def test_lnl_at_a_node(case, kind, precision, make_engine):
     for turn in range(3):
         (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
         rows = [prog.propagate(slot, c, pc), prog.insert(0, a, pa, b, pb, slot), prog.triplet(1, a, pa, b, pb, c, pc)]
-        found = engine.execute(np.concatenate(rows), case.lengths, 1 + prog.TRIPLET_VALUES)[0, :2]
+        found = engine.execute(prog.Request(np.concatenate(rows), 1 + prog.TRIPLET_VALUES), case.lengths)[0, :2]
         rtol = RTOL if precision == "double" else SINGLE_RTOL
         np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=rtol)
 
@@ -257,7 +257,7 @@ def test_responses_of_categories(steep, category_responses, kind, make_engine):
         ),
         prog.root(squares, a, b, branch),
     ]
-    found = engine.execute(np.concatenate(program), tree.lengths, squares + masses)[0]
+    found = engine.execute(prog.Request(np.concatenate(program), squares + masses), tree.lengths)[0]
     shares, gains = category_responses
     np.testing.assert_allclose(found[squares:].reshape(-1, 4).sum(axis=1), shares @ steep.weights, rtol=RTOL)
     by_eigenvalue = np.einsum("ckk->ck", found[:squares].reshape(-1, 4, 4))

@@ -18,6 +18,7 @@ from helpers import (
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
+from plltool.errors import EngineError
 
 NUMPY_RTOL = 1e-12  # both double, short sums; measured: 6e-16
 OPENCL_RTOL = 1e-11  # the order of sums differs; measured: 3e-15
@@ -91,8 +92,27 @@ def test_insert_and_triplet_give_the_likelihood_of_the_joined_tree(any_kind, mak
                 prog.insert(10, a, pa, b, pb, scratch),
                 prog.triplet(0, a, pa, b, pb, c, pc),
             ]
-            values = engine.execute(np.concatenate([program, *joins]), lengths, 11)
+            values = engine.execute(prog.Request(np.concatenate([program, *joins]), 11), lengths)
             np.testing.assert_allclose(values[0, [0, 10]], expected, rtol=OPENCL_RTOL)
+
+
+def test_other_weights_change_sums_and_leave_clas_alone(any_kind, make_engine):
+    rng = np.random.default_rng(8)
+    ends, lengths = random_ends(rng, 5)
+    mixture = random_mixture(rng, 4, 2)
+    codes = random_codes(rng, 5, 7)
+    site = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
+    engine = make_engine(any_kind, 3, codes, np.ones(7), [mixture])
+    program, a, b = program_to_branch(ends, 5, 0)
+    prepared = engine.prepare(program, lengths)
+    other = rng.integers(0, 5, (1, 7)).astype(float)
+    for weights in (other, np.ones((1, 7))):
+        engine.set_weights(weights)
+        lnl = prepared.derivatives([(a, b, 0)], lengths)[0, 0, 0]
+        np.testing.assert_allclose(lnl, weights[0] @ site, rtol=OPENCL_RTOL)
+        np.testing.assert_array_equal(engine.weights, weights)
+    with pytest.raises(EngineError, match="cannot replace"):
+        engine.set_weights(np.ones((2, 7)))
 
 
 def test_ambiguity_is_the_sum_over_its_states(few_kind, make_engine):
@@ -221,7 +241,7 @@ def test_weight_sets(any_kind, make_engine):
     assert found[0, 0, 1] == 0
     # some of the sets, and an instruction that takes the first of them only
     rows = [prog.evaluate(0, a, b, 1), prog.derivative(2, a, b, 1)]
-    some = engine.execute(np.concatenate(rows), lengths, 5, sets=range(1, 3))
+    some = engine.execute(prog.Request(np.concatenate(rows), 5, sets=range(1, 3)), lengths)
     np.testing.assert_array_equal(some[:, :2], found[0, :, 1:])
     np.testing.assert_allclose(some[:, 2], expected[:, 1], rtol=OPENCL_RTOL)
 
@@ -315,8 +335,8 @@ def test_the_split_into_buffers_changes_no_bit(make_engine, opencl_device, kind)
         assert len(whole._chunks) == 1
         assert len(split._chunks) > 1
         assert max(chunk.clas.size for chunk in split._chunks) <= small.max_allocation
-        expected = whole.execute(program, lengths, n_values)
-        assert np.array_equal(split.execute(program, lengths, n_values), expected)
+        expected = whole.execute(prog.Request(program, n_values), lengths)
+        assert np.array_equal(split.execute(prog.Request(program, n_values), lengths), expected)
         newviews, a, b = program_to_branch(ends, n_taxa, 0)
         for engine in (whole, split):
             engine.run(newviews, lengths)
@@ -337,7 +357,8 @@ def test_a_newview_may_overwrite_its_source(few_kind, make_engine, n_states):
         rows = [prog.newview(slots[0], ~0, 0, ~1, 1)]
         rows += [prog.newview(slots[k], slots[k - 1], 2 * k, ~(k + 1), 2 * k + 1) for k in range(1, n_taxa - 2)]
         last = slots[n_taxa - 3]
-        found.append(engine.execute(np.concatenate([*rows, prog.evaluate(0, last, ~(n_taxa - 1), 3)]), lengths, 1))
+        program = np.concatenate([*rows, prog.evaluate(0, last, ~(n_taxa - 1), 3)])
+        found.append(engine.execute(prog.Request(program, 1), lengths))
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -352,7 +373,7 @@ def test_a_growing_program_keeps_its_clas(few_kind, make_engine, case):
     ends, lengths = case["ends"], case["lengths"]
     engine = make_engine(few_kind, n_taxa - 2, case["codes"], case["weights"], [case["mixture"]])
     program, a, b = program_to_branch(ends, n_taxa, 0)
-    before = engine.execute(np.concatenate([program, prog.evaluate(0, a, b, 0)]), lengths, 1)[0, 0]
+    before = engine.execute(prog.Request(np.concatenate([program, prog.evaluate(0, a, b, 0)]), 1), lengths)[0, 0]
     many = np.concatenate([lengths, np.full(3000, lengths[0])])
     edges = np.column_stack([np.full(3000, a), np.full(3000, b), len(lengths) + np.arange(3000)])
     found = engine.evaluate(edges, many)
@@ -367,11 +388,11 @@ def test_what_is_not_kept_has_the_same_bits(any_kind, make_engine, case):
     engine = make_engine(kind, n_taxa - 1, case["codes"], case["weights"], [case["mixture"]])
     program, n_values, _ = everything(np.random.default_rng(15), ends, n_taxa)
     newviews, a, b = program_to_branch(ends, n_taxa, 0)
-    expected = [engine.execute(program, at, n_values) for at in (lengths, 2 * lengths)]
+    expected = [engine.execute(prog.Request(program, n_values), at) for at in (lengths, 2 * lengths)]
     assert not np.array_equal(*expected)
-    edge = engine.execute(np.concatenate([newviews, prog.evaluate(0, a, b, 0)]), lengths, 1)
+    edge = engine.execute(prog.Request(np.concatenate([newviews, prog.evaluate(0, a, b, 0)]), 1), lengths)
     for at, keep in ((0, False), (1, False), (1, True), (0, True), (0, False)):
-        found = engine.execute(program, (1 + at) * lengths, n_values, keep=keep)
+        found = engine.execute(prog.Request(program, n_values, keep=keep), (1 + at) * lengths)
         np.testing.assert_array_equal(found, expected[at])
         engine.run(newviews, lengths)  # CLAs of every tile are there again
         np.testing.assert_array_equal(engine.evaluate([(a, b, 0)], lengths)[0], edge)

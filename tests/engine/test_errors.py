@@ -40,7 +40,7 @@ def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
     requests = {
         "derivatives": lambda: engine.derivatives([(~0, ~1, 0)], AT_ZERO),
         "triplets": lambda: engine.triplets([(~0, 0, ~1, 0, ~1, 0)], AT_ZERO),
-        "insert": lambda: engine.execute(prog.insert(0, ~1, 0, ~1, 0, 0), AT_ZERO, 1),
+        "insert": lambda: engine.execute(prog.Request(prog.insert(0, ~1, 0, ~1, 0, 0), 1), AT_ZERO),
     }
     for request in requests.values():
         with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):

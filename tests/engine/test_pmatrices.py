@@ -4,8 +4,11 @@ import math
 
 import numpy as np
 import pytest
-from helpers import jukes_cantor_mixture, random_mixture
+from engine_kinds import NUMPY_KINDS
+from helpers import jukes_cantor_mixture, random_codes, random_mixture
 from scipy.linalg import expm
+
+from plltool.engine import program as prog
 
 LENGTHS = [1e-8, 1e-6, 1e-3, 0.1, 1.0, 10.0, 100.0]
 RTOL = 1e-12  # both double; expm loses most, by squaring; measured: 1.4e-14
@@ -66,3 +69,14 @@ def test_components_mix_by_weight_and_run_at_their_rates(few_kind, make_engine):
     found = np.exp(engine.site_lnl(~0, ~1, 0, np.array([0.3])))
     expected = sum(weight * np.array(pi)[:, None] * expm(q * 0.3) for weight, pi, q in mixture.oracle)
     np.testing.assert_allclose(found, expected.ravel(), rtol=RTOL)
+
+
+def test_tables_for_tips_are_made_where_a_later_program_needs_them(few_kind, make_engine):
+    """Two programs at the same lengths; what one reads a tip through, the other reads a CLA through."""
+    rng = np.random.default_rng(8)
+    lengths, mixture, codes = rng.random(4), random_mixture(rng, 4, 2), random_codes(rng, 4, 20)
+    engine, expected = (make_engine(kind, 2, codes, np.ones(20), [mixture]) for kind in (few_kind, NUMPY_KINDS[0]))
+    for a, b in ((0, 1), (1, 0)):
+        newviews = [prog.newview(0, ~0, 2, ~1, 2), prog.newview(1, 0, a, ~2, b)]
+        request = prog.Request(np.concatenate([*newviews, prog.evaluate(0, ~3, 1, 3)]), 1)
+        np.testing.assert_allclose(engine.execute(request, lengths), expected.execute(request, lengths), rtol=1e-11)

@@ -78,7 +78,7 @@ def all_requests(deep, engine):
             prog.insert(0, a, pa, b, pb, scratch),
             prog.triplet(1, a, pa, b, pb, c, pc),
         ]
-        found += engine.execute(np.concatenate(rows), deep.lengths, 11)[0, :2].tolist()
+        found += engine.execute(prog.Request(np.concatenate(rows), 11), deep.lengths)[0, :2].tolist()
     return np.array(found)
 
 

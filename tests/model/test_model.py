@@ -352,3 +352,14 @@ class TestOutput:
             "alpha": 0.45,
             "n_free_parameters": 0,
         }
+
+
+@pytest.mark.parametrize("text", ["GTR+FO+I+G4", "HKY{3}+F{0.1/0.2/0.3/0.4}", "LG4X", "LG+C10+R2", "EX2+I+G2", "UL3"])
+def test_rate_matrices_are_those_of_the_eigensystems(text):
+    """Reassembled from eigenvalues and eigenvectors, each times the component's rate."""
+    model = Model(parse_model(text))
+    parts = model.components()
+    matrices, masses = model.rate_matrices()
+    diagonals = (parts.eigenvalues * parts.rates[:, None])[:, None, :]
+    np.testing.assert_allclose(matrices, (parts.right * diagonals) @ parts.left, atol=1e-12)
+    np.testing.assert_array_equal(masses, parts.masses())

@@ -117,10 +117,10 @@ class Spy:
         self._execute = engine.execute
         engine.execute = self
 
-    def __call__(self, program, *arguments, **words):
-        if words.get("request") == "scan":
-            self.programs.append(program)
-        return self._execute(program, *arguments, **words)
+    def __call__(self, request, lengths):
+        if request.kind == "scan":
+            self.programs.append(request.program)
+        return self._execute(request, lengths)
 
 
 def test_parents_come_before_their_children(likelihood):

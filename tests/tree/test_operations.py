@@ -39,6 +39,22 @@ def test_preorder_has_every_inner_node_after_its_parent(tree):
     assert sorted(seen - {ROOT}) == list(range(tree.n_taxa, tree.n_nodes))
 
 
+def test_branches_come_as_a_post_order_meets_them(tree):
+    """Both branches below a node side by side, behind all branches of the subtrees that they lead to."""
+    view = DirectedView(tree)
+    places = view.branch_place
+    assert sorted(view.branch_order.tolist()) == list(range(tree.n_edges))
+    assert places[view.branch_order].tolist() == list(range(tree.n_edges))
+    assert places[tree.edges[ROOT, 0]] == tree.n_edges - 1
+    pairs = {}
+    for _, parent, branch in tree.directed_from(ROOT):
+        if parent != ROOT:
+            pairs.setdefault(parent, []).append(int(places[branch]))
+            above = tree.edges[parent, np.flatnonzero(tree.neighbours[parent] == view.descent.parent[parent])[0]]
+            assert places[branch] < places[above]
+    assert all(sorted(pair) == [min(pair), min(pair) + 1] and min(pair) % 2 == 0 for pair in pairs.values())
+
+
 @pytest.mark.parametrize("n_taxa", [3, 4, 5, 6, 7, 8, 9, 33, 100])
 @pytest.mark.parametrize("shape", ["caterpillar", "random"])
 def test_the_stack_is_a_logarithm(n_taxa, shape):

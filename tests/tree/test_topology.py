@@ -26,6 +26,17 @@ def test_sizes_and_arrays(tree):
     assert tree.total_length() == 28
 
 
+def test_a_tree_takes_over_another_one_in_place(tree):
+    other = Tree.from_edges(NAMES, [(0, 5), (2, 5), (5, 6), (1, 6), (6, 7), (3, 7), (4, 7)], [7, 6, 5, 4, 3, 2, 1])
+    arrays = tree.neighbours, tree.edges, tree.ends, tree.lengths
+    tree.assign(other)
+    expected = other.neighbours, other.edges, other.ends, other.lengths
+    for array, values in zip(arrays, expected, strict=True):
+        np.testing.assert_array_equal(array, values)
+    other.lengths[0] = 0.5
+    assert tree.lengths[0] == 7
+
+
 def test_every_branch_is_found_from_both_of_its_ends(tree):
     for branch, (a, b) in enumerate(ENDS):
         assert tree.edge_between(a, b) == tree.edge_between(b, a) == branch

@@ -14,14 +14,16 @@ import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Peak, Tables
+from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
+from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts, Peak, Tables, slots_written
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device
+from plltool.engine.opencl.tracks import model_tracks, plan_tracks
+from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.storage import SUM_BYTES
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
-from plltool.model.components import Components
 
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. As 0 it costs
@@ -29,8 +31,8 @@ NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 # Arguments of the kernels, in order: None for a buffer. pyopencl then packs plain numbers itself, in 2 microseconds a
 # launch; numpy scalars without it took 70.
-PMATRICES_ARGUMENTS = (*[None] * 6, *[np.int32] * 4)
-TRAVERSE_ARGUMENTS = (*[None] * 16, *[np.int32] * 9, *[np.uint64] * 3)
+PMATRICES_ARGUMENTS = (*[None] * 7, *[np.int32] * 5)
+TRAVERSE_ARGUMENTS = (*[None] * 17, *[np.int32] * 9, *[np.uint64] * 3)
 ADD_ROWS_ARGUMENTS = (None, None, *[np.int32] * 3)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 ENGINE_KERNELS = (
@@ -133,6 +135,8 @@ class OpenCLEngine(Engine):
         super().__init__(layout, n_slots, codes, weights, state_sets, memory, device.max_allocation)
         self._device = device
         self._closed = False
+        units = device.compute_units if compute_units is None else compute_units
+        self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
         handle = device.handle
@@ -145,15 +149,15 @@ class OpenCLEngine(Engine):
             self._pmatrices = _make_kernel(program, "pmatrices", PMATRICES_ARGUMENTS)
             self._traverse = _make_kernel(program, "traverse", TRAVERSE_ARGUMENTS)
             self._add_rows = _make_kernel(program, "add_rows", ADD_ROWS_ARGUMENTS)
-            self._allocate(weights)
+            self._allocate()
         except cl.Error as error:
             raise DeviceError(f"{device.label}: {error}") from error
 
-    def _allocate(self, weights: FloatArray) -> None:
+    def _allocate(self) -> None:
         layout = self.layout
         self._tips = self._upload(self._codes)
         self._state_set_table = self._upload(self._state_sets)
-        self._weights = self._upload(layout.pad_weights(np.atleast_2d(weights)))
+        self._weights = self._upload(layout.pad_weights(self.weights))
         self._tile_blocks = self._upload(layout.tile_used_blocks)
         self._bad_pattern = self._upload(np.array([NO_BAD_PATTERN]))
         self._spans = self._upload(np.concatenate(self.storage.runs))
@@ -161,14 +165,16 @@ class OpenCLEngine(Engine):
         if self._sums.levels:
             self._sum_tree = self._upload(self._sums.made)
         self._chunks = self._make_chunks()
-        self._tables: tuple[bytes, Tables] | None = None  # on the device: of which lengths, and which
+        self._made: tuple[bytes, Tables, npt.NDArray[np.uint8]] | None = None  # P matrices, see `_have_made`
         self._sent: dict[str, bytes] = {}  # what growing buffers hold
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
         growing = (
             "eigen",
             "model",
             "lengths",
+            "at_tips",
             "program",
+            "tracks",
             "matrices",
             "slopes",
             "decays",
@@ -214,6 +220,10 @@ class OpenCLEngine(Engine):
         self.counters.hold(array.nbytes)
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
 
+    def _send_weights(self, padded: FloatArray) -> None:
+        cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
+        self.counters.bytes_to_device += padded.nbytes
+
     def _send(self, name: str, content: bytes) -> cl.Buffer:
         """Enqueue a copy, which nothing waits for, unless the buffer holds just that."""
         buffer = self._growing[name].reserve(len(content))
@@ -248,20 +258,22 @@ class OpenCLEngine(Engine):
         with self._driver_errors():
             return make_peaks(self._queue, self.layout)
 
-    def set_model(self, parts: Sequence[Components]) -> None:
+    def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
+        self._parts = parts
         with self._driver_errors():
             self._send_model(parts)
 
-    def _send_model(self, parts: Sequence[Components]) -> None:
+    def _send_model(self, parts: Parts) -> None:
+        """One P set each."""
         eigen, model = [], []
         for part in parts:
             mass = part.masses()
             for c in range(part.n_components):
                 right, left = part.right[c], part.left[c]
                 eigen += [part.eigenvalues[c] * part.rates[c], right.T.ravel(), left.ravel()]
-                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left)]
-        self._tables = None
+                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left), part.rates[c : c + 1]]
+        self._made = None
         self._eigen = self._send("eigen", np.concatenate(eigen).tobytes())
         self._model = self._send("model", np.concatenate(model).astype(self.layout.real).tobytes())
 
@@ -272,65 +284,82 @@ class OpenCLEngine(Engine):
         return np.concatenate([matrix.T.ravel(), matrix.sum(axis=1)])
 
     def _launch(
-        self,
-        program: IntArray,
-        lengths: FloatArray,
-        n_values: int,
-        sets: range,
-        tables: Tables,
-        keep: bool = True,
-        site: bool = False,
+        self, request: Request, lengths: FloatArray, tables: Tables, tracks: IntArray | None = None, site: bool = False
     ) -> tuple[cl.Buffer, cl.Buffer]:
         """Enqueue the traversal of every chunk, and the matrices first unless the last lengths come again.
 
-        Returns (partial sums, site lnL).
+        lengths (n_psets, n_branches). Returns (partial sums, site lnL).
         """
         layout, growing = self.layout, self._growing
-        n_branches = lengths.shape[1]
-        matrices = layout.n_parts * n_branches * layout.n_components
+        if tracks is None:
+            tracks = plan_tracks(request, self.n_slots, len(self.storage.runs[0]), self._wanted_groups)
+        n_psets, n_branches = lengths.shape
+        matrices = n_psets * n_branches * layout.n_components
         item = layout.real.itemsize
         table = layout.matrix_values * item
-        program_buffer, sent_lengths = self._send("program", program.tobytes()), lengths.tobytes()
-        p_buffer = growing["matrices"].reserve(matrices * layout.pmatrix_values * item)
+        program, sent_lengths = self._send("program", request.program.tobytes()), lengths.tobytes()
+        p_buffer = growing["matrices"].reserve(n_psets * n_branches * layout.branch_values * item)
         q_buffer = growing["slopes"].reserve(2 * matrices * table if tables.slopes else item)
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
-        d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item)
-        partial = growing["partial"].reserve(self._sums.n_rows * max(1, n_values) * SUM_BYTES)
+        d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item if tables.decays else item)
+        partial = growing["partial"].reserve(self._sums.n_rows * max(1, request.n_values) * SUM_BYTES)
         site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
-        if self._tables is None or not (self._tables[1].cover(tables) and self._tables[0] == sent_lengths):
+        at_tips = branches_at_tips(request.program, n_branches)
+        if not self._have_made(sent_lengths, tables, at_tips):
             event = self._pmatrices(
-                self._queue, (matrices * layout.pmatrix_shares,), None,
-                self._eigen, self._send("lengths", sent_lengths), p_buffer, q_buffer, d_buffer, f_buffer,
-                n_branches, layout.n_parts, tables.slopes, tables.responses,
+                self._queue, (layout.pmatrix_items(n_psets, n_branches),), None,
+                self._eigen, self._send("lengths", sent_lengths), self._send("at_tips", at_tips.tobytes()),
+                p_buffer, q_buffer, d_buffer, f_buffer, n_branches, n_psets, *tables,
             )  # fmt: skip
             self._clock.watch(event)
-            self._tables = (sent_lengths, tables)
+            self._made = (sent_lengths, tables, at_tips)
             self.counters.launches += 1
         local = layout.vw if layout.lane_per_item else 1
+        track_buffer = self._send("tracks", tracks.tobytes())
         for chunk in self._chunks:
             event = self._traverse(
-                self._queue, (chunk.n_spans * local,), (local,),
+                self._queue, (chunk.n_spans * local, len(tracks)), (local, 1),
                 chunk.clas, chunk.scales, self._tips, self._state_set_table, self._weights, self._model,
-                p_buffer, q_buffer, d_buffer, f_buffer, program_buffer, self._spans, self._tile_blocks,
-                partial, self._bad_pattern, site_buffer, site, sets.start, len(sets), keep, chunk.first_span,
-                len(program), n_values, layout.n_taxa, n_branches, layout.n_lanes, *chunk.strides,
+                p_buffer, q_buffer, d_buffer, f_buffer, program, track_buffer, self._spans, self._tile_blocks,
+                partial, self._bad_pattern, site_buffer, site, request.sets.start, len(request.sets), request.keep,
+                chunk.first_span, request.scratch.start, request.n_values, layout.n_taxa, n_branches, layout.n_lanes,
+                *chunk.strides,
             )  # fmt: skip
             self._clock.watch(event)
         self.counters.launches += len(self._chunks)
         return partial, site_buffer
 
-    def _execute(
-        self, program: IntArray, lengths: FloatArray, n_values: int, sets: range, tables: Tables, keep: bool
-    ) -> FloatArray:
+    def _have_made(self, lengths: bytes, tables: Tables, at_tips: npt.NDArray[np.uint8]) -> bool:
+        """Whether the device has P matrices of these lengths, and what a program reads of branches besides."""
+        if self._made is None or self._made[0] != lengths:
+            return False
+        return self._made[1].cover(tables) and bool(np.all(at_tips <= self._made[2]))
+
+    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         with self._driver_errors():
-            partial, _ = self._launch(program, lengths, n_values, sets, tables, keep)
-            values = np.empty((self.n_parts, n_values))
-            if n_values:
-                self._add_groups(partial, n_values)
-                first = (self._sums.n_rows - self.n_parts) * n_values * SUM_BYTES
-                self._receive(values, partial, first)
-                self._check_device(values)
+            return self._sums_of_parts(self._launch(request, lengths, tables)[0], request.n_values)
+
+    def _sums_of_parts(self, partial: cl.Buffer, n_values: int) -> FloatArray:
+        """What a launch made, (n_parts, n_values)."""
+        values = np.empty((self.n_parts, n_values))
+        if n_values:
+            self._add_groups(partial, n_values)
+            first = (self._sums.n_rows - self.n_parts) * n_values * SUM_BYTES
+            self._receive(values, partial, first)
+            self._check_device(values)
         return values
+
+    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
+        used = slots_written(program)
+        request = Request(program, len(models), keep=False, scratch=range(used))
+        tracks = model_tracks(len(program), len(models), used, self.n_parts)
+        with self._driver_errors():
+            self._send_model([part for model in models for part in model])
+            try:
+                partial, _ = self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), tracks)
+                return self._sums_of_parts(partial, len(models)).T
+            finally:
+                self._send_model(self._parts)
 
     def _add_groups(self, partial: cl.Buffer, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
@@ -345,7 +374,7 @@ class OpenCLEngine(Engine):
 
     def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
         with self._driver_errors():
-            _, site = self._launch(program, lengths, 1, range(1), Tables(), site=True)
+            _, site = self._launch(Request(program, 1), lengths, Tables(), site=True)
             values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
             self._check_device(values)
         return values

@@ -86,7 +86,7 @@ def toy_values(engine: Engine) -> FloatArray:
             prog.insert(14, 0, 5, 1, 6, 3),
         ]
     )
-    return engine.execute(program, np.linspace(0.05, 0.4, TOY_BRANCHES), 15)
+    return engine.execute(prog.Request(program, 15), np.linspace(0.05, 0.4, TOY_BRANCHES))
 
 
 def check_device(index: str) -> None:

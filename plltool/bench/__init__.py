@@ -1,0 +1,1 @@
+"""`plltool bench`: throughput of an engine."""
