@@ -91,9 +91,10 @@ def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
             return None
         row: dict[str, Any] = {}
         if program.startswith("plltool"):
-            warm_up = ["plltool", "evaluate", alignment, start, "--model", "GTR+F+G4", "--fixed", "--threads", THREADS]
+            warm_up = ["plltool", "evaluate", alignment, "--tree", start, "--model", "GTR+F+G4", "--fixed", "--threads", THREADS]
             device = program.partition(":")[2] or "auto"
-            row["cold"], _ = time_command([*map(str, warm_up), "--device", device], folder)
+            row["cold"], done = time_command([*map(str, warm_up), "--device", device], folder)
+            done.check_returncode()
         row["seconds"], done = time_command(command, folder)
         if done.returncode or not tree.exists():
             print(f"{program}: exit {done.returncode}: {done.stderr[-500:]}", file=sys.stderr)
