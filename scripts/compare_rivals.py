@@ -91,7 +91,8 @@ def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
             return None
         row: dict[str, Any] = {}
         if program.startswith("plltool"):
-            warm_up = ["plltool", "evaluate", alignment, "--tree", start, "--model", "GTR+F+G4", "--fixed", "--threads", THREADS]
+            warm_up = ["plltool", "evaluate", alignment, "--tree", start, "--model", "GTR+F+G4", "--fixed"]
+            warm_up += ["--threads", THREADS]
             device = program.partition(":")[2] or "auto"
             row["cold"], done = time_command([*map(str, warm_up), "--device", device], folder)
             done.check_returncode()
