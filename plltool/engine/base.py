@@ -2,7 +2,8 @@
 
 An engine owns tip codes, pattern weights, a model per part and a set of CLA slots. It knows no tree and no search:
 it executes programs (`program.py`) over branch lengths that come with them. Subclasses implement `_execute`,
-`_site_values` and the setters; the requests here and in `prepared.py` are thin batches on top, for all engines.
+`_likelihoods`, `_site_values` and the setters; the requests here and in `prepared.py` are thin batches on top, for
+all engines.
 """
 
 from __future__ import annotations

@@ -130,7 +130,7 @@ def optimise_model(
     epsilon: float = MODEL_EPSILON,
     scale: bool = False,
 ) -> float:
-    """Optimise free model parameters in place at fixed branch lengths; returns lnL, which never falls.
+    """Optimise free model parameters in place, branch lengths fixed but for `scale`; returns lnL, which never falls.
 
     Parameters
     ----------

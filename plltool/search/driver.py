@@ -11,7 +11,6 @@ import numpy as np
 from plltool.constants import (
     ABANDON_FACTOR,
     ABANDON_MARGIN,
-    DEFAULT_SEED,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -26,30 +25,9 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Progress, ignore
+from plltool.search.progress import Forecast, Listener, Progress
 from plltool.search.ratchet import Ratchet
 from plltool.search.stopping import StopRule
-
-
-def search_tree(
-    likelihood: TreeLikelihood,
-    plan: Plan | None = None,
-    report: Listener = ignore,
-    rng: np.random.Generator | None = None,
-) -> float:
-    """Improve the likelihood's tree, branch lengths and models in place.
-
-    Stages: those of `TreeSearch.climb`, `TreeSearch.perturb` and `TreeSearch.polish`, in this order. `report` hears of
-    every round; `rng` is the source of perturbations. Returns the final lnL, which never falls on the way.
-    """
-    plan = plan or Plan()
-    search = TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), report)
-    search.climb()
-    if plan.perturbations:
-        search.begin_stage()
-        search.perturb(rng or np.random.default_rng(DEFAULT_SEED))
-    search.polish()
-    return search.lnl
 
 
 def planned_stages(plan: Plan) -> list[tuple[str, int]]:
