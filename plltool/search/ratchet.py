@@ -94,13 +94,16 @@ class Ratchet:
         return near
 
     def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, int]:
-        """Rounds on the true weights around `joints`; returns lnL and the number of moves."""
+        """Rounds on the true weights around `joints`; returns lnL and the number of moves.
+
+        A tree still behind the best after a round is given up: another round has hardly ever made up for that.
+        """
         lnl, n_moves = smooth(self.likelihood, ROUND_EPSILON).lnl, 0
         while len(joints):
             done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             n_moves += done.n_moves
-            if gain < STAGE_EPSILON / 2:
+            if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
                 break
         return lnl, n_moves
 
