@@ -225,7 +225,7 @@ class Likelihood:
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
         """lnL, and its first and second derivative in each branch length, both (n_edges,)."""
         lnl, slopes = self._likelihood.all_derivatives()
-        return lnl, slopes[:, 0], slopes[:, 1]
+        return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
