@@ -91,8 +91,8 @@ ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # and for proteins
-BRANCH_LENGTHS = ("linked", "scaled", "unlinked")  # how those of parts hang together
-DEFAULT_BRANCH_LENGTHS = "scaled"  # RAxML-NG's default
+LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts hang together
+DEFAULT_LINKAGE = SCALED  # RAxML-NG's default
 DEFAULT_SEED = 1  # a run without --seed can be repeated, too
 MIN_SCRATCH_SLOTS = 32  # CLAs of a search beyond those of the tree; the deepest scan takes 30
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch

@@ -23,8 +23,8 @@ RATES: ``G[k][m][{alpha}]``, gamma, k categories (4), represented by their means
 medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). LG4M has +G4 and LG4X +R4 unless
 told.
 
-SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. For parts: their lengths
-are those of the tree times their scaler.
+SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. For parts, whose
+lengths are those of the tree times their scaler.
 
 Values in braces are fixed, as in IQ-TREE; RAxML-NG takes them as starting values unless told ``--opt-model off``.
 """
