@@ -13,20 +13,31 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, without_duplicates
+from plltool.alignment.partition import Dataset, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_SEED
-from plltool.engine.base import Engine
+from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.live import Likelihood
-from plltool.model.model import Model
-from plltool.results import EvaluationResult, SearchResult, check_outgroup, write_rooted
+from plltool.model.model import SCALER, Model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.results import (
+    EvaluationResult,
+    PartResult,
+    SearchResult,
+    check_outgroup,
+    describe_parameters,
+    format_scheme,
+    mean_tree,
+    write_rooted,
+)
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
@@ -39,16 +50,15 @@ from plltool.session import (
     AlignmentLike,
     ModelLike,
     TreeLike,
-    as_alignment,
-    as_model,
     as_tree,
     generator,
     open_engine,
+    pose,
     search_slots,
 )
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import Tree
+from plltool.tree.topology import FloatArray, Tree
 
 __all__ = [
     "EvaluationResult",
@@ -75,6 +85,7 @@ def search(
     starts: int | None = None,
     effort: str | None = None,
     outgroup: Sequence[str] | None = None,
+    brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
     vw: int | None = None,
@@ -92,12 +103,15 @@ def search(
     Parameters
     ----------
     alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
-    model : string such as "GTR+F+G4", file (see `read_model`), ModelSpec or Model; by default GTR+F+G4 for DNA and
-        LG+G4 for proteins. Values in braces are never optimised
+    model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
+        that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
+        optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
     starts, effort : the same as in `options`, which they override
     outgroup : names of taxa that the Newick text shows as one clade
+    brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
+        each part, of mean 1 over sites, "unlinked" each part's own
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     options : how hard to search
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit
@@ -111,35 +125,35 @@ def search(
         If the device cannot be used.
     """
     began = time.perf_counter()
-    data = as_alignment(alignment)
+    data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
     wishes = options or SearchOptions()
     if starts is not None:
         wishes = replace(wishes, starts=starts)
     if effort is not None:
         wishes = replace(wishes, effort=effort)
-    problem = _pose(data, model, start, wishes.starts, seed)
-    _announce(data, problem.patterns)
+    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED)
+    _announce(data, problem.parts)
     hardware = Hardware(device, precision, vw, threads, memory)
-    slots = search_slots(problem.patterns.n_taxa)
-    engine, reason = open_engine(problem.patterns, problem.model, slots, hardware, profile)
+    slots = search_slots(len(problem.names))
+    engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
     with engine:
         _announce_engine(engine, reason)
         plan = _plan(problem, wishes)
         trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
         rng = generator(seed, PERTURBATIONS)
-        found = search_starts(trees, problem.model, engine, plan, rng, listener)
-    tree, lnl = _restore(found, data, problem.groups, hardware)
-    newick, remarks = write_rooted(tree, outgroup)
+        found = search_starts(trees, models, engine, plan, rng, listener)
+        tree, lnl, part_lnls = _restore(found, data, problem.groups, engine, hardware)
+    described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(
         lnl=lnl,
-        tree=tree,
-        newick=newick,
+        **described,
         seed=seed,
         start_lnls=found.lnls,
-        **_facts(data, found.model, engine, reason),
+        brlen=brlen,
+        **_facts(data, engine, reason),
         seconds=time.perf_counter() - began,
         warnings=_warn(data, remarks),
         interrupted=found.interrupted,
@@ -154,6 +168,7 @@ def evaluate(
     fixed: bool = False,
     site_lnl: bool = False,
     outgroup: Sequence[str] | None = None,
+    brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
     vw: int | None = None,
@@ -165,7 +180,7 @@ def evaluate(
 
     Parameters
     ----------
-    alignment, model, outgroup, device, precision, vw, threads, memory, listener : as for `search`
+    alignment, model, outgroup, brlen, device, precision, vw, threads, memory, listener : as for `search`
     tree : file, Newick string, dendropy tree, or Tree
     fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
         says so
@@ -179,10 +194,10 @@ def evaluate(
         If the device cannot be used.
     """
     began = time.perf_counter()
-    data = as_alignment(alignment)
+    data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
     hardware = Hardware(device, precision, vw, threads, memory)
-    with Likelihood(data, tree, model, lnl_only=fixed, **asdict(hardware)) as likelihood:
+    with Likelihood(data, tree, models, brlen=brlen, lnl_only=fixed, **asdict(hardware)) as likelihood:
         _announce(data, likelihood.patterns)
         _announce_engine(likelihood.engine, likelihood.reason)
         remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
@@ -190,14 +205,17 @@ def evaluate(
         if not fixed:
             lnl = likelihood.optimise(listener=listener)
         sites = likelihood.site_lnl() if site_lnl else None
-    newick, rooting = write_rooted(likelihood.tree, outgroup)
+        part_lnls = likelihood.part_lnl()
+    described, rooting = _describe(
+        data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup
+    )
     return EvaluationResult(
         lnl=lnl,
-        tree=likelihood.tree,
-        newick=newick,
+        **described,
         seed=None,
         start_lnls=(start_lnl,),
-        **_facts(data, likelihood.model, likelihood.engine, likelihood.reason),
+        brlen=brlen,
+        **_facts(data, likelihood.engine, likelihood.reason),
         seconds=time.perf_counter() - began,
         warnings=_warn(data, [*remarks, *rooting]),
         site_lnl=sites,
@@ -206,21 +224,30 @@ def evaluate(
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What is searched: an alignment without duplicates, a model, and where to start.
+    """What is searched: the patterns of each part without duplicates, and where to start.
 
     ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree.
+    one start tree; `unlinked` says that each part has branch lengths of its own.
     """
 
     names: tuple[str, ...]
-    patterns: Patterns
+    parts: list[Patterns]
     groups: list[list[int]]
-    model: Model
     start: str | Tree
     seed: int
+    unlinked: bool
+
+    @cached_property
+    def masks(self) -> npt.NDArray[np.unsignedinteger]:
+        """The sets of states of all parts, side by side (n_taxa, n_patterns)."""
+        return np.concatenate([part.masks for part in self.parts], axis=1)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        return np.concatenate([part.weights for part in self.parts])
 
 
-def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int | None, seed: int) -> _Problem:
+def _reduce(data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool) -> _Problem:
     """Check what was asked for and leave the duplicates out."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
@@ -232,36 +259,41 @@ def _pose(data: Alignment, model: ModelLike | None, start: TreeLike, starts: int
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
         first = restrict_tree(as_tree(start, data.names), reduced.names)
-    return _Problem(reduced.names, compress(reduced), groups, as_model(model, data), first, seed)
+    parts = [compress(alignment) for alignment in reduced.alignments]
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked)
 
 
-def _announce(data: Alignment, patterns: Patterns) -> None:
+def _announce(data: Dataset, parts: Sequence[Patterns]) -> None:
     """Log what is about to be computed."""
     for warning in data.warnings:
         _log.warning(warning)
-    size = f"{data.n_taxa} taxa, {data.n_sites} sites, {patterns.n_patterns} patterns"
+    n_patterns = sum(part.n_patterns for part in parts)
+    several = f", {len(parts)} parts" if len(parts) > 1 else ""
+    size = f"{data.n_taxa} taxa, {data.n_sites} sites, {n_patterns} patterns{several}"
     _log.info("alignment: %s: %s", data.source, size)
-    n_duplicates = data.n_taxa - patterns.n_taxa
+    n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:
         _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
 
 
-def _announce_engine(engine: Engine, reason: str) -> None:
+def _announce_engine(engine: AnyEngine, reason: str) -> None:
     """Log what computes it, and whether its memory is short."""
     _log.info("device: %s", reason)
     if not engine.resident:
-        share = 100 * max(engine.storage.buffer_tiles) / engine.layout.n_tiles
+        share = 100 * engine.held_share
         _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
 
 
 def _start_tree(problem: _Problem, number: int) -> Tree:
     """Start tree `number`, from 0."""
-    if isinstance(problem.start, Tree):
-        return problem.start.copy()
     rng = generator(problem.seed, STARTS, number)
-    if problem.start == "random":
-        return random_tree(problem.names, rng)
-    return stepwise_addition(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
+    if isinstance(problem.start, Tree):
+        tree = problem.start.copy()
+    elif problem.start == "random":
+        tree = random_tree(problem.names, rng)
+    else:
+        tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng)
+    return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
 
 def _plan(problem: _Problem, options: SearchOptions) -> Plan:
@@ -269,9 +301,9 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
         rng = generator(problem.seed, DIFFICULTY)
-        difficulty = assess_difficulty(problem.patterns.masks, problem.patterns.weights, problem.names, rng)
+        difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = options.plan(score, problem.patterns.codes.size)
+    plan = options.plan(score, problem.masks.size)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
@@ -279,44 +311,78 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     return plan
 
 
-def _restore(found: Found, data: Alignment, groups: list[list[int]], hardware: Hardware) -> tuple[Tree, float]:
-    """The tree of all taxa, and its lnL."""
+def _restore(
+    found: Found, data: Dataset, groups: list[list[int]], engine: AnyEngine, hardware: Hardware
+) -> tuple[Tree, float, FloatArray]:
+    """The tree of all taxa, its lnL and that of each part."""
     if found.tree.n_taxa == data.n_taxa:
-        return found.tree, found.lnl
+        return found.tree, found.lnl, TreeLikelihood(found.tree, found.models, engine).part_lnl()
     tree = restore_duplicates(found.tree, data.names, groups)
-    with Likelihood(data, tree, found.model, lnl_only=True, **asdict(hardware)) as whole:
-        return tree, whole.lnl()
+    with Likelihood(data, tree, found.models, lnl_only=True, **asdict(hardware)) as whole:
+        part_lnls = whole.part_lnl()
+    return tree, float(part_lnls.sum()), part_lnls
 
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
     """What "as they are" leaves open: parameters without a value, a tree without lengths."""
     remarks = []
-    model = likelihood.model
-    if model.free_parameters:
-        listed = " and ".join(model.free_parameters)
-        remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    for model in likelihood.models:
+        free = [group for group in model.free_parameters if group != SCALER]
+        if free:
+            listed = " and ".join(free)
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    if any(SCALER in model.free_parameters for model in likelihood.models):
+        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
     if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
         remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
-    return remarks
+    return list(dict.fromkeys(remarks))
 
 
-def _warn(data: Alignment, remarks: Sequence[str]) -> tuple[str, ...]:
+def _warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
     """Log the remarks made during a run and return all warnings."""
     for remark in remarks:
         _log.warning(remark)
     return (*data.warnings, *remarks)
 
 
-def _facts(data: Alignment, model: Model, engine: Engine, reason: str) -> dict[str, Any]:
-    """The fields that every result takes from its alignment, model and engine."""
+def _describe(
+    data: Dataset,
+    patterns: Sequence[Patterns],
+    models: Sequence[Model],
+    tree: Tree,
+    lnls: FloatArray,
+    outgroup: Sequence[str] | None,
+) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a result that tell of its tree, models and parts, and warnings."""
+    unlinked = tree.lengths.ndim > 1
+    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
+    newick, remarks = write_rooted(shown, outgroup)
+    parts = tuple(
+        PartResult(
+            name=part.name,
+            sites=part.ranges,
+            n_sites=len(part.sites),
+            n_patterns=own.n_patterns,
+            model=model.to_string(),
+            scaler=model.scaler,
+            lnl=lnl,
+            parameters=model.describe(),
+            newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
+        )
+        for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
+    )
+    fields = {"tree": shown, "newick": newick, "model": format_scheme(data, models), "parts": parts}
+    return fields | {"parameters": describe_parameters(models)}, remarks
+
+
+def _facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
+    """The fields that every result takes from its alignment and engine."""
     return {
-        "model": model.to_string(),
-        "parameters": model.describe(),
         "n_taxa": data.n_taxa,
         "n_sites": data.n_sites,
-        "n_patterns": engine.layout.n_patterns,
+        "n_patterns": engine.n_patterns,
         "device": engine.device_name,
         "reason": reason,
-        "layout": engine.layout.describe(),
+        "layout": engine.describe(),
         "counters": engine.counters.as_dict(),
     }

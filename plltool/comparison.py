@@ -12,7 +12,7 @@ from plltool.api import SearchOptions, SearchResult, search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
 from plltool.hardware import Hardware
 from plltool.search.progress import Listener, Progress, ignore
-from plltool.session import AlignmentLike, ModelLike, TreeLike, as_alignment, as_model, plan_memory
+from plltool.session import AlignmentLike, ModelLike, TreeLike, plan_memory, pose
 from plltool.tree.splits import rf_distance
 
 
@@ -102,10 +102,10 @@ def compare(
     listener: Listener = ignore,
 ) -> Comparison:
     """Run one search on two machines or engines; parameters and errors as in `plltool.api.search`."""
-    data = as_alignment(alignment)
-    patterns, posed = compress(data), as_model(model, data)
+    data, models = pose(alignment, model)
+    patterns = [compress(part) for part in data.alignments]
     for hardware in (a, b):  # a device that is not there is refused before anything runs
-        plan_memory(patterns, posed, hardware)
+        plan_memory(patterns, models, hardware)
     runs = []
     for hardware in (a, b):
         trace: list[Progress] = []
@@ -114,6 +114,6 @@ def compare(
             trace.append(event)
             listener(event)
 
-        result = search(data, model, seed=seed, start=start, options=options, listener=listen, **asdict(hardware))
+        result = search(data, models, seed=seed, start=start, options=options, listener=listen, **asdict(hardware))
         runs.append(Run(result, tuple(trace)))
     return Comparison(runs[0], runs[1], tolerance)

@@ -17,6 +17,8 @@ MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, to the last one
 MAX_FREE_RATIO = 1e5
+MIN_SCALER = 0.01  # of a part's branch lengths, to those of the tree (RAxML-NG's bounds)
+MAX_SCALER = 100.0
 START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes that are tried where +I or +R have more than one optimum
 START_PINVS = (0.01, 0.1, 0.3, 0.6)
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and every rival's default
@@ -89,6 +91,8 @@ ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # and for proteins
+LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts hang together
+DEFAULT_LINKAGE = SCALED  # RAxML-NG's default
 DEFAULT_SEED = 1  # a run without --seed can be repeated, too
 MIN_SCRATCH_SLOTS = 32  # CLAs of a search beyond those of the tree; the deepest scan takes 30
 MAX_SCRATCH_SLOTS = 256  # insertions that are optimised in one launch

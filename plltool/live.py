@@ -9,26 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
-from plltool.constants import (
-    MAX_BRANCH_LENGTH,
-    MIN_BRANCH_LENGTH,
-)
+from plltool.constants import DEFAULT_LINKAGE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, UNLINKED
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.newick import write_newick
-from plltool.model.model import Model
+from plltool.model.model import GROUPS, Model
+from plltool.model.parameters import Parameters
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
+from plltool.results import format_scheme, mean_tree
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
     AlignmentLike,
     ModelLike,
     TreeLike,
-    as_alignment,
-    as_model,
+    as_models,
     as_tree,
     open_engine,
+    pose,
 )
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import FloatArray, Tree
@@ -37,8 +36,8 @@ LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 
 
-class Likelihood:
-    """The likelihood of one alignment on one tree under one model, on one device.
+class Likelihood(Parameters):
+    """The likelihood of one alignment on one tree under one model, or a model for each part, on one device.
 
     Setting a length or a parameter changes the next answer; nothing is written to files. Use it in a ``with`` block,
     or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected substitutions per site.
@@ -49,13 +48,15 @@ class Likelihood:
     tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
     model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.api.search`; copied. Values in braces
         are never optimised
+    brlen : how the branch lengths of parts hang together, as for `plltool.api.search`; where they are unlinked, those
+        of the tree are (n_edges, n_parts)
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
 
     Attributes
     ----------
-    alignment : the Alignment
-    patterns : its distinct columns
+    data : the alignment, cut into parts
+    patterns : the distinct columns of each part
     engine : what does the arithmetic, with its layout and counters
     reason : why it was chosen
     warnings : what a user should know of the tree, one line each
@@ -74,6 +75,7 @@ class Likelihood:
         tree: TreeLike,
         model: ModelLike | None = None,
         *,
+        brlen: str = DEFAULT_LINKAGE,
         device: str = "auto",
         precision: str = "double",
         vw: int | None = None,
@@ -81,16 +83,18 @@ class Likelihood:
         memory: int | None = None,
         lnl_only: bool = False,
     ):
-        self.alignment = as_alignment(alignment)
-        self._tree = as_tree(tree, self.alignment.names)
-        self._model = as_model(model, self.alignment)
-        self.patterns = compress(self.alignment)
+        self.data, models = pose(alignment, model, brlen)
+        self._brlen = brlen
+        self._tree = as_tree(tree, self.data.names)
+        if brlen == UNLINKED and self._tree.lengths.ndim == 1:
+            self._tree = self._tree.unlink(len(models))
+        self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.warnings = self._bound_lengths()
         hardware = Hardware(device, precision, vw, threads, memory)
-        n_taxa = self.alignment.n_taxa
+        n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
-        self.engine, self.reason = open_engine(self.patterns, self._model, slots, hardware)
-        self._likelihood = TreeLikelihood(self._tree, [self._model], self.engine)
+        self.engine, self.reason = open_engine(self.patterns, models, slots, hardware)
+        self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths within the bounds; returns a line if that changed any."""
@@ -117,21 +121,22 @@ class Likelihood:
         return self._tree.copy()
 
     def newick(self) -> str:
-        """The tree with its present lengths as Newick text."""
-        return write_newick(self._tree)
+        """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
+        return write_newick(mean_tree(self._tree, self._likelihood.part_sites))
 
     @property
     def lengths(self) -> FloatArray:
-        """(n_edges,) branch lengths; a copy. Set all of them by assignment."""
+        """(n_edges,), unlinked (n_edges, n_parts), branch lengths; a copy. Set all of them by assignment."""
         return self._tree.lengths.copy()
 
     @lengths.setter
     def lengths(self, values: npt.ArrayLike) -> None:
         lengths = np.asarray(values, dtype=np.float64)
         if lengths.shape != self._tree.lengths.shape:
-            raise InputError(f"expected {self._tree.n_edges} branch lengths, found an array of shape {lengths.shape}")
-        for edge in np.flatnonzero(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
-            raise InputError(f"branch {edge}: found length {lengths[edge]:g}, expected {LENGTH_RANGE}")
+            expected = " x ".join(map(str, self._tree.lengths.shape))
+            raise InputError(f"expected {expected} branch lengths, found an array of shape {lengths.shape}")
+        for edge, *part in np.argwhere(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
+            raise InputError(f"branch {edge}: found length {lengths[(edge, *part)]:g}, expected {LENGTH_RANGE}")
         self._tree.lengths[:] = lengths
 
     def set_length(self, edge: int, length: float) -> None:
@@ -142,62 +147,31 @@ class Likelihood:
         lengths[edge] = length
         self.lengths = lengths
 
-    # --- model ----------------------------------------------------------------------------------------------
+    # --- parts ----------------------------------------------------------------------------------------------
 
     @property
-    def alpha(self) -> float | None:
-        """The shape of the gamma distribution of rates; None without +G."""
-        return self._model.alpha
-
-    @alpha.setter
-    def alpha(self, value: float) -> None:
-        self._model.set_alpha(value)
-        self._likelihood.model_changed()
+    def parts(self) -> tuple[PartLikelihood, ...]:
+        """A handle on the model of each part; the likelihood itself has the same attributes if there is one part."""
+        return tuple(PartLikelihood(self, number) for number in range(len(self.data.parts)))
 
     @property
-    def pinv(self) -> float | None:
-        """The share of invariable sites; None without +I."""
-        return self._model.pinv
-
-    @pinv.setter
-    def pinv(self, value: float) -> None:
-        self._model.set_pinv(value)
-        self._likelihood.model_changed()
-
-    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1."""
-        self._model.set_free_rates(rates, weights)
-        self._likelihood.model_changed()
-
-    @property
-    def exchangeabilities(self) -> FloatArray:
-        """Of each pair of states, in the order of ``model.spec.pairs`` (DNA: AC AG AT CG CT GT); only ratios matter."""
-        return self._model.exchangeabilities
-
-    @exchangeabilities.setter
-    def exchangeabilities(self, values: npt.ArrayLike) -> None:
-        self._model.set_exchangeabilities(values)
-        self._likelihood.model_changed()
-
-    @property
-    def frequencies(self) -> FloatArray:
-        """Of each state, in the order of ``model.spec.symbols`` (DNA: A C G T)."""
-        return self._model.frequencies
-
-    @frequencies.setter
-    def frequencies(self, values: npt.ArrayLike) -> None:
-        self._model.set_frequencies(values)
-        self._likelihood.model_changed()
-
-    @property
-    def model(self) -> Model:
-        """A copy of the model with its present values."""
-        return self._model.copy()
+    def models(self) -> list[Model]:
+        """Copies of the parts' models with their present values."""
+        return [model.copy() for model in self._likelihood.models]
 
     @property
     def model_string(self) -> str:
-        """The model with all present values in braces."""
-        return self._model.to_string()
+        """The model with all present values in braces; of several parts a partition file's lines."""
+        return format_scheme(self.data, self._likelihood.models)
+
+    def _the_model(self) -> Model:
+        models = self._likelihood.models
+        if len(models) > 1:
+            raise InputError(f"found {len(models)} parts, each with a model: expected the attribute of one of `parts`")
+        return models[0]
+
+    def _model_changed(self) -> None:
+        self._likelihood.model_changed()
 
     # --- answers --------------------------------------------------------------------------------------------
 
@@ -206,8 +180,17 @@ class Likelihood:
         return self._likelihood.lnl()
 
     def site_lnl(self) -> FloatArray:
-        """(n_sites,) log-likelihood of each site, in the alignment's order; they sum to `lnl`."""
-        return self._likelihood.site_lnl()[self.patterns.site_pattern]
+        """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
+        sites = np.full(self.data.n_sites, np.nan)
+        ends = np.cumsum([patterns.n_patterns for patterns in self.patterns])
+        of_parts = np.split(self._likelihood.site_lnl(), ends[:-1])
+        for part, patterns, lnl in zip(self.data.parts, self.patterns, of_parts, strict=True):
+            sites[part.sites] = lnl[patterns.site_pattern]
+        return sites
+
+    def part_lnl(self) -> FloatArray:
+        """(n_parts,) log-likelihood of each part."""
+        return self._likelihood.part_lnl()
 
     def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
         """(n_models,) lnL of the tree under other models with as many rate categories; this one stays what it is.
@@ -215,17 +198,18 @@ class Likelihood:
         On a device they run at the same time, as many as there is room for. Raises InputError for a model that the
         device was not set up for.
         """
-        proposals = [as_model(model, self.alignment) for model in models]
-        for model in proposals:
-            found, expected = model.components().n_components, self.engine.layout.n_components
-            if found != expected:
-                raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
-        return self._likelihood.likelihoods([[model] for model in proposals]).sum(axis=1)
+        proposals = [as_models(model, self.data, self._brlen) for model in models]
+        for parts in proposals:
+            for model, own in zip(parts, self._likelihood.models, strict=True):
+                found, expected = model.components().n_components, own.components().n_components
+                if found != expected:
+                    raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
+        return self._likelihood.likelihoods(proposals).sum(axis=1)
 
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
-        """lnL, and its first and second derivative in each branch length, both (n_edges,)."""
+        """lnL, and its first and second derivative in each branch length, both shaped as `lengths`."""
         lnl, slopes = self._likelihood.all_derivatives()
-        return lnl, slopes[:, 0], slopes[:, 1]
+        return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
@@ -240,10 +224,12 @@ class Likelihood:
         InputError
             For a name that is not free in this model.
         """
-        free = (LENGTHS, *self._model.free_parameters)
+        models = self._likelihood.models
+        free = (LENGTHS, *(group for group in GROUPS if any(group in model.free_parameters for model in models)))
         for name in names:
             if name not in free:
-                raise InputError(f"cannot optimise {name!r}; free in {str(self._model.spec)!r}: {', '.join(free)}")
+                specs = ", ".join(dict.fromkeys(repr(str(model.spec)) for model in models))
+                raise InputError(f"cannot optimise {name!r}; free in {specs}: {', '.join(free)}")
         chosen = names or free
         started = time.perf_counter()
 
@@ -251,3 +237,24 @@ class Likelihood:
             listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
 
         return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)
+
+
+class PartLikelihood(Parameters):
+    """The model of one part of a `Likelihood`.
+
+    Attributes
+    ----------
+    name, sites : of the part, see `plltool.alignment.partition.Part`
+    """
+
+    def __init__(self, whole: Likelihood, number: int):
+        self._whole = whole
+        self._number = number
+        part = whole.data.parts[number]
+        self.name, self.sites = part.name, part.sites
+
+    def _the_model(self) -> Model:
+        return self._whole._likelihood.models[self._number]
+
+    def _model_changed(self) -> None:
+        self._whole._model_changed()

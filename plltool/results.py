@@ -3,16 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool import __version__
+from plltool.alignment.partition import Dataset
 from plltool.errors import InputError
 from plltool.io.newick import write_newick
-from plltool.tree.topology import Tree
+from plltool.model.model import SCALER, Model
+from plltool.tree.topology import FloatArray, Tree
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """One part of a result.
+
+    Attributes
+    ----------
+    name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
+    n_sites, n_patterns : of the part
+    model : model string with all parameter values
+    scaler : what the tree's branch lengths are multiplied by
+    lnl : log-likelihood of the part
+    parameters : the model as numbers, see `Model.describe`
+    newick : the tree with the part's own branch lengths, where they are unlinked
+    """
+
+    name: str
+    sites: str
+    n_sites: int
+    n_patterns: int
+    model: str
+    scaler: float
+    lnl: float
+    parameters: dict[str, Any]
+    newick: str | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +50,13 @@ class Result:
     Attributes
     ----------
     lnl : log-likelihood of `tree` under `model`, of the whole alignment
-    tree : topology and branch lengths; tips in the alignment's order
+    tree : topology and branch lengths; tips in the alignment's order. Where the parts have lengths of their own, means
+        over sites
     newick : the same as text, written with the outgroup as one clade if one was asked for
-    model : model string with all parameter values
-    parameters : the same as numbers, see `Model.describe`
+    model : model string with all parameter values; of several parts a partition file's lines
+    parameters : the same as numbers, see `Model.describe`; of several parts the number of free ones
+    parts : of the alignment, one if there was no partition
+    brlen : how their branch lengths hang together, one of LINKAGES
     n_taxa, n_sites, n_patterns : of the alignment
     device, reason : what did the arithmetic, and why it was chosen
     layout : of the engine, see `Layout.describe`
@@ -42,6 +73,8 @@ class Result:
     newick: str
     model: str
     parameters: dict[str, Any]
+    parts: tuple[PartResult, ...]
+    brlen: str
     n_taxa: int
     n_sites: int
     n_patterns: int
@@ -72,6 +105,8 @@ class Result:
             "tree": self.newick,
             "seed": self.seed,
             "start_lnls": list(self.start_lnls),
+            "brlen": self.brlen,
+            "parts": [asdict(part) for part in self.parts],
             "parameters": self.parameters,
             "layout": self.layout,
             "counters": self.counters,
@@ -147,3 +182,25 @@ def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[
         return write_newick(tree, outgroup=outgroup), []
     except InputError as error:
         return write_newick(tree), [f"{error}; the tree is written without an outgroup"]
+
+
+def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
+    """The models with all values, as `read_scheme` reads them: a model string, or a line for each part."""
+    strings = [model.to_string() for model in models]
+    if not data.parts[0].name:
+        return strings[0]
+    lines = zip(strings, data.parts, strict=True)
+    return "\n".join(f"{string}, {part.name} = {part.ranges}" for string, part in lines)
+
+
+def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
+    """The parameters of all parts; one scaler is not free where all are optimised, for they have a mean of 1."""
+    if len(models) == 1:
+        return models[0].describe()
+    free_scalers = all(SCALER in model.free_parameters for model in models)
+    return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
+
+
+def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
+    """The tree with the means of its parts' own branch lengths, weighted by their `sites` (n_parts,)."""
+    return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))

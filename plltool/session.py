@@ -4,35 +4,40 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, make_alignment, show_name
+from plltool.alignment.alignment import Alignment, Sequences, show_name, to_bytes
+from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.alignment.states import DNA, detect_states
 from plltool.constants import (
+    DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_PROTEIN_MODEL,
+    LINKAGES,
     MAX_SCRATCH_SLOTS,
     MAX_STREAMED_SCRATCH_SLOTS,
     MIN_SCRATCH_SLOTS,
+    SCALED,
 )
-from plltool.engine.base import Engine
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
+from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy
-from plltool.io.model_reader import read_model
+from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import parse_newick, read_newick
+from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.specification import ModelSpec
 from plltool.search.scan import scan_limit
@@ -43,12 +48,14 @@ from plltool.tree.topology import Tree
 if TYPE_CHECKING:
     import dendropy
 
-AlignmentLike: TypeAlias = "str | PathLike[str] | Alignment | Mapping[str, str | bytes] | DendropyMatrix"
+AlignmentLike: TypeAlias = (
+    "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
+)
 TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
-ModelLike: TypeAlias = str | ModelSpec | Model
+ModelLike: TypeAlias = str | ModelSpec | Model | Sequence[Model]
 
 
-def as_alignment(given: AlignmentLike) -> Alignment:
+def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
     """An alignment from a file, a mapping of names to sequences, a dendropy matrix, or as it is.
 
     Files and mappings hold DNA or proteins; their letters tell.
@@ -58,15 +65,83 @@ def as_alignment(given: AlignmentLike) -> Alignment:
     InputError
         If it cannot be read or is no alignment of at least 4 taxa.
     """
-    if isinstance(given, Alignment):
+    if isinstance(given, (Sequences, Alignment, Dataset)):
         return given
     if isinstance(given, (str, PathLike)):
-        return read_alignment(given)
+        return read_sequences(given)
     if isinstance(given, Mapping):
-        sequences = [row.encode("utf-8", "surrogateescape") if isinstance(row, str) else row for row in given.values()]
-        return make_alignment(list(given), sequences, "the mapping given", detect_states(sequences))
+        rows = tuple(map(to_bytes, given.values()))
+        return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
     names, symbols, states = alignment_from_dendropy(given)
-    return make_alignment(names, symbols, "the dendropy matrix", states)
+    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states)
+
+
+def pose(
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
+) -> tuple[Dataset, list[Model]]:
+    """An alignment cut into the parts that have a model of their own, and these models, for a run to change.
+
+    Parameters
+    ----------
+    model : see `plltool.api.search`; models one per part go with an alignment that is cut already
+    brlen : how the branch lengths of parts hang together, one of LINKAGES: where they are scaled, the models of
+        several parts have scalers
+
+    Raises
+    ------
+    InputError
+        If either cannot be used, or not with the other.
+    """
+    data = as_data(alignment)
+    scheme = _as_scheme(model)
+    cut = data if isinstance(data, Dataset) else cut_alignment(data, scheme)
+    return cut, as_models(model, cut, brlen)
+
+
+def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
+    """Models for the parts of an alignment; arguments and errors as of `pose`.
+
+    Empirical frequencies are those of the part.
+    """
+    if brlen not in LINKAGES:
+        raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
+    scheme = _as_scheme(given)
+    if len(scheme) != len(data.parts):
+        raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
+    if isinstance(given, Model):
+        return [given.copy()]
+    if not (given is None or isinstance(given, (str, ModelSpec))):
+        return [own.copy() for own in given]
+    models = []
+    for wanted, part in zip(scheme, data.parts, strict=True):
+        states = part.alignment.states
+        spec = wanted.model or read_model(DEFAULT_MODEL if states is DNA else DEFAULT_PROTEIN_MODEL)
+        if spec.data != states.name:
+            raise InputError(f"{data.source}: found {states.name} data, expected {spec.data} for model {str(spec)!r}")
+        if len(scheme) > 1:
+            spec = _link(spec, wanted, brlen)
+        models.append(Model(spec, empirical_frequencies(part.alignment, states)))
+    return models
+
+
+def _as_scheme(given: ModelLike | None) -> Scheme:
+    if given is None or isinstance(given, ModelSpec):
+        return (PartSpec(given),)
+    if isinstance(given, Model):
+        return (PartSpec(given.spec),)
+    if isinstance(given, str):
+        return read_scheme(given)
+    return tuple(PartSpec(model.spec) for model in given)
+
+
+def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
+    """The model of one of several parts, with a scaler if lengths are scaled, and only then."""
+    if brlen == SCALED:
+        return replace(spec, scaled=True)
+    if spec.scaled:
+        part = f"{wanted.where}: part {show_name(wanted.name)}"
+        raise InputError(f"{part}: found a scaler (+B) in {str(spec)!r}, expected none where lengths are {brlen}")
+    return spec
 
 
 def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
@@ -92,27 +167,6 @@ def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
     if isinstance(given, (str, PathLike)):
         return read_newick(given, names)
     return from_dendropy(given, names)
-
-
-def as_model(given: ModelLike | None, alignment: Alignment) -> Model:
-    """A model of its own for a run: from a string such as "GTR+F+G4", a specification, or a copy of a Model.
-
-    A string may also name a file, see `read_model`; None is the usual model of the data. Empirical frequencies are
-    those of the whole alignment. Raises InputError for a string that is no model, and for a model of other data.
-    """
-    if given is None:
-        given = DEFAULT_MODEL if alignment.states is DNA else DEFAULT_PROTEIN_MODEL
-    if isinstance(given, str):
-        given = read_model(given)
-    spec = given.spec if isinstance(given, Model) else given
-    if spec.data != alignment.states.name:
-        raise InputError(
-            f"{alignment.source}: found {alignment.states.name} data, expected {spec.data} for model {str(spec)!r}"
-            " (--data-type says what the data are, if they were taken for something else)"
-        )
-    if isinstance(given, Model):
-        return given.copy()
-    return Model(spec, empirical_frequencies(alignment, alignment.states))
 
 
 def state_sets(patterns: Patterns) -> npt.NDArray[np.bool_] | None:
@@ -155,33 +209,87 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
     ]
 
 
+@dataclass(frozen=True, eq=False)
+class _Shard:
+    """The parts that one engine holds: those of one number of states and of components.
+
+    `share` is that of the memory of all shards that it takes.
+    """
+
+    members: tuple[int, ...]
+    patterns: tuple[Patterns, ...]
+    components: Components
+    share: float
+
+    def shape(self, precision: str) -> DataShape:
+        sets = state_sets(self.patterns[0])
+        return DataShape(
+            self.components.n_states,
+            self.components.n_components,
+            self.patterns[0].n_taxa,
+            tuple(part.n_patterns for part in self.patterns),
+            precision,
+            0 if sets is None else len(sets),
+        )
+
+    def memory(self, hardware: Hardware) -> int | None:
+        return None if hardware.memory is None else int(self.share * hardware.memory)
+
+
+def _make_shards(parts: Sequence[Patterns], models: Sequence[Model]) -> list[_Shard]:
+    """In the order of their first parts."""
+    members: dict[tuple[str, int], list[int]] = {}
+    components = [model.components() for model in models]
+    for number, (part, own) in enumerate(zip(parts, components, strict=True)):
+        members.setdefault((part.states.name, own.n_components), []).append(number)
+    sizes = [part.n_patterns * own.rates.size * own.n_states for part, own in zip(parts, components, strict=True)]
+    return [
+        _Shard(
+            tuple(some),
+            tuple(parts[number] for number in some),
+            components[some[0]],
+            sum(sizes[number] for number in some) / sum(sizes),
+        )
+        for some in members.values()
+    ]
+
+
 def open_engine(
-    patterns: Patterns, model: Model, slots: Slots, hardware: Hardware, profile: bool = False
-) -> tuple[Engine, str]:
-    """An engine for one part, and why its device was chosen; `profile` as in `make_engine`.
+    parts: Sequence[Patterns], models: Sequence[Model], slots: Slots, hardware: Hardware, profile: bool = False
+) -> tuple[AnyEngine, str]:
+    """An engine for all parts, and why its device was chosen; `profile` as in `make_engine`.
 
     Raises
     ------
     DeviceError
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
-    components = model.components()
-    return make_engine(
-        patterns.codes,
-        patterns.weights,
-        components.n_states,
-        components.n_components,
-        patterns.n_taxa,
-        (patterns.n_patterns,),
-        slots,
-        device=hardware.device,
-        precision=hardware.precision,
-        vw=hardware.vw,
-        threads=hardware.threads,
-        memory=hardware.memory,
-        profile=profile,
-        state_sets=state_sets(patterns),
-    )
+    shards = _make_shards(parts, models)
+    engines, reasons = [], []
+    for shard in shards:
+        shape = shard.shape(hardware.precision)
+        engine, reason = make_engine(
+            np.concatenate([part.codes for part in shard.patterns], axis=1),
+            np.concatenate([part.weights for part in shard.patterns]),
+            shape.n_states,
+            shape.n_components,
+            shape.n_taxa,
+            shape.part_patterns,
+            slots,
+            device=hardware.device,
+            precision=hardware.precision,
+            vw=hardware.vw,
+            threads=hardware.threads,
+            memory=shard.memory(hardware),
+            profile=profile,
+            state_sets=state_sets(shard.patterns[0]),
+            share=shard.share,
+        )
+        engines.append(engine)
+        reasons.append(reason)
+    if len(engines) == 1:
+        return engines[0], reasons[0]
+    return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))
 
 
 @dataclass(frozen=True)
@@ -202,7 +310,7 @@ class MemoryPlan:
     full_bytes: int
 
 
-def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryPlan:
+def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware) -> MemoryPlan:
     """Where a search would run, and the memory that it would hold there, without starting one.
 
     Raises
@@ -210,10 +318,6 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     DeviceError
         If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
-    components = model.components()
-    parts = (patterns.n_patterns,)
-    n_codes = 0 if state_sets(patterns) is None else patterns.states.n_codes
-    shape = DataShape(components.n_states, components.n_components, patterns.n_taxa, parts, hardware.precision, n_codes)
     if hardware.device == "auto":
         devices = find_automatic()[0][:1]
     elif hardware.device == "numpy":
@@ -221,15 +325,24 @@ def plan_memory(patterns: Patterns, model: Model, hardware: Hardware) -> MemoryP
     else:
         devices = [find_device(list_devices()[0], hardware.device)]
     device = devices[0] if devices else None
-    slots = search_slots(patterns.n_taxa)
-    plan = plan_engine(device, shape, slots, hardware.vw, hardware.memory)
-    layout, storage = plan.layout, plan.storage
-    if device is None:
-        name, n_bytes = "numpy", numpy_bytes(layout, storage)
-    else:
-        name, n_bytes = device.label, engine_bytes(layout, storage, requests=search_requests(layout, storage))
-    full = plan_storage(layout, slots.choose(layout, sys.maxsize))
-    return MemoryPlan(name, n_bytes, storage.resident, full.n_bytes(layout))
+    slots = search_slots(parts[0].n_taxa)
+    plans = []
+    for shard in _make_shards(parts, models):
+        shape = shard.shape(hardware.precision)
+        plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
+        layout, storage = plan.layout, plan.storage
+        if device is None:
+            name, n_bytes = "numpy", numpy_bytes(layout, storage)
+        else:
+            name, n_bytes = device.label, engine_bytes(layout, storage, requests=search_requests(layout, storage))
+        full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
+        plans.append(MemoryPlan(name, n_bytes, storage.resident, full))
+    return MemoryPlan(
+        plans[0].device,
+        sum(plan.n_bytes for plan in plans),
+        all(plan.resident for plan in plans),
+        sum(plan.full_bytes for plan in plans),
+    )
 
 
 STARTS, PERTURBATIONS, DIFFICULTY = range(3)  # what randomness is for

@@ -6,9 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
 from plltool.errors import InputError
+
+IndexArray = npt.NDArray[np.intp]
 
 MIN_TAXA = 4  # fewer have only one unrooted topology
 _MAX_LISTED = 5  # names in one message
@@ -47,15 +50,43 @@ class Alignment:
         return self.codes.shape[1]
 
 
-@dataclass(frozen=True)
-class _Sequences:
-    """What `make_alignment` was given; ``positions`` are lines of ``source``, if known."""
+@dataclass(frozen=True, eq=False)
+class Sequences:
+    """Aligned sequences as text, before they are encoded: parts of them may be different kinds of data.
+
+    Attributes
+    ----------
+    names : (n_taxa,) taxon names
+    rows : (n_taxa,) sequences without blanks or match characters
+    source : the file, for messages
+    states : what they are, as a whole; None where columns differ
+    positions : the line of `source` on which each taxon starts, or None if unknown
+
+    Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, sequences of different lengths or
+    without sites.
+    """
 
     names: tuple[str, ...]
-    sequences: tuple[bytes, ...]
+    rows: tuple[bytes, ...]
     source: str
-    states: StateSpace
-    positions: Sequence[int] | None
+    states: StateSpace | None
+    positions: Sequence[int] | None = None
+
+    def __post_init__(self) -> None:
+        _check_names(self)
+        _check_lengths(self)
+
+    @property
+    def n_taxa(self) -> int:
+        return len(self.names)
+
+    @property
+    def n_sites(self) -> int:
+        return len(self.rows[0])
+
+    def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
+        """The rows at some columns."""
+        return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
     def describe_taxon(self, taxon: int) -> str:
         line = "" if self.positions is None else f" (line {self.positions[taxon]})"
@@ -84,10 +115,20 @@ def make_alignment(
         For fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not know, sequences
         of different lengths, and sequences without sites.
     """
-    given = _Sequences(tuple(names), tuple(_to_bytes(s) for s in sequences), source, states, positions)
-    _check_names(given)
-    alignment = Alignment(given.names, _encode(given), states, source)
-    return replace(alignment, warnings=(*_doubtful_warnings(given), *_data_warnings(alignment)))
+    given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
+    alignment = encode(given, states, np.arange(given.n_sites))
+    return replace(alignment, warnings=(*alignment.warnings, *data_warnings([alignment])))
+
+
+def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
+    """The codes of some columns, with warnings of characters that may have been meant otherwise.
+
+    Raises InputError for a character that `states` does not know.
+    """
+    rows = given.columns(sites)
+    codes = np.stack([_encode_row(given, taxon, row, states, sites) for taxon, row in enumerate(rows)])
+    codes.setflags(write=False)
+    return Alignment(given.names, codes, states, given.source, _doubtful_warnings(given, rows, states, sites))
 
 
 def show_name(name: str) -> str:
@@ -100,49 +141,23 @@ def gap_share(alignment: Alignment) -> float:
     return float((alignment.codes == alignment.states.all_states_code).mean())
 
 
-def identical_groups(alignment: Alignment) -> list[list[int]]:
-    """Groups of taxa whose codes are the same at every site, in the order of their first members.
+def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
+    """Groups of taxa whose codes are the same at every site of all `blocks`, in the order of their first members.
 
     A taxon unlike all others is in no group.
     """
     members: dict[int, list[int]] = {}
-    for taxon, first in enumerate(_first_identical(alignment.codes)):
+    for taxon, first in enumerate(first_identical(blocks)):
         members.setdefault(first, []).append(taxon)
     return [group for group in members.values() if len(group) > 1]
 
 
-def without_duplicates(alignment: Alignment) -> tuple[Alignment, list[list[int]]]:
-    """Keep one taxon, the first, of each group of identical sequences.
-
-    If fewer than `MIN_TAXA` would be left, the first duplicates are kept as well until there are `MIN_TAXA`.
-
-    Returns
-    -------
-    reduced : Alignment
-        The kept taxa in their old order.
-    groups : list of list of int
-        ``groups[i]`` holds the taxa of `alignment` that taxon i of `reduced` stands for, itself first; every taxon of
-        `alignment` is in one group.
-    """
-    first_of = _first_identical(alignment.codes)
-    duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]
-    n_distinct = alignment.n_taxa - len(duplicates)
-    dropped = set(duplicates[max(0, MIN_TAXA - n_distinct) :])
-    members = {taxon: [taxon] for taxon in range(alignment.n_taxa) if taxon not in dropped}
-    for taxon in sorted(dropped):
-        members[first_of[taxon]].append(taxon)
-    kept = list(members)
-    codes = alignment.codes[kept]
-    codes.setflags(write=False)
-    reduced = replace(alignment, names=tuple(alignment.names[taxon] for taxon in kept), codes=codes)
-    return reduced, list(members.values())
-
-
-def _to_bytes(sequence: bytes | str) -> bytes:
+def to_bytes(sequence: bytes | str) -> bytes:
+    """A sequence as bytes; surrogates become those that they stand for."""
     return sequence.encode("utf-8", "surrogateescape") if isinstance(sequence, str) else sequence
 
 
-def _check_names(given: _Sequences) -> None:
+def _check_names(given: Sequences) -> None:
     """Raise InputError unless there are enough names, all different and none empty."""
     if len(given.names) < MIN_TAXA:
         raise InputError(f"{given.source}: found {len(given.names)} taxa, expected at least {MIN_TAXA}")
@@ -160,34 +175,33 @@ def _check_names(given: _Sequences) -> None:
             raise InputError(f"{given.source}: two taxa have the name {show_name(name)} ({where})")
 
 
-def _encode(given: _Sequences) -> CodeArray:
-    """The (n_taxa, n_sites) codes; raises InputError for illegal characters and unequal or zero lengths."""
-    rows = [_encode_row(given, taxon) for taxon in range(len(given.names))]
-    n_sites = len(rows[0])
-    for taxon, row in enumerate(rows):
+def _check_lengths(given: Sequences) -> None:
+    """Raise InputError unless all sequences are equally long and not empty."""
+    n_sites = given.n_sites
+    for taxon, row in enumerate(given.rows):
         if len(row) != n_sites:
+            if given.states is not None:  # a wrong character tells more of what went wrong
+                for number, other in enumerate(given.rows):
+                    _encode_row(given, number, other, given.states, np.arange(len(other)))
             raise InputError(
                 f"{given.source}: {given.describe_taxon(taxon)} has {len(row)} sites, expected {n_sites} as in "
                 f"{given.describe_taxon(0)} (are the sequences aligned?)"
             )
     if n_sites == 0:
         raise InputError(f"{given.source}: found 0 sites, expected at least 1")
-    codes = np.stack(rows)
-    codes.setflags(write=False)
-    return codes
 
 
-def _encode_row(given: _Sequences, taxon: int) -> CodeArray:
-    sequence, states = given.sequences[taxon], given.states
-    row = states.code_of[np.frombuffer(sequence, dtype=np.uint8)]
-    illegal = np.flatnonzero(row == ILLEGAL_CODE)
+def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, sites: IndexArray) -> CodeArray:
+    codes = states.code_of[np.frombuffer(row, dtype=np.uint8)]
+    illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
-        site = int(illegal[0])
+        site = int(sites[illegal[0]])
         raise InputError(
-            f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: found {_show_character(sequence, site)}, "
+            f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
+            f"found {_show_character(given.rows[taxon], site)}, "
             f"expected {states.name}, that is one of {states.characters}"
         )
-    return row
+    return codes
 
 
 def _show_character(sequence: bytes, site: int) -> str:
@@ -196,50 +210,54 @@ def _show_character(sequence: bytes, site: int) -> str:
     return f"byte 0x{sequence[site]:02x}" if "\ud800" <= character <= "\udfff" else repr(character)
 
 
-def _first_identical(codes: CodeArray) -> list[int]:
-    """For each taxon the first taxon with the same codes."""
+def first_identical(blocks: Sequence[Alignment]) -> list[int]:
+    """For each taxon the first one with the same codes in all `blocks`, which have the same taxa."""
     first: dict[bytes, int] = {}
-    return [first.setdefault(row.tobytes(), taxon) for taxon, row in enumerate(codes)]
+    rows = zip(*(block.codes for block in blocks), strict=True)
+    return [first.setdefault(b"".join(code.tobytes() for code in row), taxon) for taxon, row in enumerate(rows)]
 
 
-def _doubtful_warnings(given: _Sequences) -> list[str]:
+def _doubtful_warnings(
+    given: Sequences, rows: Sequence[bytes], states: StateSpace, sites: IndexArray
+) -> tuple[str, ...]:
     """At most one line on characters that are read as undetermined but may have been meant otherwise."""
     is_doubtful = np.zeros(256, dtype=bool)
-    is_doubtful[list(given.states.doubtful.encode("ascii"))] = True
+    is_doubtful[list(states.doubtful.encode("ascii"))] = True
     count, first = 0, ""
-    for taxon, sequence in enumerate(given.sequences):
-        sites = np.flatnonzero(is_doubtful[np.frombuffer(sequence, dtype=np.uint8)])
-        if len(sites) and not first:
-            first = f"{_show_character(sequence, sites[0])} in {given.describe_taxon(taxon)}, site {sites[0] + 1}"
-        count += len(sites)
+    for taxon, row in enumerate(rows):
+        found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
+        if len(found) and not first:
+            where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
+            first = f"{_show_character(row, int(found[0]))} in {where}"
+        count += len(found)
     if not count:
-        return []
-    return [f"{given.source}: {_count(count, 'character')} of '{given.states.doubtful}' read as a gap, first {first}"]
+        return ()
+    return (f"{given.source}: {_count(count, 'character')} of '{states.doubtful}' read as a gap, first {first}",)
 
 
-def _data_warnings(alignment: Alignment) -> list[str]:
-    """Lines on columns and taxa without data and on identical sequences."""
+def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
+    """Lines on columns and taxa without data and on identical sequences in an alignment, cut into `blocks`."""
     warnings = []
-    undetermined = alignment.codes == alignment.states.all_states_code
-    n_empty_columns = int(undetermined.all(axis=0).sum())
+    source, names = blocks[0].source, blocks[0].names
+    undetermined = [block.codes == block.states.all_states_code for block in blocks]
+    n_empty_columns = sum(int(cells.all(axis=0).sum()) for cells in undetermined)
     if n_empty_columns:
-        warnings.append(f"{alignment.source}: {_count(n_empty_columns, 'column')} without data (only gaps)")
-    empty_taxa = np.flatnonzero(undetermined.all(axis=1)).tolist()
+        warnings.append(f"{source}: {_count(n_empty_columns, 'column')} without data (only gaps)")
+    empty_taxa = np.flatnonzero(np.all([cells.all(axis=1) for cells in undetermined], axis=0)).tolist()
     if empty_taxa:
         found = "1 taxon" if len(empty_taxa) == 1 else f"{len(empty_taxa)} taxa"
-        warnings.append(f"{alignment.source}: {found} without data (only gaps): {_list_taxa(alignment, empty_taxa)}")
-    groups = identical_groups(alignment)
+        warnings.append(f"{source}: {found} without data (only gaps): {_list_taxa(names, empty_taxa)}")
+    groups = identical_groups(blocks)
     if groups:
         more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
         found = _count(len(groups), "group")
-        first = _list_taxa(alignment, groups[0])
-        warnings.append(f"{alignment.source}: {found} of identical sequences: ({first}){more}")
+        warnings.append(f"{source}: {found} of identical sequences: ({_list_taxa(names, groups[0])}){more}")
     return warnings
 
 
-def _list_taxa(alignment: Alignment, taxa: Sequence[int]) -> str:
+def _list_taxa(names: Sequence[str], taxa: Sequence[int]) -> str:
     """The names of `taxa`; beyond `_MAX_LISTED` only their number."""
-    listed = ", ".join(show_name(alignment.names[taxon]) for taxon in taxa[:_MAX_LISTED])
+    listed = ", ".join(show_name(names[taxon]) for taxon in taxa[:_MAX_LISTED])
     return listed if len(taxa) <= _MAX_LISTED else f"{listed} and {len(taxa) - _MAX_LISTED} more"
 
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -108,10 +108,15 @@ def make_item(
     )
 
 
+def engine_of(likelihood: TreeLikelihood) -> Engine:
+    """The one engine that is measured."""
+    return cast(Engine, likelihood.engine)
+
+
 def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
     """The items of the table."""
-    engine, tree = likelihood.engine, likelihood.tree
-    lnl, _ = likelihood.all_derivatives()
+    engine, tree = engine_of(likelihood), likelihood.tree
+    lnl = float(likelihood.all_derivatives()[0])
     directed = record(engine, likelihood.directed)
     prunes = all_prunes(likelihood, np.arange(tree.n_taxa, min(tree.n_nodes, tree.n_taxa + SCANNED_JOINTS)))
     across_root = prog.evaluate(0, ~ROOT, likelihood.view.facing[ROOT, 0], tree.edges[ROOT, 0])
@@ -135,7 +140,7 @@ def count_rescaled(likelihood: TreeLikelihood) -> int:
     frequency, a weight and an entry of P: none of these data makes the product of the three smaller than
     2^-RESCALED_MARGIN. A pattern below both was rescaled on the way.
     """
-    least = -(likelihood.engine.layout.scale_bits + RESCALED_MARGIN) * math.log(2)
+    least = -(engine_of(likelihood).layout.scale_bits + RESCALED_MARGIN) * math.log(2)
     return int(np.count_nonzero(likelihood.site_lnl() < least))
 
 

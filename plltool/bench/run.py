@@ -41,7 +41,7 @@ import numpy as np
 from plltool import __version__
 from plltool.bench.compare import RATE
 from plltool.bench.data import DEFAULT_SHAPES, N_COMPONENTS, FixedModel, Shape, encode_states, make_data
-from plltool.bench.items import Item, count_rescaled, make_items, n_slots
+from plltool.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
 from plltool.engine.base import Peak
 from plltool.engine.layout import Layout
 from plltool.engine.select import make_engine
@@ -155,7 +155,8 @@ def _seconds(work: Callable[[], None], calls: int) -> float:
 
 def _measure(likelihood: TreeLikelihood, repetitions: int) -> list[dict[str, Any]]:
     """The rows of one shape."""
-    engine, layout = likelihood.engine, likelihood.engine.layout
+    engine = engine_of(likelihood)
+    layout = engine.layout
     rescaled = count_rescaled(likelihood)
     items, peaks = make_items(likelihood), engine.peaks()
     seconds = time_in_turn({**items, **peaks}, repetitions)

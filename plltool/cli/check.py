@@ -21,7 +21,12 @@ from plltool.cli.reporting import prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Alignment
+    from collections.abc import Sequence
+
+    from plltool.alignment.alignment import Sequences
+    from plltool.alignment.partition import Part
+    from plltool.alignment.patterns import Patterns
+    from plltool.model.model import Model
 
 MEBIBYTE = 1 << 20
 
@@ -43,26 +48,29 @@ def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware
         print_line(line)
 
 
-def collect_facts(data: Alignment, model: str | None, hardware: Hardware) -> dict[str, Any]:
+def collect_facts(alignment: Sequences, model: str | None, hardware: Hardware) -> dict[str, Any]:
     """All that is printed, as strings, numbers, lists and dictionaries."""
-    from plltool.alignment.alignment import gap_share, without_duplicates
-    from plltool.alignment.patterns import compress, empirical_frequencies
-    from plltool.session import as_model, plan_memory
+    from plltool.alignment.partition import without_duplicates
+    from plltool.alignment.patterns import compress
+    from plltool.session import plan_memory, pose
 
-    prepared = as_model(model, data)
-    patterns = compress(without_duplicates(data)[0])
-    memory = plan_memory(patterns, prepared, hardware)
-    frequencies = empirical_frequencies(data, data.states).tolist()
+    data, models = pose(alignment, model)
+    reduced = without_duplicates(data)[0]
+    patterns = [compress(part) for part in reduced.alignments]
+    memory = plan_memory(patterns, models, hardware)
+    parts = [_collect_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
+    sites = sum(part["n_sites"] for part in parts)
     return {
         "alignment": data.source,
-        "data": data.states.name,
+        "data": ", ".join(dict.fromkeys(part["data"] for part in parts)),
         "n_taxa": data.n_taxa,
-        "n_duplicates": data.n_taxa - patterns.n_taxa,
+        "n_duplicates": data.n_taxa - reduced.n_taxa,
         "n_sites": data.n_sites,
-        "n_patterns": patterns.n_patterns,
-        "gap_share": gap_share(data),
-        "frequencies": dict(zip(data.states.symbols, frequencies, strict=True)),
-        "model": str(prepared.spec),
+        "n_patterns": sum(part["n_patterns"] for part in parts),
+        "gap_share": sum(part["gap_share"] * part["n_sites"] for part in parts) / sites,
+        "frequencies": parts[0]["frequencies"] if len(parts) == 1 else None,
+        "model": "; ".join(dict.fromkeys(part["model"] for part in parts)),
+        "parts": parts,
         "device": memory.device,
         "device_bytes": memory.n_bytes,
         "full_bytes": memory.full_bytes,
@@ -71,20 +79,51 @@ def collect_facts(data: Alignment, model: str | None, hardware: Hardware) -> dic
     }
 
 
+def _collect_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
+    from plltool.alignment.alignment import gap_share
+    from plltool.alignment.patterns import empirical_frequencies
+
+    states = part.alignment.states
+    frequencies = empirical_frequencies(part.alignment, states).tolist()
+    return {
+        "name": part.name,
+        "data": states.name,
+        "sites": part.ranges,
+        "n_sites": len(part.sites),
+        "n_patterns": patterns.n_patterns,
+        "gap_share": gap_share(part.alignment),
+        "frequencies": dict(zip(states.symbols, frequencies, strict=True)),
+        "model": str(model.spec),
+    }
+
+
 def describe(facts: dict[str, Any]) -> list[str]:
     """The facts as lines."""
-    what = "base" if facts["data"] == "DNA" else "amino acid"
-    frequencies = "  ".join(f"{base} {share:.4f}" for base, share in facts["frequencies"].items())
+    parts = facts["parts"]
     return [
         f"alignment: {facts['alignment']} ({facts['data']})",
         f"taxa: {facts['n_taxa']}",
         f"sites: {facts['n_sites']}",
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
-        f"{what} frequencies: {frequencies}",
+        *(_describe_parts(parts) if parts[0]["name"] else [_describe_frequencies(parts[0])]),
         f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
+
+
+def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
+    """Two lines for each part."""
+    lines = []
+    for part in parts:
+        size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
+        lines += [f"part {part['name']}: {size}, {part['model']}", f"  {_describe_frequencies(part)}"]
+    return lines
+
+
+def _describe_frequencies(part: dict[str, Any]) -> str:
+    what = "base" if part["data"] == "DNA" else "amino acid"
+    return f"{what} frequencies: " + "  ".join(f"{base} {share:.4f}" for base, share in part["frequencies"].items())
 
 
 def _describe_memory(facts: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ from plltool.cli.options import (
     PATH,
     OutputChoice,
     alignment_argument,
+    brlen_option,
     data_type_option,
     hardware_options,
     json_option,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 @alignment_argument
 @click.option("--tree", required=True, type=PATH, help="Newick file of the topology, with or without lengths.")
 @model_option
+@brlen_option
 @data_type_option
 @click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
 @click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
@@ -48,6 +50,7 @@ def evaluate(
     alignment: Path,
     tree: Path,
     model: str | None,
+    brlen: str,
     data_type: str,
     fixed: bool,
     site_lnl: Path | None,
@@ -79,6 +82,7 @@ def evaluate(
             data,
             topology,
             model,
+            brlen=brlen,
             fixed=fixed,
             site_lnl=site_lnl is not None,
             outgroup=split_outgroup(outgroup, data.names),

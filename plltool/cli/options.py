@@ -12,17 +12,19 @@ import click
 
 from plltool.constants import (
     DEFAULT_EFFORT,
+    DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
+    LINKAGES,
     STOP_RULES,
 )
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Alignment
+    from plltool.alignment.alignment import Sequences
     from plltool.search.effort import SearchOptions
     from plltool.tree.topology import Tree
 
@@ -38,7 +40,7 @@ class StartChoice:
     start: str
     resolve: int | None
 
-    def load(self, alignment: Alignment) -> str | Tree:
+    def load(self, alignment: Sequences) -> str | Tree:
         """The kind of start tree, or the tree from the file."""
         from plltool.api import START_KINDS
         from plltool.io.newick import read_newick
@@ -111,8 +113,16 @@ alignment_argument = click.argument("alignment", type=PATH)
 model_option = click.option(
     "--model",
     metavar="MODEL|FILE",
-    help="Substitution model, such as HKY+FO+G4, or a file that holds one: the JSON record of a run, or RAxML-NG's."
+    help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, RAxML's or RAxML-NG's"
+    " partition file, or NEXUS with charsets; each part of the alignment then has a model of its own."
     f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
+)
+brlen_option = click.option(
+    "--brlen",
+    type=click.Choice(LINKAGES),
+    default=DEFAULT_LINKAGE,
+    show_default=True,
+    help="Branch lengths of parts: the same, the same times a scaler of each part, or each part's own.",
 )
 data_type_option = click.option(
     "--data-type",
@@ -214,12 +224,12 @@ output_options = _packed(
 )
 
 
-def load_alignment(path: Path, data_type: str) -> Alignment:
+def load_alignment(path: Path, data_type: str) -> Sequences:
     """The alignment in a file, of the kind that --data-type says or the data show."""
     from plltool.alignment.states import SPACES
-    from plltool.io.alignment_reader import read_alignment
+    from plltool.io.alignment_reader import read_sequences
 
-    return read_alignment(path, SPACES.get(data_type))
+    return read_sequences(path, SPACES.get(data_type))
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:

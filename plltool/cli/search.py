@@ -16,6 +16,7 @@ from plltool.cli.options import (
     OutputChoice,
     StartChoice,
     alignment_argument,
+    brlen_option,
     data_type_option,
     effort_options,
     hardware_options,
@@ -43,6 +44,7 @@ _log = logging.getLogger("plltool")
 @click.command()
 @alignment_argument
 @model_option
+@brlen_option
 @data_type_option
 @start_options
 @seed_option
@@ -55,6 +57,7 @@ _log = logging.getLogger("plltool")
 def search(
     alignment: Path,
     model: str | None,
+    brlen: str,
     data_type: str,
     start: StartChoice,
     seed: int,
@@ -84,6 +87,7 @@ def search(
             start=start.load(data),
             outgroup=split_outgroup(outgroup, data.names),
             options=effort.options(),
+            brlen=brlen,
             profile=profile,
             listener=reporter.progress,
             **asdict(hardware),

@@ -68,6 +68,16 @@ class Counters:
         self.requests[request] = self.requests.get(request, 0) + 1
         self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
 
+    def add(self, other: Counters) -> None:
+        """Add the work and the memory of another engine."""
+        for name, value in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(value, dict):
+                for kind, number in value.items():
+                    mine[kind] = mine.get(kind, 0) + number
+            elif value is not None:
+                setattr(self, name, value if mine is None else mine + value)
+
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
@@ -159,6 +169,29 @@ class Engine(Requests):
         return self.storage.resident
 
     @property
+    def n_patterns(self) -> int:
+        """Patterns of all parts."""
+        return self.layout.n_patterns
+
+    def part_sites(self) -> FloatArray:
+        """(n_parts,) the sum of the weights of each part's patterns, by the first weight set."""
+        return np.add.reduceat(self.weights[0], np.cumsum((0, *self.layout.part_patterns[:-1])))
+
+    @property
+    def n_groups(self) -> int:
+        """Work-groups, each of which makes sums of its own."""
+        return len(self.layout.groups)
+
+    @property
+    def held_share(self) -> float:
+        """The share of the patterns whose CLAs are held at a time; 1 if all are."""
+        return 1.0 if self.resident else max(self.storage.buffer_tiles) / self.layout.n_tiles
+
+    def describe(self) -> dict[str, object]:
+        """What a result file records of the layout."""
+        return self.layout.describe()
+
+    @property
     @abstractmethod
     def device_name(self) -> str:
         """The hardware that does the arithmetic."""
@@ -245,6 +278,13 @@ class Engine(Requests):
         in_eigenbasis = kinds[[prog.DERIVATIVE, prog.GRADIENT, prog.ROOT]].any()
         tables = Tables(bool(in_eigenbasis), bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
         return self._execute(request, self._per_part(lengths), tables)
+
+    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
+        """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
+
+        For programs whose number of values depends on states and components, in which shards differ (`Shards`).
+        """
+        return list(self.execute(make(self.layout), lengths))
 
     def likelihoods(
         self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]

@@ -167,6 +167,7 @@ def plan_engine(
     slots: Slots,
     vw: int | None = None,
     memory: int | None = None,
+    share: float = 1.0,
 ) -> Plan:
     """What `make_engine` makes on a device, None for numpy: resident if all CLAs fit into `memory`, else streaming.
 
@@ -181,7 +182,7 @@ def plan_engine(
     else:
         layout = _layout_for(device, shape, vw)
     if memory is None:
-        memory = _offered_memory(device) - data_bytes(layout, expanded_tips=device is None)
+        memory = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
     largest = None if device is None else device.max_allocation
     storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
     return Plan(layout, storage, memory)
@@ -255,9 +256,10 @@ class EngineRequest:
     threads: int | None
     profile: bool
     memory: int | None
+    share: float
 
     def numpy_engine(self) -> NumpyEngine:
-        plan = plan_engine(None, self.shape, self.slots, self.vw, self.memory)
+        plan = plan_engine(None, self.shape, self.slots, self.vw, self.memory, self.share)
         return NumpyEngine(
             plan.layout, plan.storage.n_slots, self.codes, self.weights, self.state_sets, memory=plan.memory
         )
@@ -272,7 +274,7 @@ class EngineRequest:
         threads = self.threads if device.kind == "cpu" else None
         memory = self.memory
         while True:
-            plan = plan_engine(device, self.shape, self.slots, self.vw, memory)
+            plan = plan_engine(device, self.shape, self.slots, self.vw, memory, self.share)
             try:
                 return OpenCLEngine(
                     plan.layout,
@@ -305,6 +307,7 @@ def make_engine(
     profile: bool = False,
     state_sets: npt.ArrayLike | None = None,
     memory: int | None = None,
+    share: float = 1.0,
 ) -> tuple[Engine, str]:
     """Make the engine that `device` asks for.
 
@@ -321,6 +324,7 @@ def make_engine(
     state_sets : 0 or 1 (n_codes, n_states); None up to 8 states, see `Engine`
     memory : bytes that CLAs may take; None for what the device offers. With less than all of them take, the engine
         streams patterns through what there is; its answers keep every bit
+    share : of what the device offers, where other engines need the rest
 
     Returns
     -------
@@ -336,7 +340,7 @@ def make_engine(
     """
     n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
     shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision), n_codes)
-    request = EngineRequest(codes, weights, state_sets, shape, slots, vw, threads, profile, memory)
+    request = EngineRequest(codes, weights, state_sets, shape, slots, vw, threads, profile, memory, share)
     if device.strip().lower() == "auto":
         return _automatic_engine(request)
     if device.strip().lower() == "numpy":

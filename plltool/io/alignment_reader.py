@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 
-from plltool.alignment.alignment import Alignment, make_alignment
+from plltool.alignment.alignment import Alignment, Sequences, make_alignment
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_content
 from plltool.io.fasta import read_fasta
-from plltool.io.nexus import read_nexus, starts_like_nexus
+from plltool.io.nexus import is_mixed, read_nexus
+from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
 
 _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
@@ -20,7 +21,21 @@ _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
-    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not.
+    """Read an alignment of one kind of data; see `read_sequences`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
+    """
+    given = read_sequences(path, states)
+    return make_alignment(
+        given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
+    )
+
+
+def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
+    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text.
 
     Without `states` the data decide between DNA and proteins (`detect_states`), or a NEXUS file's datatype does.
 
@@ -30,19 +45,20 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
     Raises
     ------
     InputError
-        If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
+        If the file cannot be read, is in no known format, or its sequences are not equally long.
     """
     source = os.fspath(path)
     text = _load_text(source)
-    if states is None:
+    mixed = states is None and starts_like_nexus(text) and is_mixed(text)
+    if states is None and not mixed:
         states = _detect(text, source)
     records = _parse(text, source, states)
-    return make_alignment(
-        [record.name for record in records],
-        [record.sequence for record in records],
+    return Sequences(
+        tuple(record.name for record in records),
+        tuple(record.sequence for record in records),
         source,
         states,
-        positions=[record.line for record in records],
+        [record.line for record in records],
     )
 
 
@@ -62,15 +78,15 @@ def _detect(text: bytes, source: str) -> StateSpace:
     return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
 
 
-def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
-    """The records of the file, in the format that its start shows."""
+def _parse(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
+    """The records of the file, in the format that its start shows; `states` are None for mixed data in NEXUS."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)
     if starts_like_nexus(text):
         return read_nexus(text, source, states)
     if starts_like_phylip(text):
-        return read_phylip(text, source, states)
+        return read_phylip(text, source, states or PROTEIN)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
     found = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")

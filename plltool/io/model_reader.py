@@ -1,50 +1,65 @@
-"""Models from what a user gives: a string, a matrix in a file, the record of a run, or RAxML-NG's model file."""
+"""Models from what a user gives: a string, a matrix in a file, the record of a run, or a partition file."""
 
 from __future__ import annotations
 
 import os
-import re
 
 import numpy as np
 
+from plltool.alignment.partition import PartSpec, Scheme
 from plltool.errors import InputError
 from plltool.io.content import read_content
+from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
 from plltool.io.record import read_object
 from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
 from plltool.model.spec import parse_model
 from plltool.model.specification import ModelSpec
 
 _N_NUMBERS = len(PAIRS) + N_STATES
-_MODEL_LINE = re.compile(r"(?P<model>(?:[^,{}]|\{[^{}]*\})+),\s*(?P<part>[^=,]+)=.*")  # MODEL, NAME = SITES
 
 
 def read_model(text: str) -> ModelSpec:
-    """The model that a string names, or that is in the file of this name.
+    """The model that a string names; ``GTR20{FILE}`` reads a matrix. Raises InputError if it is none."""
+    return parse_model(text, read_paml_matrix)
 
-    A file is the JSON record of a run, whose values are taken, or has one line: a model string, or RAxML-NG's
-    ``MODEL, NAME = SITES``. What can be read as a model string is never looked for as a file.
+
+def read_scheme(text: str) -> Scheme:
+    """The model or models that a string names, or that are in the file of this name, each with its part.
+
+    A file is the JSON record of a run, whose values are taken, a model string on one line, a partition file, or a NEXUS
+    file with charsets; see `partition_reader`. A string may also be what a partition file has in it. What can be read
+    as a model string is never looked for as a file.
 
     Raises
     ------
     InputError
-        If it is neither, the file cannot be read, holds several models, or what is in it is no model.
+        If it is neither, the file cannot be read, or what is in it is no model and no partition.
     """
+    if is_partition_line(text.strip().split("\n", 1)[0]) and not os.path.isfile(text):
+        return read_lines(text, "the partition given", read_model)
     try:
-        return parse_model(text, read_paml_matrix)
+        return (PartSpec(read_model(text)),)
     except InputError:
         if not os.path.isfile(text):
             raise
     content = read_content(text)
     if content.lstrip().startswith(b"{"):
-        return parse_model(str(read_object(text, ("model",), "the record of a run")["model"]), read_paml_matrix)
-    lines = [line.strip() for line in content.decode("utf-8", "replace").splitlines() if line.strip()]
-    if len(lines) != 1:
-        raise InputError(f"{text}: found {len(lines)} lines, expected one model; partitions are not read so far")
-    match = _MODEL_LINE.fullmatch(lines[0])
-    try:
-        return parse_model(match["model"] if match else lines[0], read_paml_matrix)
-    except InputError as problem:
-        raise InputError(f"{text}: {problem}") from None
+        return _read_text(str(read_object(text, ("model",), "the record of a run")["model"]), text)
+    if starts_like_nexus(content):
+        return read_sets(content, text, read_model)
+    return _read_text(content.decode("utf-8", "surrogateescape"), text)
+
+
+def _read_text(text: str, source: str) -> Scheme:
+    """A model string, or the lines of a partition file."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if len(lines) == 1 and not is_partition_line(lines[0]):
+        try:
+            return (PartSpec(read_model(lines[0])),)
+        except InputError as problem:
+            raise InputError(f"{source}: {problem}") from None
+    return read_lines(text, source, read_model)
 
 
 def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:

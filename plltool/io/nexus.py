@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from plltool.alignment.alignment import show_name
-from plltool.alignment.states import StateSpace
+from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.errors import InputError
 from plltool.io.alignment_formats import (
     AnnouncedSize,
@@ -21,40 +21,22 @@ from plltool.io.alignment_formats import (
     resolve_matches,
     split_name,
 )
+from plltool.io.nexus_commands import Command, split_commands
 
 # what FORMAT may say for each state space
 _DATATYPES = {"DNA": ("dna", "rna", "nucleotide"), "protein": ("protein", "aminoacid")}
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
-_SIGNATURE = b"#nexus"
-
-# A quoted name starts where a word starts, and ends on its line: an apostrophe inside a word quotes nothing.
-_MARK = re.compile(rb"(?<![^\s;,=()\[\]])'[^'\n]*(?:''[^'\n]*)*'|[\[;]")
-_BRACKET = re.compile(rb"[\[\]]")
-_OPTION = re.compile(r"""([^\s=]+)(?:\s*=\s*("[^"]*"|'[^']*'|\S+))?""")
 _STATE_SET = re.compile(rb"[{}()]")
-
-
-@dataclass(frozen=True)
-class _Command:
-    """A command without comments: its first word in lower case, the text after that, the line on which it starts."""
-
-    word: str
-    text: bytes
-    line: int
-    is_closed: bool
-
-    def parse_options(self) -> dict[str, str]:
-        """``key = value`` pairs and lone keys (value ""), keys in lower case, values without quotes."""
-        found = _OPTION.findall(decode_name(self.text))
-        return {key.lower(): value.strip("\"'") for key, value in found}
+_SET_OF_STATES = re.compile(rb"\{[^{}\n]*\}|\([^()\n]*\)")
+_MIXED = re.compile(rb"\bdatatype\s*=\s*mixed\s*\(", re.IGNORECASE)  # MrBayes: kinds of data by columns
 
 
 @dataclass(frozen=True)
 class _Block:
     name: str
     line: int
-    commands: dict[str, _Command] = field(default_factory=dict)
+    commands: dict[str, Command] = field(default_factory=dict)
 
     def options(self, word: str) -> dict[str, str]:
         return self.commands[word].parse_options() if word in self.commands else {}
@@ -70,16 +52,20 @@ class _Format:
     is_interleaved: bool
 
 
-def starts_like_nexus(text: bytes) -> bool:
-    return text.lstrip()[: len(_SIGNATURE)].lower() == _SIGNATURE
+def is_mixed(text: bytes) -> bool:
+    """Whether columns of a NEXUS file are different kinds of data."""
+    return _MIXED.search(text) is not None
 
 
-def read_nexus(text: bytes, source: str, states: StateSpace) -> list[Record]:
+def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
     """The records of the only data or characters block of a NEXUS file; see `starts_like_nexus`.
 
     Names are kept as written (an underscore stays one). Match, gap and missing characters are those the FORMAT
     command declares, the latter two given back as ``-`` and ``?``. The matrix may be interleaved or not, whatever
     FORMAT says, as long as one of the two gives the announced sizes.
+
+    Without `states` the data are mixed, and a set of states in brackets, which morphology has, becomes its opening
+    bracket, one character that no kind of data knows.
 
     Raises
     ------
@@ -88,9 +74,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace) -> list[Record]:
         changes the meaning of the matrix and is not read, a comment or the matrix is not closed, or the sizes differ
         from those announced.
     """
-    body = text.lstrip()[len(_SIGNATURE) :]
-    first_line = 1 + text[: len(text) - len(body)].count(b"\n")
-    blocks = _group_blocks(_split_commands(body, first_line, source))
+    blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)
     declared = _parse_format(block, source, states)
     announced = _parse_dimensions(block, blocks, source)
@@ -101,44 +85,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace) -> list[Record]:
     return [replace(record, sequence=record.sequence.translate(symbols)) for record in records]
 
 
-def _split_commands(text: bytes, first_line: int, source: str) -> Iterator[_Command]:
-    """The commands of a file, each ended by ``;``; a comment becomes a blank and its line breaks."""
-    parts: list[bytes] = []
-    line, copied, position = first_line, 0, 0
-    while (mark := _MARK.search(text, position)) is not None:
-        position = mark.end()
-        if mark[0] == b"[":
-            position = _find_comment_end(text, mark.start(), first_line, source)
-            line_breaks = b"\n" * text.count(b"\n", mark.start(), position)
-            parts += [text[copied : mark.start()], b" ", line_breaks]
-            copied = position
-        elif mark[0] == b";":
-            command = b"".join([*parts, text[copied : mark.start()]])
-            yield _make_command(command, line, is_closed=True)
-            line += command.count(b"\n")
-            parts, copied = [], position
-    yield _make_command(b"".join([*parts, text[copied:]]), line, is_closed=False)
-
-
-def _find_comment_end(text: bytes, start: int, first_line: int, source: str) -> int:
-    """The position after the bracket that closes the comment opened at `start`; comments may be nested."""
-    depth = 0
-    for bracket in _BRACKET.finditer(text, start):
-        depth += 1 if bracket[0] == b"[" else -1
-        if depth == 0:
-            return bracket.end()
-    line = first_line + text.count(b"\n", 0, start)
-    raise InputError(f"{source}: line {line}: found a comment without end, expected ']'")
-
-
-def _make_command(text: bytes, line: int, is_closed: bool) -> _Command:
-    stripped = text.lstrip()
-    line += text[: len(text) - len(stripped)].count(b"\n")
-    word = stripped.split(None, 1)[0] if stripped else b""
-    return _Command(decode_name(word).lower(), stripped[len(word) :], line, is_closed)
-
-
-def _group_blocks(commands: Iterable[_Command]) -> list[_Block]:
+def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
     """The blocks of a file; where a block repeats a command, the last one counts."""
     blocks: list[_Block] = []
     is_open = False
@@ -171,12 +118,12 @@ def _choose_block(blocks: Sequence[_Block], source: str) -> _Block:
     return block
 
 
-def _parse_format(block: _Block, source: str, states: StateSpace) -> _Format:
+def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _Format:
     options = block.options("format")
     where = f"{source}: line {block.commands['format'].line if 'format' in block.commands else block.line}"
     datatype = options.get("datatype", _DEFAULT_DATATYPE)
-    allowed = _DATATYPES.get(states.name, (states.name.lower(),))
-    if datatype.lower() not in allowed:
+    allowed = () if states is None else _DATATYPES.get(states.name, (states.name.lower(),))
+    if states is not None and datatype.lower() not in allowed:
         unsaid = "" if "datatype" in options else " (what NEXUS means where nothing is said)"
         raise InputError(
             f"{where}: found datatype {show_name(datatype)}{unsaid}, expected one of {', '.join(allowed)}: "
@@ -223,14 +170,15 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> A
 
 
 def _read_matrix(
-    matrix: _Command, declared: _Format, announced: AnnouncedSize, source: str, states: StateSpace
+    matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, states: StateSpace | None
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
-    lines = number_lines(matrix.text, matrix.line)
+    text = matrix.text if states is not None else _SET_OF_STATES.sub(lambda found: found[0][:1], matrix.text)
+    lines = number_lines(text, matrix.line)
     readings = [read_sequential(lines, announced.n_sites), _read_named_rows(lines)]
     if declared.is_interleaved:
         readings.reverse()
-    records = announced.choose_reading(readings, states)
+    records = announced.choose_reading(readings, states or PROTEIN)
     if records is not None:
         return records
     for number, line in lines:

@@ -14,7 +14,7 @@ from plltool.errors import InputError
 
 RECORD_KEYS = (
     "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
-    "parameters", "layout", "counters", "warnings", "version", "command",
+    "brlen", "parts", "parameters", "layout", "counters", "warnings", "version", "command",
 )  # fmt: skip
 _NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
 

@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import MAX_EXCHANGEABILITY, MAX_FREE_RATIO, MIN_EXCHANGEABILITY, MIN_FREE_RATIO, MIN_FREQUENCY
+from plltool.constants import (
+    MAX_EXCHANGEABILITY,
+    MAX_FREE_RATIO,
+    MAX_SCALER,
+    MIN_EXCHANGEABILITY,
+    MIN_FREE_RATIO,
+    MIN_FREQUENCY,
+    MIN_SCALER,
+)
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components, FloatArray
@@ -19,15 +27,24 @@ from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
 from plltool.model.specification import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
-from plltool.model.values import check_alpha, check_exchangeabilities, check_free_rates, check_frequencies, check_pinv
+from plltool.model.values import (
+    check_alpha,
+    check_exchangeabilities,
+    check_free_rates,
+    check_frequencies,
+    check_pinv,
+    check_scaler,
+)
 
-GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS)
+SCALER = "scaler"
+GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER)
 # bounds of the ratios that an optimiser varies: to the last rate, frequency or weight; those of sites are `SiteRates`'
 RATIO_BOUNDS = {
     "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),
     "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
     "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
     **SITE_BOUNDS,
+    SCALER: (MIN_SCALER, MAX_SCALER),
 }
 
 
@@ -38,7 +55,7 @@ class Model:
     of LG), equal base frequencies or those of the matrix (or the empirical ones, where the specification says so),
     classes of equal weight and the start values of `SiteRates`, and form the groups of `free_parameters`. An optimiser
     sees the groups as one vector of logarithms of ratios: of rates of classes relative to that of the last pair, of
-    frequencies and weights of classes relative to the last one, and of what `SiteRates.ratios` has.
+    frequencies and weights of classes relative to the last one, of what `SiteRates.ratios` has, and of the scaler.
 
     Attributes
     ----------
@@ -67,6 +84,7 @@ class Model:
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
         self._sites = spec.sites.filled()
+        self._scaler = 1.0 if spec.scaler is None else spec.scaler
         self._sites_at_start = True
 
     # --- current values -------------------------------------------------------------------------------------
@@ -107,6 +125,11 @@ class Model:
     def pinv(self) -> float | None:
         """The share of invariable sites; None without +I."""
         return self._sites.pinv
+
+    @property
+    def scaler(self) -> float:
+        """What branch lengths are multiplied by, 1 without +B; to an engine it is a factor of all rates."""
+        return self._scaler
 
     @property
     def sites(self) -> SiteRates:
@@ -170,7 +193,7 @@ class Model:
         if first:
             frequencies = np.vstack([classes.weights @ classes.frequencies, frequencies])
             class_of = np.append(0, class_of)
-        return class_of, frequencies, rates, weights
+        return class_of, frequencies, self._scaler * rates, weights
 
     def copy(self) -> Model:
         """An independent model; arrays are replaced, never changed, so the two may share them."""
@@ -259,6 +282,18 @@ class Model:
         checked = check_free_rates(*given)
         self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
 
+    def set_scaler(self, value: float) -> None:
+        """Set what branch lengths are multiplied by.
+
+        Raises
+        ------
+        InputError
+            If the model has no +B, or the value is not positive or out of all proportion.
+        """
+        if not self.spec.scaled:
+            raise InputError(f"model {str(self.spec)!r} has no scaler of branch lengths (+B), so it cannot be set")
+        self._scaler = check_scaler(float(value))
+
     def set_sites(self, sites: SiteRates) -> None:
         """Set how rates vary over sites: the specification's kind, with all values."""
         self._sites = sites
@@ -275,7 +310,8 @@ class Model:
             "frequencies": spec.frequency_mode == "optimised",
             "class_weights": spec.is_mixture and not spec.is_tied and spec.class_weights is None,
         }
-        return (*(group for group in free if free[group]), *spec.sites.free_parameters)
+        scaler = (SCALER,) if spec.scaled and spec.scaler is None else ()
+        return (*(group for group in free if free[group]), *spec.sites.free_parameters, *scaler)
 
     @property
     def n_free_parameters(self) -> int:
@@ -348,6 +384,8 @@ class Model:
             spec = replace(spec, rates=tuple(self._class_rates.tolist()))
         if spec.is_mixture and not spec.is_tied:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
+        if spec.scaled:
+            spec = replace(spec, scaler=self._scaler)
         if not self._has_classes and (
             spec.frequency_mode not in ("equal", "model")
             or (self._frequencies != initial_frequencies(self.spec)).any()
@@ -369,6 +407,8 @@ class Model:
             "category_weights": weights.tolist(),
             "n_free_parameters": self.n_free_parameters,
         }
+        if self.spec.scaled:
+            described["scaler"] = self.scaler
         if self.spec.rate_classes:
             described["rates"] = dict(zip(self.spec.pairs, self.exchangeabilities.tolist(), strict=True))
         if self._has_classes and not self.spec.is_tied:
@@ -398,6 +438,8 @@ class Model:
             return self._frequencies[:-1] / self._frequencies[-1]
         if group == "class_weights":
             return self._class_weights[:-1] / self._class_weights[-1]
+        if group == SCALER:
+            return np.array([self._scaler])
         return self._sites.ratios(group)
 
     def _set_ratios(self, group: str, ratios: FloatArray) -> None:
@@ -409,6 +451,8 @@ class Model:
             self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
         elif group == "class_weights":
             self._class_weights = np.append(ratios, 1.0) / (ratios.sum() + 1.0)
+        elif group == SCALER:
+            self._scaler = float(ratios[0])
         else:
             self.set_sites(self._sites.with_ratios(group, ratios))
 

@@ -1,6 +1,6 @@
 """Model strings: ``parse_model`` reads what RAxML-NG or IQ-TREE would, ``str`` writes what RAxML-NG would.
 
-    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES]
+    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+SCALER]
 
 NAME, of nucleotides: one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or their `ALIASES`, or six digits (with
 or without ``DNA`` in front) that give rates with the same digit the same value, in the order AC AG AT CG CT GT. Of
@@ -22,6 +22,9 @@ INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
 RATES: ``G[k][m][{alpha}]``, gamma, k categories (4), represented by their means; ``GA[k]`` or ``G[k]a`` by their
 medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). LG4M has +G4 and LG4X +R4 unless
 told.
+
+SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. For parts, whose
+lengths are those of the tree times their scaler.
 
 Values in braces are fixed, as in IQ-TREE; RAxML-NG takes them as starting values unless told ``--opt-model off``.
 """
@@ -53,6 +56,7 @@ from plltool.model.values import (
     check_free_rates,
     check_frequencies,
     check_pinv,
+    check_scaler,
     check_shares,
 )
 
@@ -70,13 +74,13 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
 _UNAVAILABLE = (
     (r"IC", "+IC (invariable sites as counted)"),
     (r"ASC.*", "+ASC (ascertainment bias correction)"),
-    (r"B[OU]?", "+B (branch length scaler)"),
 )
 _NAMES_ACCEPTED = (
     f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
 )
 _MODIFIERS_ACCEPTED = (
-    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories], +C10 to +C60"
+    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
+    " +C10 to +C60, +B[{scaler}]"
 )
 _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
 
@@ -262,6 +266,8 @@ def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "profiles", _read_profiles(token, spec)
     if word in ("I", "IO", "IU"):
         return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
+    if word in ("B", "BO", "BU"):
+        return "scaler", _read_scaler(token, spec)
     if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):
         return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
     if re.fullmatch(r"R[0-9]{0,9}", word):
@@ -298,6 +304,14 @@ def _read_invariable(token: _Token, sites: SiteRates) -> SiteRates:
         raise token.error("expected +I or +IO without a value, or +IU{share}")
     pinv = None if token.values is None else token.checked(check_pinv, token.one_number("the share"))
     return replace(sites, invariable=True, pinv=pinv)
+
+
+def _read_scaler(token: _Token, spec: ModelSpec) -> ModelSpec:
+    word = token.word.upper()
+    if (word == "BU" and token.values is None) or (word == "BO" and token.values is not None):
+        raise token.error("expected +B or +BO without a value, or +BU{scaler}")
+    scaler = None if token.values is None else token.checked(check_scaler, token.one_number("the scaler"))
+    return replace(spec, scaled=True, scaler=scaler)
 
 
 def _read_gamma(token: _Token, sites: SiteRates) -> SiteRates:

@@ -28,6 +28,8 @@ class ModelSpec:
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
     profiles : name of the profile mixture that takes the place of frequencies; None without one.
     class_weights : fixed weights of a mixture's classes; None if not given.
+    scaled : whether branch lengths are multiplied by a scaler.
+    scaler : its fixed value; None if not given.
     """
 
     name: str
@@ -37,6 +39,8 @@ class ModelSpec:
     frequencies: tuple[float, ...] | None = None
     profiles: str | None = None
     class_weights: tuple[float, ...] | None = None
+    scaled: bool = False
+    scaler: float | None = None
 
     @property
     def is_nucleotide(self) -> bool:
@@ -95,4 +99,7 @@ class ModelSpec:
             parts.append("+FU" + format_values(self.frequencies))
         elif self.frequency_mode != "equal" or self.name not in nucleotides.EQUAL_FREQUENCY_MODELS:
             parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
-        return "".join(parts) + str(self.sites)
+        parts.append(str(self.sites))
+        if self.scaled:
+            parts.append("+B" if self.scaler is None else "+BU" + format_values([self.scaler]))
+        return "".join(parts)

@@ -76,6 +76,11 @@ def check_pinv(value: float) -> float:
     return float(value)
 
 
+def check_scaler(value: float) -> float:
+    """A scaler of branch lengths; InputError unless it lies in MIN_GIVEN .. MAX_GIVEN."""
+    return check_positive([value], "scalers of branch lengths")[0]
+
+
 def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Rates of mean 1 and weights that sum to 1, from positive values of which only the latter must do so within 1e-3.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,30 +52,32 @@ def smooth(
 
     Each round asks for lnL, d1 and d2 of every branch and steps all lengths at once. Neighbours couple, so each
     length has its own damping: halved where d1 changed sign, growing back where it did not. A round in which lnL
-    fell is undone half way. Converged means that the predicted gain is below `epsilon` at full step.
+    fell is undone half way; parts with lengths of their own are judged each by its own lnL. Converged means that the
+    predicted gain is below `epsilon` at full step.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl, slopes = likelihood.all_derivatives(best)
-    damping = np.ones(tree.n_edges)
-    predicted = predicted_gain(best, *slopes.T)
+    damping = np.ones(best.shape)
+    predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
     while predicted >= epsilon and rounds < max_rounds:
-        trial = best + damping * (apply_step(best, newton_step(best, *slopes.T)) - best)
+        trial = best + damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may lead past a bound
         try:
             lnl, trial_slopes = likelihood.all_derivatives(trial)
         except EngineError:  # lengths at which some pattern cannot be represented
-            lnl, trial_slopes = -math.inf, slopes
+            lnl, trial_slopes = np.full_like(best_lnl, -np.inf), slopes
         rounds += 1
-        flipped = trial_slopes[:, 0] * slopes[:, 0] < 0
-        if lnl <= best_lnl:
-            damping = np.where(flipped, damping / 4, damping / 2)
-            if np.all(damping < 1e-6):
-                break
-            continue
-        damping = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
-        best, best_lnl, slopes = trial, lnl, trial_slopes
-        predicted = predicted_gain(best, *slopes.T)
+        flipped = trial_slopes[..., 0] * slopes[..., 0] < 0
+        better = lnl > best_lnl
+        shrunk = np.where(flipped, damping / 4, damping / 2)
+        grown = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
+        damping = np.where(better, grown, shrunk)
+        best, best_lnl = np.where(better, trial, best), np.where(better, lnl, best_lnl)
+        slopes = np.where(better[..., None], trial_slopes, slopes)
+        if not np.any(better) and np.all(damping < 1e-6):
+            break
+        predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
     tree.lengths[:] = best
-    return Smoothing(best_lnl, rounds, predicted, predicted < epsilon)
+    return Smoothing(float(best_lnl.sum()), rounds, predicted, predicted < epsilon)

@@ -9,15 +9,23 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.engine import program as prog
-from plltool.engine.base import Engine
-from plltool.engine.prepared import PreparedClas
+from plltool.engine.layout import Layout
+from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import FloatArray, IntArray, Tree
 
 
+def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
+    """Answers (n, n_parts, k) as those lengths want them that were asked about: (n, k) where parts share them."""
+    return values.sum(axis=1) if lengths.ndim == 1 else values
+
+
 class TreeLikelihood:
     """Couples a tree, a model per part and an engine.
+
+    Where parts have lengths of their own, those of the tree have an axis for them, the last one: (n_edges, n_parts)
+    (`Tree.unlink`). Whatever splits or joins lengths element by element serves both; the engine takes them transposed.
 
     The tree and the models may be changed by whoever holds them, who then says so: `topology_changed`,
     `model_changed`. Changed branch lengths need no notice: every request sends the lengths along.
@@ -25,13 +33,15 @@ class TreeLikelihood:
     Attributes
     ----------
     tree, models, engine : what it was made of
+    part_sites : (n_parts,) sum of the weights of each part's patterns
     scratch : first slot that no directed CLA uses
     """
 
-    def __init__(self, tree: Tree, models: Sequence[Model], engine: Engine):
+    def __init__(self, tree: Tree, models: Sequence[Model], engine: AnyEngine):
         self.tree = tree
         self.models = list(models)
         self.engine = engine
+        self.part_sites = engine.part_sites()
         self.scratch = directed_slots(tree.n_taxa)
         self.topology_changed()
         self.model_changed()
@@ -40,11 +50,13 @@ class TreeLikelihood:
         """Forget everything derived from the topology."""
         self.view = DirectedView(self.tree)
         self._all_branches: IntArray | None = None
-        self._prepared: PreparedClas | None = None
+        self._prepared: AnyClas | None = None
 
     def model_changed(self) -> None:
         """Send the models' eigensystems to the engine."""
-        self.engine.set_model([model.components() for model in self.models])
+        parts = [model.components() for model in self.models]
+        self._shapes = [(part.n_components, part.n_states) for part in parts]
+        self.engine.set_model(parts)
         self._prepared = None
 
     @contextmanager
@@ -135,7 +147,7 @@ class TreeLikelihood:
         """Run a program with slots of its own, which end the directed CLAs; nobody reads its CLAs afterwards."""
         self._prepared = None
         request = prog.Request(self._in_order_of_use(program), n_values, kind, keep=False)
-        return self.engine.execute(request, lengths[self.view.branch_order])
+        return self.engine.execute(request, lengths[self.view.branch_order].T)
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -155,53 +167,65 @@ class TreeLikelihood:
         components = [[model.components() for model in parts] for parts in models]
         program, (a, b, branch) = self._likelihood_program()
         edge = (a, b, int(self.view.branch_place[branch]))
-        lengths = self.tree.lengths[self.view.branch_order]
+        lengths = self.tree.lengths[self.view.branch_order].T
         return self.engine.likelihoods(self._in_order_of_use(program), edge, lengths, components)
 
     def site_lnl(self) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted."""
         self._prepared = None
         program, (a, b, branch) = self._likelihood_program()
-        return self.engine.site_lnl(a, b, branch, self.tree.lengths, program)
+        return self.engine.site_lnl(a, b, branch, self.tree.lengths.T, program)
 
-    def responses(self) -> tuple[float, FloatArray, FloatArray]:
-        """lnL and how it answers to each part's components; one launch.
+    def responses(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
+        """lnL and how it answers to each part's components; one launch for each shape of parts.
 
         Returns
         -------
         lnl : float
-        matrices : (n_parts, C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
-        masses : (n_parts, C, S), d lnL / d log(weight * frequency) at the root
+        matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
+        masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
-        layout = self.engine.layout
-        squares, masses = layout.n_components * layout.n_states**2, layout.n_components * layout.n_states
         gradients = self._round_program(lambda a, b, branch: prog.gradient(1, a, b, branch))
         at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
         _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
-        at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.root(1 + squares, ~ROOT, b, branch)]
-        program = np.concatenate([gradients[:at], *at_root, gradients[at:]])
-        values = self._execute(program, self.tree.lengths, 1 + squares + masses, "gradient")
-        by_part = len(values), layout.n_components, layout.n_states
-        matrices = values[:, 1 : 1 + squares].reshape(*by_part, layout.n_states)
-        return float(values[:, 0].sum()), matrices, values[:, 1 + squares :].reshape(by_part)
 
-    def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[float, FloatArray]:
-        """lnL, and (n_edges, 2) first and second derivatives in every branch length; one launch.
+        def request(layout: Layout) -> prog.Request:
+            masses = layout.n_components * layout.n_states
+            squares = masses * layout.n_states
+            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.root(1 + squares, ~ROOT, b, branch)]
+            program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
+            return prog.Request(program, 1 + squares + masses, "gradient", keep=False)
+
+        self._prepared = None
+        values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
+        lnl, matrices, masses = 0.0, [], []
+        for row, shape in zip(values, self._shapes, strict=True):
+            squares = shape[0] * shape[1] ** 2
+            lnl += float(row[0])
+            matrices.append(row[1 : 1 + squares].reshape(*shape, shape[1]))
+            masses.append(row[1 + squares :].reshape(shape))
+        return lnl, matrices, masses
+
+    def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
+        """lnL, and first and second derivatives in every branch length; one launch.
 
         They belong to `lengths`, the tree's by default.
+
+        Returns
+        -------
+        lnl : (), or (n_parts,) where parts have lengths of their own
+        slopes : (n_edges, 2), or (n_edges, n_parts, 2)
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
-        values = self._execute(self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, "all branches").reshape(
-            -1, n, prog.DERIVATIVE_VALUES
-        )
-        total = values.sum(axis=0)
+        values = self._execute(self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, "all branches")
+        by_edge = add_linked(values.reshape(-1, n, prog.DERIVATIVE_VALUES).swapaxes(0, 1), at)
         root = int(self.tree.edges[ROOT, 0])
-        return float(total[root, 0]), total[:, 1:]
+        return by_edge[root, ..., 0], by_edge[..., 1:]
 
-    def directed(self) -> PreparedClas:
+    def directed(self) -> AnyClas:
         """All directed CLAs (`DirectedView`) of topology, models and lengths as they are, made only if stale."""
-        lengths = self.tree.lengths[self.view.branch_order]
+        lengths = self.tree.lengths[self.view.branch_order].T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)
         return self._prepared

@@ -15,7 +15,7 @@ from plltool.constants import (
     MODEL_EPSILON,
 )
 from plltool.errors import EngineError
-from plltool.model.model import Model
+from plltool.model.model import SCALER, Model
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.starts import choose_site_rates
@@ -25,8 +25,11 @@ from plltool.tree.topology import FloatArray
 class _Objective:
     """-lnL as a function of every part's parameter vector, the parts joined one after another.
 
-    With `scale` the vector ends with the logarithm of a factor of all branch lengths: without it, whatever changes how
-    fast sites evolve on the whole would have to wait for the lengths to follow, and they for it.
+    With `scale` the vector ends with the logarithm of a factor of all branch lengths, one for each part where lengths
+    are its own: without it, whatever changes how fast sites evolve on the whole would have to wait for the lengths to
+    follow, and they for it.
+
+    Scalers that are all free keep their mean over sites: only their ratios can be told apart from the lengths.
     """
 
     def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None, scale: bool):
@@ -37,13 +40,21 @@ class _Objective:
         choose_site_rates(likelihood, self.names)
         vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
         self.start = np.concatenate(vectors)
-        self.scale = scale and len(self.start) > 0
+        self.shares = likelihood.part_sites / likelihood.part_sites.sum()
+        self.free_scalers = all(SCALER in part for part in self.names)
+        self.mean_scaler = self._weigh_scalers() if self.free_scalers else 1.0
         self.lengths = self.best_lengths = likelihood.tree.lengths.copy()
-        if self.scale:
-            self.start = np.append(self.start, 0.0)
-            self.bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+        self.n_factors = 0
+        if scale and len(self.start):
+            self.n_factors = 1 if self.lengths.ndim == 1 else self.lengths.shape[1]
+            self.start = np.append(self.start, np.zeros(self.n_factors))
+            self.bounds += [(-MAX_LOG_SCALE, MAX_LOG_SCALE)] * self.n_factors
         self.best_lnl = likelihood.lnl()
         self.best_models = [model.copy() for model in models] if len(self.start) else []
+
+    def _weigh_scalers(self) -> float:
+        """The mean of the scalers over sites."""
+        return float(self.shares @ [model.scaler for model in self.likelihood.models])
 
     def set(self, vector: FloatArray) -> None:
         at = 0
@@ -51,8 +62,12 @@ class _Objective:
             size = len(model.get_vector(part))
             model.set_vector(vector[at : at + size], part)
             at += size
-        if self.scale:
-            lengths = self.lengths * np.exp(vector[-1])
+        if self.free_scalers:
+            factor = self.mean_scaler / self._weigh_scalers()
+            for model in self.likelihood.models:
+                model.set_scaler(factor * model.scaler)
+        if self.n_factors:
+            lengths = self.lengths * np.exp(vector[at:])
             self.likelihood.tree.lengths[:] = np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         self.likelihood.model_changed()
 
@@ -62,18 +77,23 @@ class _Objective:
         Where some pattern cannot be represented, a value worse than any met, so that the line search turns back.
         """
         self.set(vector)
+        models = self.likelihood.models
         try:
             lnl, matrices, masses = self.likelihood.responses()
         except EngineError:
             return 2 * abs(self.best_lnl) + 1.0, np.zeros(len(vector))
         if lnl > self.best_lnl:
             self.best_lnl = lnl
-            self.best_models = [model.copy() for model in self.likelihood.models]
+            self.best_models = [model.copy() for model in models]
             self.best_lengths = self.likelihood.tree.lengths.copy()
-        parts = zip(self.likelihood.models, self.names, matrices, masses, strict=True)
-        slopes = [parameter_slopes(*part) for part in parts]
-        if self.scale:
-            slopes.append(np.array([scale_slope(self.likelihood.models, matrices)]))
+        slopes = [parameter_slopes(*part) for part in zip(models, self.names, matrices, masses, strict=True)]
+        if self.free_scalers:  # scaler p is mean * exp(x_p) / sum_q share_q exp(x_q), and the last of its part
+            total = sum(part[-1] for part in slopes)
+            for part, share, model in zip(slopes, self.shares, models, strict=True):
+                part[-1] -= share * model.scaler / self.mean_scaler * total
+        if self.n_factors:
+            factors = np.array([scale_slope(*part) for part in zip(models, matrices, strict=True)])
+            slopes.append(factors if self.n_factors == len(factors) else factors.sum(keepdims=True))
         return -lnl, -np.concatenate(slopes)
 
     def keep_best(self) -> float:
@@ -104,14 +124,13 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     return np.array(slopes)
 
 
-def scale_slope(models: Sequence[Model], matrices: FloatArray) -> float:
-    """d lnL / d log of a factor of all branch lengths, bounds aside: as good as one of all rates.
+def scale_slope(model: Model, matrices: FloatArray) -> float:
+    """d lnL / d log of a factor of a part's branch lengths, bounds aside: as good as one of all rates.
 
-    `matrices` (n_parts, C, S, S) are those of `TreeLikelihood.responses`; in the eigenbasis Q is diagonal.
+    `matrices` (C, S, S) are those of `TreeLikelihood.responses`; in the eigenbasis Q is diagonal.
     """
-    components = [model.components() for model in models]
-    decays = np.array([part.eigenvalues * part.rates[:, None] for part in components])
-    return float(np.einsum("pckk,pck->", matrices, decays))
+    components = model.components()
+    return float(np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None]))
 
 
 def _matrices_at(

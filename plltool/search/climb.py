@@ -92,9 +92,9 @@ def apply_moves(
             continue
         if len(applied) == most:
             break
-        toward, away, hanging = moves.lengths[k].tolist()
+        toward, away, hanging = moves.lengths[k].T
         first, second = (toward, away) if moves.toward_gap[k] else (away, toward)
-        undo = prune_regraft(tree, joint, subtree, branch, float(moves.healed[k]), (first, second, hanging))
+        undo = prune_regraft(tree, joint, subtree, branch, moves.healed[k], (first, second, hanging))
         if undo is not None:
             touched |= nodes
             applied.append((k, undo))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
-from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step
 from plltool.search.scan import Prunes, Steps, branch_lengths
 from plltool.tree.topology import FloatArray, IntArray
@@ -24,8 +24,8 @@ class Insertions:
     joints, columns : (n,) what to prune: inner node and column of its subtree
     branches : (n,) the branch to regraft into, as the tree numbers it before any move
     toward_gap : (n,) bool, whether the first end of that branch is the one nearer to the gap
-    healed : (n,) length of the branch that closes the gap
-    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree
+    healed : (n,) length of the branch that closes the gap; (n, n_parts) where parts have lengths of their own
+    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; (n, n_parts, 3)
     lnl : (n,) log-likelihood with these lengths, all others as they are
     """
 
@@ -50,7 +50,7 @@ def optimise_insertions(
     there are scratch slots share each launch. Insertions that do not promise to reach the lnL `floor` are given up
     on the way, with what they had reached.
     """
-    lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), 3))
+    lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), *likelihood.tree.lengths.shape[1:], 3))
     for start in range(0, len(chosen), likelihood.n_scratch):
         part = slice(start, start + likelihood.n_scratch)
         lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor)
@@ -71,31 +71,38 @@ def _optimise_batch(
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
     chain = _chain_program(steps, chosen, slots)
-    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes))
+    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
     prune = steps.prune[chosen]
     joints, columns = prunes.joints[prune], prunes.columns[prune]
     operands = np.column_stack([slots, steps.beyond[chosen], view.facing[joints, columns]])
     half = tree.lengths[steps.branch[chosen]] / 2
-    best = np.column_stack([half, half, tree.lengths[tree.edges[joints, columns]]])
+    best = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
     best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-    best_lnl = np.full(len(chosen), -np.inf)
+    best_lnl = np.full(best.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
-    values = np.empty((len(chosen), prog.TRIPLET_VALUES))
+    values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
         branches = np.arange(3 * len(active)).reshape(-1, 3)
         joins = np.stack([operands[active], branches], axis=2).reshape(-1, 6)
-        answer = prepared.triplets(joins, trial.ravel()).sum(axis=1)
-        better = answer[:, 0] > best_lnl[active]
-        improved = active[better]
-        best[improved], best_lnl[improved], values[improved] = trial[better], answer[better, 0], answer[better]
+        lengths = np.moveaxis(trial, -1, 1).reshape(-1, *trial.shape[1:-1])  # branch by branch
+        answer = add_linked(prepared.triplets(joins, lengths.T), lengths)
+        better = answer[..., 0] > best_lnl[active]
+        best[active] = np.where(better[..., None], trial, best[active])
+        values[active] = np.where(better[..., None], answer, values[active])
+        best_lnl[active] = np.where(better, answer[..., 0], best_lnl[active])
         step, promise = triplet_step(best[active], values[active])
         onward = apply_step(best[active], step)
-        trial = np.where(better[:, None], onward, (best[active] + trial) / 2)
-        hopeful = best_lnl[active] + promise >= floor
+        trial = np.where(better[..., None], onward, (best[active] + trial) / 2)
+        hopeful = _add_parts(best_lnl[active] + promise) >= floor
         active, trial = active[hopeful], trial[hopeful]
         if not len(active):
             break
-    return best_lnl, best
+    return _add_parts(best_lnl), best
+
+
+def _add_parts(lnl: FloatArray) -> FloatArray:
+    """(n,) from (n,) or (n, n_parts)."""
+    return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 
 
 def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
@@ -114,16 +121,17 @@ def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArra
 
 
 def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Newton step (n, 3) for the three lengths of each join, and the gain in lnL (n,) that it promises.
+    """Newton step (..., 3) for the three lengths of each join, and the gain in lnL (...) that it promises.
 
-    `values` are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of different
-    orders weigh alike, and its eigenvalues made negative: the step leads uphill even where lnL is not concave.
+    `values` (..., 10) are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of
+    different orders weigh alike, and its eigenvalues made negative: the step leads uphill even where lnL is not
+    concave.
     """
-    hessian = np.empty((len(lengths), 3, 3))
+    hessian = np.empty((*lengths.shape, 3))
     for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
-        hessian[:, i, j] = hessian[:, j, i] = values[:, 4 + column] * lengths[:, i] * lengths[:, j]
+        hessian[..., i, j] = hessian[..., j, i] = values[..., 4 + column] * lengths[..., i] * lengths[..., j]
     eigenvalues, vectors = np.linalg.eigh(hessian)
     curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
-    gradient = np.einsum("nij,ni->nj", vectors, values[:, 1:4] * lengths)
-    step = np.einsum("nij,nj->ni", vectors, gradient / curvature) * lengths
-    return step, np.sum(gradient**2 / (2 * curvature), axis=1)
+    gradient = np.einsum("...ij,...i->...j", vectors, values[..., 1:4] * lengths)
+    step = np.einsum("...ij,...j->...i", vectors, gradient / curvature) * lengths
+    return step, np.sum(gradient**2 / (2 * curvature), axis=-1)

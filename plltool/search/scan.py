@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
-from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import FloatArray, IntArray
@@ -32,7 +32,7 @@ class Prunes:
     Attributes
     ----------
     joints, columns : (n,) inner node and the column of its subtree
-    healed : (n,) length of the branch that closes the gap
+    healed : (n,) length of the branch that closes the gap; (n, n_parts) where parts have lengths of their own
     """
 
     joints: IntArray
@@ -92,9 +92,10 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     k1, k2 = (columns + 1) % 3, (columns + 2) % 3
     trial = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
     ends = np.column_stack([view.facing[nodes, k1], view.facing[nodes, k2], np.arange(len(nodes))])
-    healed, best_lnl = trial, np.full(len(nodes), -np.inf)
+    healed, best_lnl = trial, np.full(trial.shape, -np.inf)
     for _ in range(HEALING_ROUNDS):
-        lnl, d1, d2 = likelihood.directed().derivatives(ends, trial).sum(axis=1).T
+        values = add_linked(likelihood.directed().derivatives(ends, trial.T), trial)
+        lnl, d1, d2 = np.moveaxis(values, -1, 0)
         better = lnl > best_lnl
         healed, best_lnl = np.where(better, trial, healed), np.maximum(lnl, best_lnl)
         trial = np.where(better, apply_step(trial, newton_step(trial, d1, d2)), (healed + trial) / 2)
@@ -205,7 +206,7 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
     for part in _launch_parts(columns["prune"][order], likelihood):
         steps = order[part]
         request = _scan_request(likelihood, prunes, {n: c[steps] for n, c in columns.items()}, steps >= first)
-        values = likelihood.directed().execute(request, lengths)
+        values = likelihood.directed().execute(request, lengths.T)
         scores[steps[steps >= first]] = values.sum(axis=0)
     return scores[first:]
 
@@ -217,7 +218,7 @@ def scan_limit(n_taxa: int, n_groups: int) -> int:
 
 def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
     """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
-    limit = scan_limit(likelihood.tree.n_taxa, len(likelihood.engine.layout.groups))
+    limit = scan_limit(likelihood.tree.n_taxa, likelihood.engine.n_groups)
     ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
     start = 0
     while start < len(prune):

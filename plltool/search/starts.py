@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.constants import PLATEAU_DEPTH
-from plltool.engine.base import Engine
+from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.driver import TreeSearch, planned_stages
@@ -22,7 +22,7 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best tree and its model.
+    """The best tree and its models, one for each part.
 
     Attributes
     ----------
@@ -32,20 +32,20 @@ class Found:
 
     lnl: float
     tree: Tree
-    model: Model
+    models: list[Model]
     lnls: tuple[float, ...]
     interrupted: bool
 
 
 def search_starts(
     starts: Sequence[Callable[[], Tree]],
-    model: Model,
-    engine: Engine,
+    models: Sequence[Model],
+    engine: AnyEngine,
     plan: Plan,
     rng: np.random.Generator,
     report: Listener,
 ) -> Found:
-    """Search from each start tree, made when its turn comes, with a copy of `model`.
+    """Search from each start tree, made when its turn comes, with copies of `models`.
 
     The best climb is perturbed, `rng` being the source of that; what is left of the perturbations when it has come to
     rest is spent on the next best. The winner is polished. Climbs that are given up have no say in who wins.
@@ -57,7 +57,7 @@ def search_starts(
     try:
         for number, make_tree in enumerate(starts, start=1):
             _log.info("start tree %d of %d", number, len(starts))
-            likelihood = TreeLikelihood(make_tree(), [model.copy()], engine)
+            likelihood = TreeLikelihood(make_tree(), [model.copy() for model in models], engine)
             climbs.append(TreeSearch(likelihood, plan, forecast, report))
             climbs[-1].climb(leader)
             if not climbs[-1].finished:
@@ -72,7 +72,7 @@ def search_starts(
         interrupted = True
         leader = max(climbs, key=lambda climb: climb.lnl)
     lnls = tuple(climb.lnl for climb in climbs)
-    return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models[0], lnls, interrupted)
+    return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models, lnls, interrupted)
 
 
 def _perturb(plan: Plan, climbs: list[TreeSearch], leader: TreeSearch, rng: np.random.Generator) -> TreeSearch:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -32,11 +33,11 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
     visits = list(tree.directed_from(root))
     branching = _count_branches(tree, visits, new_number)
     ends, lengths = [], []
-    anchor = {root: (root, 0.0)}  # the nearest kept node above or at each node, and the length up to it
+    anchor: dict[int, tuple[int, Any]] = {root: (root, 0.0)}  # nearest kept node above or at each node, length up to it
     next_node = len(names)
     for node, parent, edge in visits:
         above, length = anchor[parent]
-        anchor[node] = above, length + float(tree.lengths[edge])
+        anchor[node] = above, length + tree.lengths[edge]
         if new_number[node] == NO_NODE and branching[node] > 1:
             new_number[node] = next_node
             next_node += 1
@@ -77,7 +78,6 @@ def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequen
     tips = [group[0] for group in groups]
     number = np.array([*tips, *range(len(names), tree.n_nodes + shift)], dtype=np.int32)
     ends = number[tree.ends].tolist()
-    lengths = tree.lengths.tolist()
     next_node = tree.n_nodes + shift
     for tip, group in enumerate(groups):
         branch = ends[int(tree.edges[tip, 0])]
@@ -85,6 +85,6 @@ def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequen
             branch[branch.index(group[0])] = next_node
             branch = [group[0], next_node]
             ends += [branch, [twin, next_node]]
-            lengths += [MIN_BRANCH_LENGTH, MIN_BRANCH_LENGTH]
             next_node += 1
-    return Tree.from_edges(names, ends, lengths)
+    twins = np.full((len(ends) - tree.n_edges, *tree.lengths.shape[1:]), MIN_BRANCH_LENGTH)
+    return Tree.from_edges(names, ends, np.concatenate([tree.lengths, twins]))

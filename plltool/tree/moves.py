@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
 
@@ -50,7 +52,7 @@ def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
 
 
 def prune_regraft(
-    tree: Tree, joint: int, subtree: int, target: int, healed: float, lengths: tuple[float, float, float]
+    tree: Tree, joint: int, subtree: int, target: int, healed: npt.ArrayLike, lengths: Sequence[npt.ArrayLike]
 ) -> Undo | None:
     """Prune the subtree at `subtree` together with `joint` and regraft it into branch `target`.
 
@@ -59,8 +61,8 @@ def prune_regraft(
     joint : inner node that carries the subtree
     subtree : neighbour of `joint`, the root of what moves
     target : branch to regraft into; afterwards it runs from its first end to `joint`
-    healed : length of the branch that closes the gap
-    lengths : new lengths from `joint` to the first end of `target`, to its second end, and to `subtree`
+    healed : length of the branch that closes the gap; (n_parts,) if the tree's parts have lengths of their own
+    lengths : new lengths, each likewise, from `joint` to the first end of `target`, to its second end, and to `subtree`
 
     Returns None, with the tree unchanged, if `target` touches `joint` or lies inside the pruned subtree.
     """
@@ -87,7 +89,7 @@ def prune_regraft(
     tree.ends[far_edge] = joint, second
     tree.neighbours[joint, (column + 1) % 3], tree.edges[joint, (column + 1) % 3] = first, target
     tree.neighbours[joint, (column + 2) % 3], tree.edges[joint, (column + 2) % 3] = second, far_edge
-    tree.lengths[[near_edge, target, far_edge, subtree_edge]] = healed, *lengths
+    tree.lengths[[near_edge, target, far_edge, subtree_edge]] = np.array([healed, *lengths])
     return undo
 
 

@@ -34,7 +34,8 @@ class Tree:
     ends : int32 array (2 n_taxa - 3, 2)
         The two nodes of each branch.
     lengths : float64 array (2 n_taxa - 3,)
-        Branch lengths in expected substitutions per site.
+        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) where the parts of an alignment
+        have lengths of their own, see `unlink`.
     """
 
     def __init__(
@@ -105,6 +106,16 @@ class Tree:
     def copy(self) -> Tree:
         """A deep copy that shares only the names."""
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
+
+    def with_lengths(self, lengths: FloatArray) -> Tree:
+        """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts)."""
+        tree = self.copy()
+        tree.lengths = np.array(lengths, dtype=np.float64)
+        return tree
+
+    def unlink(self, n_parts: int) -> Tree:
+        """A copy in which each of `n_parts` parts has lengths of its own, as they are now."""
+        return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))
 
     def assign(self, other: Tree) -> None:
         """Take over topology and lengths of a tree over the same taxa, bit for bit, in place."""

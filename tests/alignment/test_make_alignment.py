@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from plltool.alignment.alignment import gap_share, identical_groups, make_alignment, show_name, without_duplicates
+from plltool.alignment.alignment import gap_share, identical_groups, make_alignment, show_name
+from plltool.alignment.partition import PartSpec, cut_alignment, without_duplicates
 from plltool.errors import InputError
 
 NAMES = ["A", "B", "C", "D"]
@@ -103,14 +104,18 @@ def test_gap_share_counts_undetermined_cells_only():
 
 def test_identical_means_identical_codes():
     alignment = align("AU", "AC", "at", "AC", "GG", "AT")
-    assert identical_groups(alignment) == [[0, 2, 5], [1, 3]]
-    assert identical_groups(align("A", "C", "G", "T")) == []
+    assert identical_groups([alignment]) == [[0, 2, 5], [1, 3]]
+    assert identical_groups([align("A", "C", "G", "T")]) == []
+
+
+def whole(*sequences):
+    return cut_alignment(align(*sequences), (PartSpec(None),))
 
 
 def test_without_duplicates_keeps_the_first_of_each_group():
-    reduced, groups = without_duplicates(align("A", "C", "A", "G", "C", "T", "A"))
+    reduced, groups = without_duplicates(whole("A", "C", "A", "G", "C", "T", "A"))
     assert reduced.names == ("t0", "t1", "t3", "t5")
-    assert reduced.codes.tolist() == [[1], [2], [4], [8]]
+    assert reduced.alignments[0].codes.tolist() == [[1], [2], [4], [8]]
     assert groups == [[0, 2, 6], [1, 4], [3], [5]]
 
 
@@ -123,14 +128,14 @@ def test_without_duplicates_keeps_the_first_of_each_group():
     ],
 )
 def test_without_duplicates_keeps_four_taxa(sequences, names, groups):
-    reduced, found = without_duplicates(align(*sequences))
+    reduced, found = without_duplicates(whole(*sequences))
     assert reduced.names == names
     assert found == groups
 
 
 def test_without_duplicates_leaves_distinct_sequences_alone():
-    alignment = align("A", "C", "G", "T")
-    reduced, groups = without_duplicates(alignment)
-    assert reduced.names == alignment.names
-    assert reduced.codes.tolist() == alignment.codes.tolist()
+    data = whole("A", "C", "G", "T")
+    reduced, groups = without_duplicates(data)
+    assert reduced.names == data.names
+    assert reduced.alignments[0].codes.tolist() == data.alignments[0].codes.tolist()
     assert groups == [[0], [1], [2], [3]]

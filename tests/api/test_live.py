@@ -25,7 +25,7 @@ def likelihood(primates):
 
 def fresh(live):
     """The lnL of the same tree and model, computed anew from their text."""
-    return evaluate(live.alignment, live.newick(), live.model_string, fixed=True, device="numpy").lnl
+    return evaluate(live.data, live.newick(), live.model_string, fixed=True, device="numpy").lnl
 
 
 def test_what_is_set_is_used(likelihood):
@@ -70,7 +70,7 @@ def test_likelihoods_of_other_models(likelihood):
     found = likelihood.likelihoods(models)
     tree = likelihood.newick()
     for model, lnl in zip(models[:2], found[:2].tolist(), strict=True):
-        alone = evaluate(likelihood.alignment, tree, model, fixed=True, device="numpy")
+        alone = evaluate(likelihood.data, tree, model, fixed=True, device="numpy")
         assert lnl == pytest.approx(alone.lnl, rel=1e-11)
     assert found[2] == pytest.approx(before, rel=1e-12)
     assert likelihood.lnl() == before

@@ -4,13 +4,13 @@ import logging
 
 import pytest
 
-from plltool.alignment.alignment import without_duplicates
+from plltool.alignment.partition import without_duplicates
 from plltool.alignment.patterns import compress
 from plltool.api import Likelihood, evaluate, search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_alignment
-from plltool.session import as_model, plan_memory
+from plltool.session import plan_memory, pose
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.splits import rf_distance
 
@@ -19,8 +19,9 @@ PEAK_RTOL = 0.05  # what a user is promised; how far walks go, hence the size of
 
 
 def foretell(alignment, device, memory=None):
-    patterns = compress(without_duplicates(alignment)[0])
-    return plan_memory(patterns, as_model(MODEL, alignment), Hardware(device, memory=memory))
+    data, models = pose(alignment, MODEL)
+    patterns = [compress(part) for part in without_duplicates(data)[0].alignments]
+    return plan_memory(patterns, models, Hardware(device, memory=memory))
 
 
 def assert_little_memory_changes_nothing(alignment, device):

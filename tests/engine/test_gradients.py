@@ -80,7 +80,7 @@ def test_weights(case, few_kind, make_engine):
                 return oracle_lnl(*data, moved)
 
             expected = (shifted(STEP) - shifted(-STEP)) / (2 * STEP)
-            assert masses[part, c].sum() == pytest.approx(expected, rel=1e-6, abs=1e-6 * data[3].sum())
+            assert masses[part][c].sum() == pytest.approx(expected, rel=1e-6, abs=1e-6 * data[3].sum())
 
 
 def test_nothing_overflows(few_kind, make_engine):

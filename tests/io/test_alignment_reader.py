@@ -155,7 +155,7 @@ def test_nexus_and_phylip_of_one_set_agree(shared):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("cynmix.nex", "line 7: found datatype 'mixed(Standard:1-166,DNA:167-3246)', expected one of dna"),
+        ("cynmix.nex", "taxon 'Ibalia' (line 9), site 1: found '0', expected DNA"),  # morphology first
         ("codon.nex", "found no data or characters block, expected one (blocks found: 'mrbayes')"),
         ("sim15_true.nwk", "at the start of the file"),
         ("README.md", "found '# Alignments and figures' at the start of the file"),

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.model_reader import read_model, read_paml_matrix
+from plltool.io.model_reader import read_model, read_paml_matrix, read_scheme
 from plltool.io.record import RECORD_KEYS
 from plltool.model.proteins import PAIRS
 from plltool.model.spec import parse_model
@@ -29,20 +29,20 @@ def test_a_string_is_a_model():
 def test_the_record_of_a_run(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED}))
-    assert str(read_model(str(path))) == FIXED
+    assert str(read_scheme(str(path))[0].model) == FIXED
 
 
 @pytest.mark.parametrize("line", [FIXED, f"{FIXED}, noname = 1-898", f"{FIXED},part 1=1-10, 20-30\n\n"])
 def test_a_model_file(tmp_path, line):
     path = tmp_path / "x.bestModel"
     path.write_text(line)
-    assert str(read_model(str(path))) == FIXED
+    assert str(read_scheme(str(path))[0].model) == FIXED
 
 
 def test_commas_in_braces_are_no_part(tmp_path):
     path = tmp_path / "x.part"
     path.write_text("HKY{3.0}+F{0.1,0.2,0.3,0.4}, all = 1-100")
-    assert read_model(str(path)) == parse_model("HKY{3.0}+F{0.1,0.2,0.3,0.4}")
+    assert read_scheme(str(path))[0].model == parse_model("HKY{3.0}+F{0.1,0.2,0.3,0.4}")
 
 
 def test_a_matrix_in_a_file(tmp_path):
@@ -63,9 +63,9 @@ def test_a_matrix_in_a_file(tmp_path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("JC\nHKY\n", "found 2 lines, expected one model; partitions are not read so far"),
+        ("JC\nHKY\n", "line 1: found 'JC', expected MODEL, NAME = SITES"),
         ("XYZ, all = 1-10", "model 'XYZ': 'XYZ' at character 1: unknown model"),
-        ("", "found 0 lines"),
+        ("", "found no line with a model"),
         ('{"lnl": 1}', "not the record of a run, it lacks model"),
     ],
 )
@@ -73,14 +73,14 @@ def test_files_that_hold_no_model(tmp_path, content, words):
     path = tmp_path / "model.txt"
     path.write_text(content)
     with pytest.raises(InputError) as caught:
-        read_model(str(path))
+        read_scheme(str(path))
     assert str(caught.value).startswith(str(path))
     assert words in str(caught.value)
 
 
 def test_neither_model_nor_file():
     with pytest.raises(InputError, match="unknown model"):
-        read_model("no_such_file.json")
+        read_scheme("no_such_file.json")
 
 
 @pytest.mark.parametrize(

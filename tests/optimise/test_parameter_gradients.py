@@ -75,7 +75,7 @@ def test_factor_of_all_lengths(data, text):
     _, matrices, _ = likelihood.responses()
     up, down = (oracle_lnl((ends, lengths * np.exp(step), codes), model) for step in (STEP, -STEP))
     expected = (up - down) / (2 * STEP)
-    assert scale_slope([model], matrices) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+    assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
 
 
 # --- proteins -----------------------------------------------------------------------------------------------

@@ -1,0 +1,78 @@
+"""The commands of a NEXUS file (Maddison, Swofford & Maddison 1997), whatever they mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from plltool.errors import InputError
+from plltool.io.alignment_formats import decode_name
+
+_SIGNATURE = b"#nexus"
+
+# A quoted name starts where a word starts, and ends on its line: an apostrophe inside a word quotes nothing.
+_MARK = re.compile(rb"(?<![^\s;,=()\[\]])'[^'\n]*(?:''[^'\n]*)*'|[\[;]")
+_BRACKET = re.compile(rb"[\[\]]")
+_OPTION = re.compile(r"""([^\s=]+)(?:\s*=\s*("[^"]*"|'[^']*'|\S+))?""")
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command without comments: its first word in lower case, the text after that, the line on which it starts."""
+
+    word: str
+    text: bytes
+    line: int
+    is_closed: bool
+
+    def parse_options(self) -> dict[str, str]:
+        """``key = value`` pairs and lone keys (value ""), keys in lower case, values without quotes."""
+        found = _OPTION.findall(decode_name(self.text))
+        return {key.lower(): value.strip("\"'") for key, value in found}
+
+
+def starts_like_nexus(text: bytes) -> bool:
+    return text.lstrip()[: len(_SIGNATURE)].lower() == _SIGNATURE
+
+
+def split_commands(content: bytes, source: str) -> Iterator[Command]:
+    """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
+
+    Raises InputError for a comment without end.
+    """
+    text = content.lstrip()[len(_SIGNATURE) :]
+    first_line = 1 + content[: len(content) - len(text)].count(b"\n")
+    parts: list[bytes] = []
+    line, copied, position = first_line, 0, 0
+    while (mark := _MARK.search(text, position)) is not None:
+        position = mark.end()
+        if mark[0] == b"[":
+            position = _find_comment_end(text, mark.start(), first_line, source)
+            line_breaks = b"\n" * text.count(b"\n", mark.start(), position)
+            parts += [text[copied : mark.start()], b" ", line_breaks]
+            copied = position
+        elif mark[0] == b";":
+            command = b"".join([*parts, text[copied : mark.start()]])
+            yield _make_command(command, line, is_closed=True)
+            line += command.count(b"\n")
+            parts, copied = [], position
+    yield _make_command(b"".join([*parts, text[copied:]]), line, is_closed=False)
+
+
+def _find_comment_end(text: bytes, start: int, first_line: int, source: str) -> int:
+    """The position after the bracket that closes the comment opened at `start`; comments may be nested."""
+    depth = 0
+    for bracket in _BRACKET.finditer(text, start):
+        depth += 1 if bracket[0] == b"[" else -1
+        if depth == 0:
+            return bracket.end()
+    line = first_line + text.count(b"\n", 0, start)
+    raise InputError(f"{source}: line {line}: found a comment without end, expected ']'")
+
+
+def _make_command(text: bytes, line: int, is_closed: bool) -> Command:
+    stripped = text.lstrip()
+    line += text[: len(text) - len(stripped)].count(b"\n")
+    word = stripped.split(None, 1)[0] if stripped else b""
+    return Command(decode_name(word).lower(), stripped[len(word) :], line, is_closed)

@@ -1,0 +1,178 @@
+r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
+
+    GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG; a model string as everywhere
+    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the usual model of such data, and the name
+    LGF, gene = 1501-.                       of a protein matrix with F or X its own, counted or optimised frequencies
+
+    #NEXUS
+    begin sets;
+      charset first = 1-900\3;
+      charset rest = 2-900\3 3-900\3 901-.;
+      charpartition mine = GTR+G4: first, HKY: rest;       IQ-TREE: models and their charsets
+    end;
+
+Without a charpartition a NEXUS file's ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, else all are
+parts; their models are the usual ones. Columns count from 1, ranges include both ends, ``.`` is the last column.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from plltool.alignment.alignment import show_name
+from plltool.alignment.partition import PartSpec, Scheme, SiteRange
+from plltool.constants import DEFAULT_MODEL, DEFAULT_PROTEIN_MODEL
+from plltool.errors import InputError
+from plltool.io.alignment_formats import decode_name
+from plltool.io.nexus_commands import Command, split_commands
+from plltool.model.proteins import canonical_names
+from plltool.model.specification import ModelSpec
+
+ModelReader = Callable[[str], ModelSpec]
+
+_LINE = re.compile(r"(?P<model>(?:[^,{}]|\{[^{}]*\})+),\s*(?P<name>[^=]+?)\s*=(?P<sites>[^=]*)")
+_RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+|\.)(?:\s*[\\/]\s*(\d+))?)?")
+_USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
+_SUFFIXES = {"F": "+F", "X": "+FO"}
+_COUNT = re.compile(r"\d+\s*:")  # how many charsets a MrBayes partition has
+_NAME = r"(?P<name>'[^']*'|[^\s=*]+)"
+_SET = re.compile(rf"\s*\*?\s*{_NAME}\s*(?:\([^()]*\)\s*)?=(?P<text>.*)", re.DOTALL)
+
+
+def is_partition_line(text: str) -> bool:
+    """Whether a text is ``MODEL, NAME = SITES``."""
+    return _LINE.fullmatch(text.strip()) is not None
+
+
+def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
+    """The parts of RAxML's or RAxML-NG's partition file; `read_model` reads model strings.
+
+    Blank lines and those that begin with ``#`` are skipped.
+
+    Raises
+    ------
+    InputError
+        Naming the line, if it is not ``MODEL, NAME = SITES``, its model or sites cannot be read, or its name comes
+        again.
+    """
+    scheme: list[PartSpec] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        where = f"{source}: line {number}"
+        match = _LINE.fullmatch(line.strip())
+        if match is None:
+            raise InputError(f"{where}: found {show_name(line.strip())}, expected MODEL, NAME = SITES")
+        name = match["name"].strip()
+        _check_new(name, scheme, where)
+        model = _read_model(match["model"].strip(), f"{where}: part {show_name(name)}", read_model)
+        scheme.append(PartSpec(model, name, _read_ranges(match["sites"], where, name), where))
+    if not scheme:
+        raise InputError(f"{source}: found no line with a model, expected one for each part")
+    return tuple(scheme)
+
+
+def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
+    """The parts of a NEXUS file's sets, assumptions or MrBayes block; arguments and errors as of `read_lines`."""
+    commands = [c for c in split_commands(content, source) if c.word in ("charset", "charpartition", "partition")]
+    charsets: dict[str, tuple[tuple[SiteRange, ...], str]] = {}
+    for command in commands:
+        if command.word == "charset":
+            name, text, where = _split_set(command, source)
+            charsets[name] = (_read_charset(text, where, name, charsets), where)
+    for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
+        chosen = [c for c in commands if c.word == word]
+        if len(chosen) > 1:
+            lines = ", ".join(str(command.line) for command in chosen)
+            raise InputError(f"{source}: found {len(chosen)} {word} commands (lines {lines}), expected one at most")
+        if chosen:
+            return read(chosen[0], source, charsets, read_model)
+    if not charsets:
+        raise InputError(f"{source}: found no charset, expected a partition")
+    return tuple(PartSpec(None, name, ranges, where) for name, (ranges, where) in charsets.items())
+
+
+def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
+    """A model string, or one of RAxML's words."""
+    word = text.upper()
+    text = _USUAL.get(word, text)
+    matrix, suffix = word[:-1], _SUFFIXES.get(word[-1:])
+    if word not in canonical_names() and matrix in canonical_names() and suffix:
+        text = canonical_names()[matrix] + suffix
+    try:
+        return read_model(text)
+    except InputError as problem:
+        raise InputError(f"{where}: {problem}") from None
+
+
+def _check_new(name: str, scheme: list[PartSpec], where: str) -> None:
+    for other in scheme:
+        if other.name == name:
+            raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({other.where})")
+
+
+def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
+    """Ranges separated by commas or blanks."""
+    ranges, position = [], 0
+    while text[position:].strip(" \t\n,"):
+        position += len(text[position:]) - len(text[position:].lstrip(" \t\n,"))
+        match = _RANGE.match(text, position)
+        if match is None or int(match[3] or 1) == 0:
+            found = show_name(text[position:].strip())
+            raise InputError(rf"{where}: part {show_name(name)}: found {found}, expected columns such as 1-100\3")
+        start, stop = int(match[1]), match[2]
+        last = start if stop is None else None if stop == "." else int(stop)
+        ranges.append(SiteRange(start, last, int(match[3] or 1)))
+        position = match.end()
+    return tuple(ranges)
+
+
+# --- NEXUS --------------------------------------------------------------------------------------------------
+
+Charsets = Mapping[str, tuple[tuple[SiteRange, ...], str]]
+
+
+def _split_set(command: Command, source: str) -> tuple[str, str, str]:
+    """Name, what stands behind the equals sign, and where."""
+    where = f"{source}: line {command.line}"
+    match = _SET.fullmatch(decode_name(command.text))
+    if match is None or not command.is_closed:
+        raise InputError(f"{where}: found {command.word} without NAME = ... ;, expected both")
+    return match["name"].strip("'"), match["text"].strip(), where
+
+
+def _read_charset(text: str, where: str, name: str, charsets: Charsets) -> tuple[SiteRange, ...]:
+    """Ranges, or the name of an earlier charset."""
+    return charsets[text][0] if text in charsets else _read_ranges(text, where, name)
+
+
+def _charset(name: str, where: str, charsets: Charsets) -> tuple[SiteRange, ...]:
+    if name not in charsets:
+        there = ", ".join(charsets) or "none"
+        raise InputError(f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}")
+    return charsets[name][0]
+
+
+def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
+    """``MODEL: CHARSET [CHARSET ...], ...``: a part is called as its charsets are."""
+    _, text, where = _split_set(command, source)
+    scheme: list[PartSpec] = []
+    for item in re.findall(r"(?:[^,{}]|\{[^{}]*\})+", text):
+        model, colon, sets = item.rpartition(":")
+        names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
+        if not colon or not names:
+            raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET")
+        name = "_".join(names)
+        _check_new(name, scheme, where)
+        ranges = tuple(some for one in names for some in _charset(one, where, charsets))
+        found = _read_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
+        scheme.append(PartSpec(found, name, ranges, where))
+    return tuple(scheme)
+
+
+def _read_partition(command: Command, source: str, charsets: Charsets, _reader: ModelReader) -> Scheme:
+    """``COUNT: CHARSET, CHARSET, ...`` under the usual models."""
+    _, text, where = _split_set(command, source)
+    names = [name.strip().strip("'") for name in _COUNT.sub("", text, count=1).split(",")]
+    return tuple(PartSpec(None, name, _charset(name, where, charsets), where) for name in names)
