@@ -33,12 +33,20 @@ static inline REALV power_of_two(BITSV exponent)
     return BITCAST(REAL, (biased > 0 ? biased : (BITSV)(0)) << MANTISSA_BITS);
 }
 
+#define THRESHOLD ldexp((REAL)1, -SCALE_BITS)
+
+/* The power of two to take out of a component whose largest entry this is: 0 above the threshold. */
+static inline BITSV power_to_take(REALV largest)
+{
+    const BITSV exponent = (BITCAST(BITS, largest) >> MANTISSA_BITS) - (EXPONENT_BIAS - 1);     /* largest < 2^exponent */
+    return largest < THRESHOLD && largest > 0 ? exponent : (BITSV)(0);
+}
+
 /* Bring each component that fell below the threshold, lane by lane, back to order 1 by its own power of two.
  * `least` is the least of the components' maxima that are not 0. */
 static inline void rescale_small(__global REALV *cla, __global INTV *scale, REALV least)
 {
-    const REAL threshold = ldexp((REAL)1, -SCALE_BITS);
-    if (!ANY(least < threshold))
+    if (!ANY(least < THRESHOLD))
         return;
     #pragma unroll 1
     for (int c = 0; c < N_COMPONENTS; c++) {
@@ -46,8 +54,7 @@ static inline void rescale_small(__global REALV *cla, __global INTV *scale, REAL
         REALV largest = x[0];
         for (int i = 1; i < N_STATES; i++)
             largest = x[i * STRIDE] > largest ? x[i * STRIDE] : largest;
-        const BITSV exponent = (BITCAST(BITS, largest) >> MANTISSA_BITS) - (EXPONENT_BIAS - 1);     /* largest < 2^exponent */
-        const BITSV taken = largest < threshold && largest > 0 ? exponent : (BITSV)(0);
+        const BITSV taken = power_to_take(largest);
         const REALV factor = power_of_two(-taken);
         for (int i = 0; i < N_STATES; i++)
             x[i * STRIDE] *= factor;

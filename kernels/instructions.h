@@ -1,50 +1,13 @@
-/* What each instruction of `traverse` does with one tile; the formulas stand in traverse.cl.
+/* What each instruction of `traverse` does with one tile where a work-item owns all states of its lanes; the formulas stand
+ * in traverse.cl. Where work-items share them, shared_states.h takes its place.
  *
  * Every function loops over the tile's blocks. Those that make numbers add to `values`, one lane per pattern; sums over
  * lanes, tiles and groups are made in traverse.cl.
  */
 
+#if !SHARED_STATES
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
-#define MAX_VALUES (GRADIENT_ROWS * N_STATES > 10 ? GRADIENT_ROWS * N_STATES : 10)
-#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE + 1)
-#define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
-
-typedef struct {
-    Operand a, b, c;
-    const __global REAL *pa, *pb, *pc;          /* P matrices */
-    const __global REAL *qa, *qb, *qc;          /* their slopes */
-    const __global REAL *decay;                 /* of branch pb */
-    const __global REAL *response;              /* of branch pb */
-    const __global REAL *model;
-    const __global double *weights;             /* of the first weight set asked for, first block of the tile */
-    ulong n_lanes;                              /* from one weight set to the next */
-    __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
-    __global double *site;                      /* per-pattern lnL, first block of the tile, or 0 */
-    int first_pattern;                          /* of the tile */
-    int n_blocks;
-} Job;
-
-/* The log of each lane's likelihood, scaling undone. */
-static inline DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV scale)
-{
-    if (ANY(!(likelihood > (SUMV)(0)))) {
-#if LANE_PER_ITEM
-        atomic_min(job->bad_pattern, job->first_pattern + block * VW + (int)LANE);
-#else
-        for (int l = 0; l < VW; l++)
-            if (!(((const SUM *)&likelihood)[l] > 0))
-                atomic_min(job->bad_pattern, job->first_pattern + block * VW + l);
-#endif
-    }
-    return log(CONVERT(double, likelihood)) + CONVERT(double, scale) * M_LN2;
-}
-
-static inline DOUBLEV load_weights(const Job *job, int block, int set)
-{
-    return *((const __global DOUBLEV *)(job->weights + set * job->n_lanes) + (size_t)block * STRIDE + LANE);
-}
-
-#define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
+#define MAX_VALUES (GRADIENT_ROWS * N_STATES > TRIPLET_VALUES ? GRADIENT_ROWS * N_STATES : TRIPLET_VALUES)
 
 /* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
 static inline INTV share_a_state(
@@ -246,24 +209,21 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         SUMV factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
-        SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
+        SUMV sum[DERIVATIVE_VALUES] = {(SUMV)(0), (SUMV)(0), (SUMV)(0)};
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
-            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            sum[0] += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
                 const SUMV s = sa[k] * sb[k];
-                likelihood = d[k] * s + likelihood;
-                first = d[N_STATES + k] * s + first;
-                second = d[2 * N_STATES + k] * s + second;
+                for (int v = 0; v < DERIVATIVE_VALUES; v++)
+                    sum[v] = d[v * N_STATES + k] * s + sum[v];
             }
         }
-        const DOUBLEV weight = load_weights(job, block, 0);
-        const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
-        const DOUBLEV d1 = CONVERT(double, first) * inverse;
-        values[0] += weight * log_likelihood(job, block, likelihood, scale);
-        values[1] += weight * d1;
-        values[2] += weight * (CONVERT(double, second) * inverse - d1 * d1);
+        DOUBLEV value[DERIVATIVE_VALUES];
+        derivative_values(job, block, sum, scale, value);
+        for (int v = 0; v < DERIVATIVE_VALUES; v++)
+            values[v] += load_weights(job, block, 0) * value[v];
     }
 }
 
@@ -305,9 +265,9 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
         prepare_tip(&job->c, block, tip_c);
-        SUMV sum[10], factor[N_COMPONENTS];
+        SUMV sum[TRIPLET_VALUES], factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
-        for (int v = 0; v < 10; v++)
+        for (int v = 0; v < TRIPLET_VALUES; v++)
             sum[v] = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
@@ -316,33 +276,16 @@ static inline void triplet(const Job *job, DOUBLEV *values)
             three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
             three_orders(job->pc, job->qc, &job->c, tip_c, block, c, s);
             for (int i = 0; i < N_STATES; i++) {
-                const SUMV mass = m[i] * factor[c];
-                const SUMV a0 = mass * a[0][i], a1 = mass * a[1][i];
-                const SUMV bs = b[0][i] * s[0][i], b1s = b[1][i] * s[0][i], bs1 = b[0][i] * s[1][i];
-                sum[0] = a0 * bs + sum[0];
-                sum[1] = a1 * bs + sum[1];
-                sum[2] = a0 * b1s + sum[2];
-                sum[3] = a0 * bs1 + sum[3];
-                sum[4] = (mass * a[2][i]) * bs + sum[4];
-                sum[5] = a0 * (b[2][i] * s[0][i]) + sum[5];
-                sum[6] = a0 * (b[0][i] * s[2][i]) + sum[6];
-                sum[7] = a1 * b1s + sum[7];
-                sum[8] = a1 * bs1 + sum[8];
-                sum[9] = a0 * (b[1][i] * s[1][i]) + sum[9];
+                const SUMV ai[3] = {a[0][i], a[1][i], a[2][i]};
+                const SUMV bi[3] = {b[0][i], b[1][i], b[2][i]};
+                const SUMV si[3] = {s[0][i], s[1][i], s[2][i]};
+                add_triplet_terms(m[i] * factor[c], ai, bi, si, sum);
             }
         }
-        const DOUBLEV weight = load_weights(job, block, 0);
-        const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
-        values[0] += weight * log_likelihood(job, block, sum[0], scale);
-        DOUBLEV g[3];
-        for (int v = 0; v < 3; v++) {
-            g[v] = CONVERT(double, sum[1 + v]) * inverse;
-            values[1 + v] += weight * g[v];
-            values[4 + v] += weight * (CONVERT(double, sum[4 + v]) * inverse - g[v] * g[v]);
-        }
-        values[7] += weight * (CONVERT(double, sum[7]) * inverse - g[0] * g[1]);
-        values[8] += weight * (CONVERT(double, sum[8]) * inverse - g[0] * g[2]);
-        values[9] += weight * (CONVERT(double, sum[9]) * inverse - g[1] * g[2]);
+        DOUBLEV value[TRIPLET_VALUES];
+        triplet_values(job, block, sum, scale, value);
+        for (int v = 0; v < TRIPLET_VALUES; v++)
+            values[v] += load_weights(job, block, 0) * value[v];
     }
 }
 
@@ -407,3 +350,80 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
             values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
     }
 }
+
+#define SHARED_DOUBLES (LANE_PER_ITEM ? MAX_VALUES * VW : 1)
+
+/* Add the lanes of each value in a fixed order to this group's partial sums. */
+static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
+{
+#if LANE_PER_ITEM
+    for (int v = 0; v < n; v++)
+        shared[v * VW + LANE] = values[v];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int v = LANE; v < n; v += VW) {
+        double sum = 0;
+        for (int l = 0; l < VW; l++)
+            sum += shared[v * VW + l];
+        partial[v] = first_tile ? sum : partial[v] + sum;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    for (int v = 0; v < n; v++) {
+        double sum = 0;
+        for (int l = 0; l < VW; l++)
+            sum += ((const double *)&values[v])[l];
+        partial[v] = first_tile ? sum : partial[v] + sum;
+    }
+#endif
+}
+
+/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
+static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
+    int n_sets, int first, __local double *shared)
+{
+    DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
+    SUMV ends[TILE_BLOCKS * 2 * N_STATES];
+    int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
+    if (op == NEWVIEW) {
+        newview(job, cla, scale);
+        n_passes = 0;
+    } else if (op == PROPAGATE) {
+        propagate(job, cla, scale);
+        n_passes = 0;
+    } else if (op == EVALUATE) {
+        evaluate(job, shares);
+        n_passes = n_sets;
+    } else if (op == GRADIENT) {
+        pattern_shares(job, shares);
+        n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
+        n_made = GRADIENT_ROWS * N_STATES;
+    } else if (op == ROOT) {
+        pattern_shares(job, shares);
+        n_passes = N_COMPONENTS;
+        n_made = N_STATES;
+    } else if (op == DERIVATIVE) {
+        n_made = 3;
+    } else if (op == TRIPLET) {
+        n_made = 10;
+    }
+    for (int pass = 0; pass < n_passes; pass++) {
+        DOUBLEV values[MAX_VALUES];
+        for (int v = 0; v < MAX_VALUES; v++)
+            values[v] = (DOUBLEV)(0);
+        const int row = pass * GRADIENT_ROWS;
+        if (op == EVALUATE)
+            weigh(job, shares, pass, values);
+        else if (op == DERIVATIVE)
+            derivative(job, values);
+        else if (op == INSERT)
+            insert(job, values);
+        else if (op == TRIPLET)
+            triplet(job, values);
+        else if (op == GRADIENT)
+            gradient(job, shares, ends, row / N_STATES, row % N_STATES, values);
+        else
+            root(job, shares, pass, values);
+        store_values(partial + pass * n_made, values, n_made, first, shared);
+    }
+}
+#endif

@@ -6,8 +6,10 @@
  *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
  *   VW                       patterns in a block
  *   TILE_BLOCKS              blocks in a tile
- *   LANE_PER_ITEM            1: a work-group of VW work-items, each owns one lane of every block (GPUs)
+ *   LANE_PER_ITEM            1: a work-group of VW work-items, each owns one lane of every block (GPUs); with many states
+ *                            of VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group of one work-item, which owns whole blocks as vectors (CPUs)
+ *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, LOCAL_DOUBLES        see shared_states.h
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
  *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
@@ -26,11 +28,13 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
+#define SHARED_STATES (LANE_PER_ITEM && MANY_STATES)
+
 #if LANE_PER_ITEM
 #define VECTOR(type) type
 #define COMPONENTS_AT_ONCE 1        /* unrolled in NEWVIEW */
 #define STRIDE VW
-#define LANE ((size_t)get_local_id(0))
+#define LANE ((size_t)get_local_id(0) % VW)
 #define ANY(condition) (condition)
 #else
 #define VECTOR(type) PASTE(type, VW)

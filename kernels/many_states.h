@@ -1,4 +1,5 @@
-/* The arithmetic on one block where there are more than 8 states: what arithmetic.h has for few, by loops over states.
+/* The arithmetic on one block where there are more than 8 states and a work-item owns whole blocks: what arithmetic.h has for
+ * few, by loops over states. Where work-items share the states of a lane, shared_states.h takes its place.
  *
  * Every S x S table M that multiplies CLAs (P matrices, their slopes, the two of the model) is stored by columns, and
  * the sums of its rows follow as column S:   M[j][i] = M_ij,  M[S][i] = sum_j M_ij.
@@ -12,7 +13,7 @@
  * Twin: numpy_engine.py. Tests: tests/engine/test_many_states.py.
  */
 
-#if MANY_STATES
+#if MANY_STATES && !SHARED_STATES
 #define MAX_ROWS (VW * sizeof(SUM) >= 64 ? 16 : 12)    /* of 32 or 16 vector registers */
 #define ROW_TILES ((N_STATES + MAX_ROWS - 1) / MAX_ROWS)
 #define ROWS ((N_STATES + ROW_TILES - 1) / ROW_TILES)
@@ -27,17 +28,11 @@ static inline void load_operand(const Operand *o, const REALV *tip, int block, i
 {
     if (o->is_tip) {
         const __global CODE *code = o->code + (size_t)block * VW;
-#if LANE_PER_ITEM
-        const __global uchar *set = o->state_sets + (size_t)code[LANE] * N_STATES;
-        for (int j = 0; j < N_STATES; j++)
-            x[j] = (SUM)set[j];
-#else
         for (int l = 0; l < VW; l++) {
             const __global uchar *set = o->state_sets + (size_t)code[l] * N_STATES;
             for (int j = 0; j < N_STATES; j++)
                 ((SUM *)x)[j * VW + l] = (SUM)set[j];
         }
-#endif
     } else {
         REALV y[N_STATES];
         load_cla(o, block, component, y);
@@ -71,13 +66,6 @@ static inline void multiply(const __global REAL *table, const SUMV *x, SUMV *y)
 /* y = M tip by look-up; 0 if a lane has a code that is no column, and then y is not made. */
 static inline int look_up(const __global REAL *table, const __global CODE *code, SUMV *y)
 {
-#if LANE_PER_ITEM
-    if (code[LANE] > N_STATES)
-        return 0;
-    const __global REAL *column = table + (size_t)code[LANE] * N_STATES;
-    for (int i = 0; i < N_STATES; i++)
-        y[i] = column[i];
-#else
     int largest = 0;
     for (int l = 0; l < VW; l++)
         largest = max(largest, (int)code[l]);
@@ -88,7 +76,6 @@ static inline int look_up(const __global REAL *table, const __global CODE *code,
         for (int i = 0; i < N_STATES; i++)
             ((SUM *)y)[i * VW + l] = column[i];
     }
-#endif
     return 1;
 }
 

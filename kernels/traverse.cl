@@ -34,39 +34,6 @@
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
-#define PROPAGATE 0
-#define NEWVIEW 1
-#define EVALUATE 2
-#define DERIVATIVE 3
-#define INSERT 4
-#define TRIPLET 5
-#define GRADIENT 6
-#define ROOT 7
-
-/* Add the lanes of each value in a fixed order to this group's partial sums; shared holds MAX_VALUES * VW doubles. */
-static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
-{
-#if LANE_PER_ITEM
-    for (int v = 0; v < n; v++)
-        shared[v * VW + LANE] = values[v];
-    barrier(CLK_LOCAL_MEM_FENCE);
-    for (int v = LANE; v < n; v += VW) {
-        double sum = 0;
-        for (int l = 0; l < VW; l++)
-            sum += shared[v * VW + l];
-        partial[v] = first_tile ? sum : partial[v] + sum;
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
-#else
-    for (int v = 0; v < n; v++) {
-        double sum = 0;
-        for (int l = 0; l < VW; l++)
-            sum += ((const double *)&values[v])[l];
-        partial[v] = first_tile ? sum : partial[v] + sum;
-    }
-#endif
-}
-
 /* Where a track keeps the slot that an instruction names. */
 static inline size_t find_slot(int slot, int first_shifted, int shift)
 {
@@ -91,6 +58,9 @@ static inline Operand find_operand(
 /* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer
  * than all the rest: 15 times with 20 states. */
 __attribute__((vec_type_hint(DOUBLEV)))
+#if SHARED_STATES
+__attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that the registers of so many items are there */
+#endif
 __kernel void traverse(
     __global REAL *clas,
     __global int *scales,
@@ -129,7 +99,7 @@ __kernel void traverse(
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
     const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
-    __local double shared[LANE_PER_ITEM ? MAX_VALUES * VW : 1];
+    __local double shared[SHARED_DOUBLES];
     for (int t = 0; t < span[2]; t++) {
         const int tile = span[1] + t;
         const size_t storage = (size_t)(span[4] + (keep ? t : 0)) * tile_stride;        /* in blocks */
@@ -158,52 +128,10 @@ __kernel void traverse(
             job.decay = d_base + (size_t)word[5] * DECAY_REALS;
             job.response = f_base + (size_t)word[5] * RESPONSE_REALS;
             const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
-            DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
-            SUMV ends[TILE_BLOCKS * 2 * N_STATES];
-            int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
-            if (op == NEWVIEW) {
-                newview(&job, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW);
-                n_passes = 0;
-            } else if (op == PROPAGATE) {
-                propagate(&job, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW);
-                n_passes = 0;
-            } else if (op == EVALUATE) {
-                evaluate(&job, shares);
-                n_passes = n_sets;
-            } else if (op == GRADIENT) {
-                pattern_shares(&job, shares);
-                n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
-                n_made = GRADIENT_ROWS * N_STATES;
-            } else if (op == ROOT) {
-                pattern_shares(&job, shares);
-                n_passes = N_COMPONENTS;
-                n_made = N_STATES;
-            } else if (op == DERIVATIVE) {
-                n_made = 3;
-            } else if (op == TRIPLET) {
-                n_made = 10;
-            }
             const int first = begins && t == 0 && (op != GRADIENT || word[6]);     /* of the values' sums */
-            for (int pass = 0; pass < n_passes; pass++) {
-                DOUBLEV values[MAX_VALUES];
-                for (int v = 0; v < MAX_VALUES; v++)
-                    values[v] = (DOUBLEV)(0);
-                const int row = pass * GRADIENT_ROWS;
-                if (op == EVALUATE)
-                    weigh(&job, shares, pass, values);
-                else if (op == DERIVATIVE)
-                    derivative(&job, values);
-                else if (op == INSERT)
-                    insert(&job, values);
-                else if (op == TRIPLET)
-                    triplet(&job, values);
-                else if (op == GRADIENT)
-                    gradient(&job, shares, ends, row / N_STATES, row % N_STATES, values);
-                else
-                    root(&job, shares, pass, values);
-                __global double *at = partial + (size_t)group * n_values + track[4] + result + pass * n_made;
-                store_values(at, values, n_made, first, shared);
-            }
+            run_instruction(
+                &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW,
+                partial + (size_t)group * n_values + track[4] + result, n_sets, first, shared);
         }
     }
 }

@@ -32,6 +32,8 @@ C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.d
 SCALE_BYTES = 4
 LEAST_TABLE_LANES = 8  # a shorter vector holds the sums of too few sets to be faster than multiplying
 PMATRIX_COLUMNS = 12  # that one work-item makes, with all exponentials for itself
+LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
+MOST_VALUES = 10  # of a pattern that an instruction sums, TRIPLET's; work-items who share states own as many rows
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,9 @@ class Layout:
     part_patterns : number of patterns of each part
     vw : lanes of a block
     tile_blocks : blocks of a tile
-    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
+    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU), with many states shared
+    state_workers : work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
+    column_tile : columns of a table that they bring to local memory at a time
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
     precision : "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
     max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
@@ -60,6 +64,8 @@ class Layout:
     vw: int
     tile_blocks: int = 1
     lane_per_item: bool = False
+    state_workers: int = 1
+    column_tile: int = LARGEST_COLUMN_TILE
     tile_major: bool = True
     precision: str = "double"
     max_groups: int = 64
@@ -103,6 +109,30 @@ class Layout:
     def matrix_values(self) -> int:
         """Numbers of a matrix on the device: with many states a column of row sums is added, see `many_states.h`."""
         return self.n_states * (self.n_states + self.many_states)
+
+    @property
+    def shared_states(self) -> bool:
+        """Work-items share the states of a lane."""
+        return self.lane_per_item and self.many_states
+
+    @property
+    def group_items(self) -> int:
+        """Work-items of a work-group."""
+        return self.vw * self.state_workers if self.lane_per_item else 1
+
+    @property
+    def own_states(self) -> int:
+        """Consecutive states of a lane that a work-item owns, with padding."""
+        return -(-max(self.n_states, MOST_VALUES) // self.state_workers)
+
+    @property
+    def local_bytes(self) -> int:
+        """Local memory of work-items that share states: the largest of its uses, see `kernels/shared_states.h`."""
+        padded = self.state_workers * self.own_states
+        products = self.column_tile * (padded + self.vw) * self.real.itemsize
+        terms = self.group_items * self.sum.itemsize
+        lanes = 2 * self.column_tile * (self.vw + 1) * 8
+        return -(-max(products, terms, lanes) // 8) * 8
 
     @property
     def pmatrix_shares(self) -> int:
@@ -248,6 +278,13 @@ class Layout:
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": PMATRIX_COLUMNS,
         }
+        if self.shared_states:
+            values |= {
+                "STATE_WORKERS": self.state_workers,
+                "OWN_STATES": self.own_states,
+                "COLUMN_TILE": self.column_tile,
+                "SHARED_DOUBLES": self.local_bytes // 8,
+            }
         return [f"-D{name}={value}" for name, value in values.items()]
 
     def describe(self) -> dict[str, object]:
@@ -256,6 +293,7 @@ class Layout:
             "vw": self.vw,
             "tile_blocks": self.tile_blocks,
             "lane_per_item": self.lane_per_item,
+            "state_workers": self.state_workers,
             "tile_major": self.tile_major,
             "precision": self.precision,
             "groups": len(self.groups),

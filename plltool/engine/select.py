@@ -16,7 +16,7 @@ import numpy.typing as npt
 from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
 from plltool.engine.base import Engine, FloatArray
 from plltool.engine.codes import MASK_STATES
-from plltool.engine.layout import TYPES, Layout
+from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS_VARIABLE
@@ -28,7 +28,8 @@ NUMPY_DEFAULT_LANES = 4
 CPU_LANES = (2, 4, 8, 16)
 GPU_LANES = (32, 64)
 GPU_DEFAULT_LANES = 64
-GPU_MANY_STATES_LANES = 32  # sums of 122 values per lane fit 48 KiB of local memory
+GPU_MANY_STATES_LANES = 32  # a worker's lanes are then what NVIDIA's devices run in step; unmeasured
+GPU_OWN_STATES = 8  # of a lane that a work-item owns where states are shared: what its registers hold; unmeasured
 GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; bounds the partial sums that leave the device
 CPU_TILE_BYTES = 256  # of one value of all a tile's patterns: 32 doubles were best for searches of 354 and 500 taxa,
 # 64 singles for a post-order of 64 and 1,000; more blocks share a P matrix, but fewer CLAs of a tile stay in cache
@@ -71,7 +72,7 @@ def choose_layout(
     Parameters
     ----------
     n_states, n_components, n_taxa, part_patterns, precision, n_codes : see `Layout`
-    vw : lanes of a block; None for the device's best
+    vw : lanes of a block; None for the device's best. 32 or 64 on a CPU device ask for the shape of a GPU
 
     Raises
     ------
@@ -85,14 +86,36 @@ def choose_layout(
 
 
 def _layout_for(device: Device, shape: DataShape, vw: int | None) -> Layout:
-    if device.kind == "gpu":
+    if device.kind == "gpu" or vw in GPU_LANES:
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
-        return _make_layout(shape, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
+        layout = _make_layout(shape, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
+        return share_states(layout, device.max_group_items, device.local_memory)
     default = default_lanes(device, shape.precision)
-    lanes = _check_lanes(device.label, vw, default, tuple(n for n in CPU_LANES if n <= default))
+    lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
     layout = _cpu_tiles(shape, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
     return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
+
+
+def share_states(layout: Layout, max_items: int, local_memory: int) -> Layout:
+    """How many work-items share the states of a lane, and in which tiles they read a table.
+
+    GPU_OWN_STATES states each, more where a work-group cannot have so many items; even tiles of up to
+    LARGEST_COLUMN_TILE columns, smaller where local memory does not hold them. Other layouts stay as they are.
+
+    Parameters
+    ----------
+    max_items, local_memory : work-items and bytes of local memory that a work-group of the device can have
+    """
+    if not layout.shared_states:
+        return layout
+    workers = max(1, min(-(-layout.n_states // GPU_OWN_STATES), max_items // layout.vw))
+    for largest in range(LARGEST_COLUMN_TILE, 0, -1):
+        tile = -(-layout.n_states // -(-layout.n_states // largest))
+        shared = replace(layout, state_workers=workers, column_tile=tile)
+        if shared.local_bytes <= local_memory:
+            break
+    return shared
 
 
 def default_lanes(device: Device, precision: str) -> int:

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import POCL_SAFE_WIDTH
-from plltool.engine.select import default_lanes
+from plltool.engine.select import default_lanes, share_states
+
+MOST_ITEMS, LOCAL_BYTES = 1024, 48 << 10  # of a GPU's work-group
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What `make_engine` shall make: "numpy", "vector" (a work-item owns blocks) or "lanes" (it owns a lane)."""
+    """What `make_engine` shall make: "numpy", "vector" (a work-item owns blocks) or "lanes" (it owns a lane).
+
+    With many states `workers` items share a lane; None for as many as a GPU would take.
+    """
 
     kind: str
     vw: int
     tile_blocks: int = 1
     max_groups: int = 64
+    workers: int | None = None
 
     def __str__(self):
-        return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}"
+        workers = "" if self.workers is None else f"-workers{self.workers}"
+        return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}{workers}"
 
     def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double", n_codes=0):
-        return Layout(
+        layout = Layout(
             n_states,
             n_components,
             n_taxa,
@@ -37,6 +44,8 @@ class Kind:
             max_groups=self.max_groups,
             n_codes=n_codes,
         )
+        layout = share_states(layout, MOST_ITEMS, LOCAL_BYTES)
+        return layout if self.workers is None else replace(layout, state_workers=self.workers)
 
 
 NUMPY_KINDS = [Kind("numpy", 1), Kind("numpy", 2), Kind("numpy", 4)]

@@ -62,7 +62,7 @@ def fake_device(**changes):
     values = {
         "type": 2, "native_vector_width_double": 8, "name": "Fake ", "driver_version": "1", "double_fp_config": 63,
         "max_compute_units": 3, "global_mem_size": 1000, "max_mem_alloc_size": 250, "host_unified_memory": 1,
-        "available": True, "compiler_available": True,
+        "available": True, "compiler_available": True, "max_work_group_size": 64, "local_mem_size": 32768,
     }  # fmt: skip
     return SimpleNamespace(**{**values, **changes})
 
@@ -278,7 +278,8 @@ def invoke(monkeypatch):
 def device(index, kind="cpu", problem=None):
     return Device(
         index=index, platform="Somebody", version="OpenCL 3.0", name=f"Device{index}", driver="1", kind=kind,
-        has_double=problem is None, compute_units=2, memory=2**32, max_allocation=2**30, shares_host_memory=True,
+        has_double=problem is None, compute_units=2, memory=2**32, max_allocation=2**30, max_group_items=64,
+        local_memory=2**15, shares_host_memory=True,
         vector_width=4, handle=None, problem=problem,
     )  # fmt: skip
 

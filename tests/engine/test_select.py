@@ -26,6 +26,8 @@ CPU = Device(
     compute_units=2,
     memory=4 * GIB,
     max_allocation=GIB,
+    max_group_items=4096,
+    local_memory=512 << 10,
     shares_host_memory=True,
     vector_width=4,
     handle=None,
@@ -39,6 +41,8 @@ GPU = replace(
     name="NVIDIA H200",
     kind="gpu",
     compute_units=132,
+    max_group_items=1024,
+    local_memory=48 << 10,
     shares_host_memory=False,
 )
 INTEGRATED = replace(GPU, index="3:0", platform="Intel(R) OpenCL Graphics", name="Iris", shares_host_memory=True)
@@ -175,6 +179,11 @@ class TestLayout:
     def test_lanes_asked_for(self, device, vw):
         assert choose_layout(device, 4, 4, 20, (500,), vw=vw).vw == vw
 
+    @pytest.mark.parametrize("vw", [32, 64])
+    def test_a_cpu_device_in_the_shape_of_a_gpu(self, vw):
+        """So that the kernels of a GPU can be tried without one."""
+        assert choose_layout(CPU, 4, 4, 20, (500,), vw=vw) == choose_layout(GPU, 4, 4, 20, (500,), vw=vw)
+
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 8), (CPU, 1), (INTEL, 16), (INTEL, 3), (GPU, 4)])
     def test_lanes_that_the_device_cannot_use(self, device, vw):
         with pytest.raises(DeviceError, match=f"cannot use blocks of {vw} lanes"):
@@ -188,6 +197,43 @@ class TestLayout:
 class TestManyStates:
     def test_a_gpu_takes_fewer_lanes(self):
         assert choose_layout(GPU, 61, 4, 20, (500,), n_codes=70).vw == 32
+
+    @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
+    @pytest.mark.parametrize("vw", [32, 64])
+    @pytest.mark.parametrize(
+        ("n_states", "workers", "own", "tile"),
+        [(9, 2, 5, 9), (16, 2, 8, 16), (17, 3, 6, 9), (20, 3, 7, 10), (61, 8, 8, 16), (122, 16, 8, 16)],
+    )
+    def test_workers_share_the_states_on_a_gpu(self, n_states, workers, own, tile, vw, precision):
+        layout = choose_layout(GPU, n_states, 4, 20, (500,), precision, vw)
+        assert (layout.state_workers, layout.own_states, layout.column_tile) == (workers, own, tile)
+        assert layout.own_states * workers >= n_states
+        assert layout.group_items == vw * workers <= 1024
+        assert layout.local_bytes <= 48 << 10
+
+    @pytest.mark.parametrize(
+        ("items", "local_memory", "workers", "tile", "local_bytes"),
+        [
+            (1024, 48 << 10, 16, 16, 8 * 16 * (128 + 32)),
+            (256, 48 << 10, 8, 16, 8 * 16 * (128 + 32)),  # what AMD's drivers tell
+            (100, 48 << 10, 3, 16, 8 * 16 * (123 + 32)),
+            (1024, 16 << 10, 16, 12, 8 * 12 * (128 + 32)),
+            (1024, 4 << 10, 16, 3, 4096),  # the sums over states
+            (16, 1 << 10, 1, 1, 8 * (122 + 32)),
+        ],
+    )
+    def test_a_smaller_device_gets_fewer_workers_and_smaller_tiles(
+        self, items, local_memory, workers, tile, local_bytes
+    ):
+        device = replace(GPU, max_group_items=items, local_memory=local_memory)
+        layout = choose_layout(device, 122, 4, 20, (500,))
+        assert (layout.state_workers, layout.column_tile, layout.local_bytes) == (workers, tile, local_bytes)
+
+    @pytest.mark.parametrize(("device", "n_states"), [(CPU, 61), (INTEL, 20), (GPU, 4), (GPU, 8)])
+    def test_nobody_else_shares_states(self, device, n_states):
+        layout = choose_layout(device, n_states, 4, 20, (500,))
+        assert not layout.shared_states
+        assert layout.group_items == (64 if device is GPU else 1)
 
     def test_the_table_of_state_sets_reaches_the_engine(self):
         codes, table = np.array([[0, 20, 21], [3, 3, 3]]), np.zeros((22, 20), dtype=np.uint8)

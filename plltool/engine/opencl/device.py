@@ -28,6 +28,7 @@ class Device:
     kind : "cpu", "gpu" or "other"
     compute_units : cores of a CPU, multiprocessors of a GPU
     memory, max_allocation : bytes in all and of the largest buffer, as the driver claims them
+    max_group_items, local_memory : work-items of a work-group at most, and bytes of local memory that it can have
     shares_host_memory : of a CPU or an integrated GPU
     vector_width : lanes of a vector that the device's compiler is known to handle
     handle : pyopencl.Device
@@ -44,6 +45,8 @@ class Device:
     compute_units: int
     memory: int
     max_allocation: int
+    max_group_items: int
+    local_memory: int
     shares_host_memory: bool
     vector_width: int
     handle: Any
@@ -96,6 +99,8 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
         compute_units=device.max_compute_units,
         memory=device.global_mem_size,
         max_allocation=device.max_mem_alloc_size,
+        max_group_items=device.max_work_group_size,
+        local_memory=device.local_mem_size,
         shares_host_memory=bool(device.host_unified_memory),
         vector_width=safe_vector_width(platform.name, platform.version, device.native_vector_width_double),
         handle=device,

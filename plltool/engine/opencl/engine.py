@@ -40,7 +40,9 @@ ENGINE_KERNELS = (
     "arithmetic.h",
     "many_states.h",
     "pmatrices.cl",
+    "job.h",
     "instructions.h",
+    "shared_states.h",
     "traverse.cl",
     "sums.cl",
 )
@@ -314,7 +316,7 @@ class OpenCLEngine(Engine):
             self._clock.watch(event)
             self._made = (sent_lengths, tables, at_tips)
             self.counters.launches += 1
-        local = layout.vw if layout.lane_per_item else 1
+        local = layout.group_items
         track_buffer = self._send("tracks", tracks.tobytes())
         for chunk in self._chunks:
             event = self._traverse(

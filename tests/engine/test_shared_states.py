@@ -1,0 +1,133 @@
+"""Many states where the work-items of a lane share them: the shape of a GPU, on whatever device there is."""
+
+import numpy as np
+import pytest
+from agreement import assert_engines_agree, everything
+from engine_kinds import LOCAL_BYTES, MOST_ITEMS, Kind, as_params
+from helpers import FixedModel, make_tree, program_to_branch
+from oracles.likelihood import brute_force
+from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case
+
+from plltool.engine import program as prog
+from plltool.optimise.likelihood import TreeLikelihood
+
+pytestmark = pytest.mark.opencl
+
+NARROW, WIDE = Kind("lanes", 32, 2, max_groups=2), Kind("lanes", 64)
+SHAPES = [
+    (Kind("lanes", 32), 9, 3),  # as many padding states as fit: 10 rows
+    (Kind("lanes", 32, workers=1), 9, 1),
+    (NARROW, 20, 4),
+    (Kind("lanes", 32, workers=1), 20, 2),  # nobody to share with
+    (Kind("lanes", 32, workers=7), 20, 2),
+    (Kind("lanes", 32, workers=20), 20, 1),
+    (WIDE, 61, 2),
+    (Kind("lanes", 32, 3), 122, 1),
+    (WIDE, 122, 2),
+]
+AS_SHAPES = pytest.mark.parametrize(
+    ("kind", "n_states", "n_components"),
+    [pytest.param(*shape, id=f"{shape[0]}-{shape[1]}x{shape[2]}") for shape in SHAPES],
+)
+
+
+def assert_agrees(case, engine, rtol):
+    return assert_engines_agree(
+        engine, *everything(case.rng, case.ends, case.n_taxa), case.lengths, case.codes, case.weights, case.mixtures,
+        case.parts, rtol, case.state_sets,
+    )  # fmt: skip
+
+
+@AS_SHAPES
+def test_every_request(make_engine, kind, n_states, n_components):
+    """Two parts, one of several blocks where numpy is quick enough, the other of two lanes."""
+    case = Case(n_states, n_components, (70 if n_states < 122 else 35, 2), n_taxa=5 if n_states < 122 else 4)
+    assert_agrees(case, case.engine(make_engine, kind), OPENCL_RTOL)
+
+
+@pytest.mark.parametrize("precision", ["single", "mixed"])
+@pytest.mark.parametrize(("kind", "n_states"), [(WIDE, 20), (NARROW, 61), (WIDE, 122)])
+def test_precisions(make_engine, kind, n_states, precision):
+    case = Case(n_states, 2, (40 if n_states < 122 else 10,), n_taxa=4)
+    worst = assert_agrees(case, case.engine(make_engine, kind, precision=precision), SINGLE_RTOL)
+    assert worst > 1e-12
+
+
+@pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
+@pytest.mark.parametrize("n_states", [9, 61])
+def test_responses_sum_tiles_and_branches(make_engine, kind, n_states):
+    """GRADIENT and ROOT over three tiles of two parts; twice, since sums must not build on the last request's."""
+    case = Case(n_states, 2, (150, 5), n_taxa=5)
+    tree = make_tree(case.ends, case.lengths, case.n_taxa)
+    found = []
+    for one in (kind, Kind("numpy", 4)):
+        engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
+        models = [FixedModel(mixture.components) for mixture in case.mixtures]
+        likelihood = TreeLikelihood(tree, models, engine)
+        likelihood.responses()
+        found.append(likelihood.responses())
+    assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
+    for values, expected in zip(found[0][1:], found[1][1:], strict=True):
+        np.testing.assert_allclose(values, expected, atol=OPENCL_RTOL * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("n_sets", [1, 35])
+def test_weight_sets(make_engine, n_sets):
+    """More of them than a tile has rows: lnL by brute force, weighted here."""
+    case = Case(20, 2, (50,))
+    weights = case.rng.integers(0, 9, (n_sets, 50)).astype(float)
+    site_lnl = brute_force(case.ends.tolist(), case.lengths, case.columns(), case.mixtures[0].oracle)
+    engine = make_engine(NARROW, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
+    program, a, b = program_to_branch(case.ends, case.n_taxa, 1)
+    engine.run(program, case.lengths)
+    found = engine.evaluate([(a, b, 1), (b, a, 1)], case.lengths)
+    np.testing.assert_allclose(found, np.broadcast_to(weights @ site_lnl, (2, 1, n_sets)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("unclear", [False, True])
+def test_a_cla_takes_the_place_of_its_operand(make_engine, unclear):
+    """Every component is read before it is written, by all workers; tips are looked up or multiplied."""
+    case = Case(20, 2, (40,))
+    if not unclear:
+        case.codes[:] = np.flatnonzero(case.state_sets.sum(axis=1) == 1)[case.codes % 20]
+    lnl = []
+    for slots in ((0, 1, 2), (0, 0, 0)):
+        engine = case.engine(make_engine, NARROW)
+        rows = [
+            prog.newview(slots[0], ~0, 0, ~1, 1),
+            prog.newview(slots[1], slots[0], 2, ~2, 3),
+            prog.newview(slots[2], ~3, 4, slots[1], 1),
+            prog.evaluate(0, ~0, slots[2], 0),
+        ]
+        lnl.append(engine.execute(prog.Request(np.concatenate(rows), 1), case.lengths))
+    np.testing.assert_array_equal(*lnl)
+
+
+@pytest.mark.parametrize("n_states", [9, 20, 61, 122])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_local_memory_and_items_are_what_the_layout_says(make_engine, n_states, precision):
+    """The kernel's own numbers, as the driver has them."""
+    import pyopencl as cl
+
+    case = Case(n_states, 1, (3,))
+    engine = case.engine(make_engine, WIDE, precision=precision)
+    (device,) = engine._context.devices
+
+    def ask(what):
+        return engine._traverse.get_work_group_info(what, device)
+
+    assert engine.layout.local_bytes <= ask(cl.kernel_work_group_info.LOCAL_MEM_SIZE) <= LOCAL_BYTES
+    items = list(ask(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE))
+    assert items == [engine.layout.group_items, 1, 1]
+    assert items[0] <= MOST_ITEMS
+
+
+@pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
+def test_repeated_requests(make_engine, kind):
+    """The same bits every time, on all cores; see test_repeatability.py."""
+    case = Case(20, 2, (90, 135), n_taxa=5)
+    program, n_values, _ = everything(case.rng, case.ends, case.n_taxa)
+    engine = case.engine(make_engine, kind)
+    first = engine.execute(prog.Request(program, n_values), case.lengths)
+    for _ in range(50):
+        np.testing.assert_array_equal(engine.execute(prog.Request(program, n_values), case.lengths), first)
