@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.constants import (
     DAMPING_GROWTH,
+    FORESIGHT,
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
     MIN_BRANCH_LENGTH,
@@ -46,14 +48,17 @@ def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float
 
 
 def smooth(
-    likelihood: TreeLikelihood, epsilon: float = SMOOTHING_EPSILON, max_rounds: int = MAX_SMOOTHING_ROUNDS
+    likelihood: TreeLikelihood,
+    epsilon: float = SMOOTHING_EPSILON,
+    max_rounds: int = MAX_SMOOTHING_ROUNDS,
+    floor: float = -math.inf,
 ) -> Smoothing:
     """Optimise all branch lengths of the likelihood's tree in place; lnL never ends below where it began.
 
     Each round asks for lnL, d1 and d2 of every branch and steps all lengths at once. Neighbours couple, so each
     length has its own damping: halved where d1 changed sign, growing back where it did not. A round in which lnL
     fell is undone half way; parts with lengths of their own are judged each by its own lnL. Converged means that the
-    predicted gain is below `epsilon` at full step.
+    predicted gain is below `epsilon` at full step. Once lnL is not expected to reach `floor`, the rest is given up.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
@@ -61,7 +66,7 @@ def smooth(
     damping = np.ones(best.shape)
     predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
-    while predicted >= epsilon and rounds < max_rounds:
+    while predicted >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted > floor:
         trial = best + damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may lead past a bound
         try:

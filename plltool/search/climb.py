@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from plltool.constants import (
     MIN_MOVE_GAIN,
     NARROW_CUTOFF,
     NARROW_PER_PRUNE,
+    NEAR_MISSES,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
 )
@@ -23,7 +25,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import Insertions, optimise_insertions
 from plltool.search.scan import Steps, all_prunes, scan
 from plltool.tree.moves import Undo, prune_regraft
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import NO_NODE, FloatArray, Tree
 
 
 @dataclass(frozen=True)
@@ -34,14 +36,16 @@ class Breadth:
     ----------
     per_prune : at most so many of each subtree, the best by score
     cutoff : times the typical loss: insertions that lose more are not looked at
+    near_misses : how many moves are tried singly where none promises to gain
     """
 
     per_prune: int
     cutoff: float
+    near_misses: int = 0
 
 
 NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
-BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF)
+BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES)
 
 
 def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.intp]:
@@ -75,14 +79,18 @@ def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
 
 
 def apply_moves(
-    likelihood: TreeLikelihood, moves: Insertions, ranked: npt.NDArray[np.intp], most: int | None = None
+    likelihood: TreeLikelihood,
+    moves: Insertions,
+    ranked: npt.NDArray[np.intp],
+    most: int | None = None,
+    changed: Iterable[int] = (),
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
 
-    Returns (move, undo) of those applied.
+    `changed` are nodes that moves applied before have changed. Returns (move, undo) of those applied.
     """
     tree = likelihood.tree
-    touched: set[int] = set()
+    touched = set(changed)
     applied: list[tuple[int, Undo]] = []
     for k in ranked.tolist():
         joint, column, branch = int(moves.joints[k]), int(moves.columns[k]), int(moves.branches[k])
@@ -137,7 +145,10 @@ def climb_round(
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
 ) -> Round:
-    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`."""
+    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
+
+    Where none of them gains, near misses are tried, if `breadth` says so.
+    """
     moves = find_moves(likelihood, lnl, radius, breadth, joints)
     ranked = rank_moves(moves, lnl)
     waiting = np.unique(moves.joints[ranked])
@@ -150,17 +161,58 @@ def climb_round(
             break
         reached = smooth(likelihood, epsilon).lnl
         if reached > lnl:
-            changed = np.concatenate([undo.nodes for _, undo in applied])
-            near = nodes_near(tree, changed, RESCAN_DISTANCE)
-            near[waiting] = True
-            near[: tree.n_taxa] = False
-            return Round(reached, len(applied), np.flatnonzero(near))
-        for _, undo in reversed(applied):
-            undo.restore(tree)
-        tree.lengths[:] = before
-        likelihood.topology_changed()
+            return Round(reached, len(applied), _worth_another_look(tree, [undo for _, undo in applied], waiting))
+        _take_back(likelihood, applied, before)
         most = max(1, len(applied) // 2)
         if len(applied) == 1:  # it fails even alone: the others get their turn
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
-    return Round(lnl, 0, np.zeros(0, dtype=np.intp))
+    most = breadth.near_misses if joints is None else min(breadth.near_misses, len(joints))
+    return try_near_misses(likelihood, moves, lnl, most)
+
+
+def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int) -> Round:
+    """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
+
+    A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
+    nor loss are left out: they lead to other resolutions of a node without support, as good as the present one.
+    """
+    tree = likelihood.tree
+    order = np.argsort(-moves.lnl, kind="stable")
+    near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
+    kept: list[Undo] = []
+    before = tree.lengths.copy()
+    for k in near_misses.tolist():
+        changed = (node for undo in kept for node in undo.nodes.tolist())
+        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed)
+        if not applied:
+            continue
+        reached = smooth(likelihood, ROUND_EPSILON, floor=lnl).lnl
+        if reached < lnl + MIN_MOVE_GAIN:
+            _take_back(likelihood, applied, before)
+            continue
+        kept.append(applied[0][1])
+        lnl, before = reached, tree.lengths.copy()
+    return Round(lnl, len(kept), _worth_another_look(tree, kept))
+
+
+def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:
+    """Undo moves, and give the branches the `lengths` that they had before."""
+    for _, undo in reversed(applied):
+        undo.restore(likelihood.tree)
+    likelihood.tree.lengths[:] = lengths
+    likelihood.topology_changed()
+
+
+def _worth_another_look(
+    tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.intp]:
+    """The inner nodes near what moves have changed, and those `waiting` besides."""
+    near = np.zeros(tree.n_nodes, dtype=bool)
+    for undo in applied:
+        near[undo.nodes] = True
+    near = nodes_near(tree, np.flatnonzero(near), RESCAN_DISTANCE)
+    if waiting is not None:
+        near[waiting] = True
+    near[: tree.n_taxa] = False
+    return np.flatnonzero(near)

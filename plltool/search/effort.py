@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -60,7 +61,7 @@ class Plan:
 class Effort:
     """A preset: a plan, and how many starts and perturbations easy data and the most difficult ask for.
 
-    Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded.
+    Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded up.
     """
 
     plan: Plan
@@ -70,7 +71,7 @@ class Effort:
 
 EFFORTS = {
     "fast": Effort(Plan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
-    "default": Effort(Plan(), (1, 1), (0, 8)),
+    "default": Effort(Plan(), (1, 1), (0, 4)),
     "thorough": Effort(Plan(), (1, 1), (30, 60)),
 }
 
@@ -113,7 +114,7 @@ class SearchOptions:
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
-            round(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
+            math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
         wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         large = size >= LARGE_ALIGNMENT and self.effort != "thorough"

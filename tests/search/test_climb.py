@@ -1,5 +1,6 @@
 """Rounds of moves: which are applied together, that the tree stays one, and that lnL never falls."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -19,6 +20,7 @@ from plltool.search.climb import (
     find_moves,
     nodes_near,
     rank_moves,
+    try_near_misses,
 )
 from plltool.search.insertions import Insertions
 from plltool.search.scan import STEP_COLUMNS, Steps
@@ -182,6 +184,62 @@ def test_moves_that_do_not_pay_are_taken_back(monkeypatch):
     assert (after.lnl, after.n_moves, len(after.joints)) == (lnl, 0, 0)
     assert state(likelihood.tree) == before
     assert likelihood.lnl() == pytest.approx(lnl, rel=1e-12)
+
+
+def one_at_a_time(likelihood, data, moves, order):
+    """The slow way: each move on a copy of the tree, with a likelihood of its own, kept if lnL rises."""
+    tree, changed = likelihood.tree.copy(), set()
+    best = smooth(likelihood_of(tree.copy(), *data), 1e-3).lnl
+    for k in order:
+        trial = likelihood_of(tree.copy(), *data)
+        applied = apply_moves(trial, moves, np.array([k]), changed=changed)
+        if applied and (lnl := smooth(trial, 1e-3).lnl) > best + 0.1:
+            tree, best, changed = trial.tree, lnl, changed | set(applied[0][1].nodes.tolist())
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_are_kept_where_they_gain(seed):
+    """Moves from a random tree, their promises spoilt: among them are many that do gain."""
+    likelihood, _, data = make_case(seed)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    moves = replace(found, lnl=found.lnl - (found.lnl.max() - lnl) - 1.0)
+    assert not len(rank_moves(moves, lnl))
+    order = np.argsort(-moves.lnl, kind="stable")[:20]
+    expected = one_at_a_time(likelihood, data, moves, order)
+    done = try_near_misses(likelihood, moves, lnl, 20)
+    assert done.n_moves > 1
+    assert done.lnl > lnl + 1.0
+    assert_valid_tree(likelihood.tree)
+    assert likelihood.lnl() == pytest.approx(done.lnl, rel=1e-12)
+    assert smooth(likelihood, 1e-3).lnl == pytest.approx(expected, abs=1.0)
+    near = nodes_near(likelihood.tree, done.joints, 0)
+    assert near[12:].any()
+    assert not near[:12].any()
+
+
+def test_near_misses_that_gain_nothing_are_taken_back():
+    likelihood, true_tree, data = make_case(1)
+    likelihood = likelihood_of(true_tree, *data)
+    lnl = smooth(likelihood, 1e-4).lnl
+    moves = find_moves(likelihood, lnl, 5, BROAD, None)
+    before = state(likelihood.tree)
+    done = try_near_misses(likelihood, moves, lnl, 10)
+    assert (done.lnl, done.n_moves, len(done.joints)) == (lnl, 0, 0)
+    assert state(likelihood.tree) == before
+
+
+def test_moves_that_are_flat_or_too_many_are_no_near_misses(monkeypatch):
+    likelihood, _, _ = make_case(2)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    tried = []
+    monkeypatch.setattr(climb, "apply_moves", lambda *given, changed: tried.append(int(given[2][0])))
+    promises = np.full(len(found), -5.0)
+    promises[[3, 5, 7]] = 0.0, -MIN_MOVE_GAIN / 2, -0.5
+    try_near_misses(likelihood, replace(found, lnl=lnl + promises), lnl, 3)
+    assert tried == [7, 0, 1]
 
 
 def make_steps(prune, scores, typical_loss):
