@@ -85,9 +85,7 @@ class Likelihood(Parameters):
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
-        self._tree = as_tree(tree, self.data.names)
-        if brlen == UNLINKED and self._tree.lengths.ndim == 1:
-            self._tree = self._tree.unlink(len(models))
+        self._tree = self._link(as_tree(tree, self.data.names, several=brlen == UNLINKED))
         self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.warnings = self._bound_lengths()
         hardware = Hardware(device, precision, vw, threads, memory)
@@ -95,6 +93,16 @@ class Likelihood(Parameters):
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         self.engine, self.reason = open_engine(self.patterns, models, slots, hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
+
+    def _link(self, tree: Tree) -> Tree:
+        """The tree with lengths as the linkage wants them."""
+        if self._brlen == UNLINKED and tree.lengths.ndim == 1:
+            return tree.unlink(len(self.data.parts))
+        expected = len(self.data.parts) if self._brlen == UNLINKED else 1
+        found = tree.lengths[0].size
+        if found != expected:
+            raise InputError(f"found {found} trees, expected 1 or one for each of {expected} parts")
+        return tree
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths within the bounds; returns a line if that changed any."""

@@ -37,6 +37,7 @@ from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import parse_newick, read_newick
+from plltool.io.part_trees import read_part_trees
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.specification import ModelSpec
@@ -144,11 +145,12 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     return spec
 
 
-def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
+def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
     """A tree whose tips are numbered as `names`.
 
     It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
-    which is copied; its branches keep their numbers if its tips have the right ones.
+    which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
+    tree for each part, see `read_part_trees`.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def as_tree(given: TreeLike, names: Sequence[str]) -> Tree:
     if isinstance(given, str) and given.lstrip().startswith(("(", "[")):
         return parse_newick(given, "the tree given", names)
     if isinstance(given, (str, PathLike)):
-        return read_newick(given, names)
+        return read_part_trees(given, names) if several else read_newick(given, names)
     return from_dendropy(given, names)
 
 

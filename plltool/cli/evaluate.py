@@ -24,8 +24,9 @@ from plltool.cli.options import (
     resolve_option,
     split_outgroup,
 )
-from plltool.cli.output import OutputFiles, claim_files, print_line
+from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.constants import UNLINKED
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @alignment_argument
-@click.option("--tree", required=True, type=PATH, help="Newick file of the topology, with or without lengths.")
+@click.option(
+    "--tree",
+    required=True,
+    type=PATH,
+    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
+)
 @model_option
 @brlen_option
 @data_type_option
@@ -72,10 +78,11 @@ def evaluate(
         claim_files([site_lnl], output.redo)
     from plltool import api
     from plltool.io.newick import read_newick
+    from plltool.io.part_trees import read_part_trees
     from plltool.io.record import format_record, write_text
 
     data = load_alignment(alignment, data_type)
-    topology = read_newick(tree, data.names, resolve)
+    topology = (read_part_trees if brlen == UNLINKED else read_newick)(tree, data.names, resolve)
     with Reporter(quiet, files.log if files else None) as reporter:
         prepare_devices(hardware)
         result = api.evaluate(
@@ -97,7 +104,7 @@ def evaluate(
     if as_json:
         print_line(format_record(result.as_record(given_command())))
         return
-    for line in (f"lnL: {result.lnl:.6f}", f"model: {result.model}", f"tree: {result.newick}"):
+    for line in (f"lnL: {result.lnl:.6f}", *describe_models(result), f"tree: {result.newick}"):
         print_line(line)
 
 

@@ -23,24 +23,36 @@ class OutputFiles:
     tree: Path
     record: Path
     log: Path
+    models: Path
+    part_trees: Path
 
     @classmethod
     def of_prefix(cls, prefix: Path) -> OutputFiles:
-        """PREFIX.best.nwk, PREFIX.json, PREFIX.log."""
+        """PREFIX.best.nwk, PREFIX.json, PREFIX.log; of several parts PREFIX.best.model and PREFIX.parts.nwk."""
         folder, name = prefix.parent, prefix.name
-        return cls(folder / f"{name}.best.nwk", folder / f"{name}.json", folder / f"{name}.log")
+        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk")
+        return cls(*(folder / f"{name}.{ending}" for ending in endings))
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
-        claim_files([self.tree, self.record], redo)
+        claim_files([self.tree, self.record, self.models, self.part_trees], redo)
         claim_files([self.log], redo=True)
 
     def write(self, result: Result, command: str) -> None:
-        """Write tree and record; InputError if a file cannot be written."""
+        """Write tree and record; of named parts also their models, and their trees if branch lengths are unlinked.
+
+        Raises InputError if a file cannot be written.
+        """
         from plltool.io.record import write_record, write_text
 
         write_text(self.tree, result.newick + "\n")
         write_record(self.record, result.as_record(command))
+        trees = [part.newick for part in result.parts if part.newick is not None]
+        for path, lines in ((self.models, [result.model] * bool(result.parts[0].name)), (self.part_trees, trees)):
+            if lines:
+                write_text(path, "\n".join(lines) + "\n")
+            else:
+                path.unlink(missing_ok=True)  # that of an earlier run
 
 
 def claim_files(paths: Iterable[Path], redo: bool) -> None:
@@ -61,6 +73,13 @@ def claim_files(paths: Iterable[Path], redo: bool) -> None:
                 pass
         except OSError as error:
             raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def describe_models(result: Result) -> list[str]:
+    """The model, or a line for each part that has a name."""
+    if not result.parts[0].name:
+        return [f"model: {result.model}"]
+    return [f"part {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model {part.model}" for part in result.parts]
 
 
 def print_line(text: str) -> None:

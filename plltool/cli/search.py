@@ -29,8 +29,9 @@ from plltool.cli.options import (
     split_outgroup,
     start_options,
 )
-from plltool.cli.output import OutputFiles, print_line
+from plltool.cli.output import OutputFiles, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.constants import UNLINKED
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -70,8 +71,9 @@ def search(
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
-    Writes the best tree, a JSON record and a log; the prefix is ALIGNMENT.plltool unless told otherwise. Progress goes
-    to stderr, a summary to stdout. Ctrl-C ends the search after the present round and writes the best tree so far.
+    Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
+    unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
+    and writes the best tree so far.
     """
     files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
     files.claim(output.redo)
@@ -113,9 +115,11 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
     return [
         *lines,
-        f"model: {result.model}",
+        *describe_models(result),
         f"seconds: {result.seconds:.1f}",
         f"tree: {files.tree}",
+        *([f"trees of parts: {files.part_trees}"] if result.brlen == UNLINKED else []),
+        *([f"models of parts: {files.models}"] if result.parts[0].name else []),
         f"record: {files.record}",
         f"log: {files.log}",
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import MAX_BRANCH_LENGTH, MAX_LENGTH_FACTOR, MIN_BRANCH_LENGTH
+from plltool.constants import FLAT_SLOPE, MAX_BRANCH_LENGTH, MAX_LENGTH_FACTOR, MIN_BRANCH_LENGTH
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -24,10 +24,13 @@ def apply_step(lengths: FloatArray, step: FloatArray) -> FloatArray:
 
 
 def newton_step(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
-    """-d1/d2 where lnL is concave; elsewhere as far uphill as `apply_step` allows."""
+    """-d1/d2 where lnL is concave; elsewhere as far uphill as `apply_step` allows.
+
+    A length that hardly matters, such as that of a taxon without data, is not sent away by the rounding of d1.
+    """
     concave = d2 < 0
     step = np.where(concave, -d1 / np.where(concave, d2, -1.0), np.sign(d1) * MAX_LENGTH_FACTOR * lengths)
-    return step
+    return np.where((np.abs(step) > lengths) & (np.abs(d1) * lengths < FLAT_SLOPE), 0.0, step)
 
 
 def at_bound(lengths: FloatArray, d1: FloatArray) -> npt.NDArray[np.bool_]:

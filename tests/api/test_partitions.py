@@ -6,11 +6,8 @@ from oracles.likelihood import derivative, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.alignment.states import DNA, PROTEIN
-from plltool.api import Likelihood, evaluate, search
+from plltool.api import Likelihood
 from plltool.engine.shards import Shards
-from plltool.errors import InputError
-from plltool.io.model_reader import read_scheme
-from plltool.tree.splits import rf_distance
 
 NAMES = ("a", "b", "c", "d", "e")
 TREE = "(a:0.1,b:0.3,((c:0.2,d:0.15):0.05,e:0.4):0.12);"

@@ -1,0 +1,44 @@
+"""Trees of the parts of an alignment, one a line: one topology, each part's own branch lengths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+
+from plltool.errors import InputError
+from plltool.io.content import read_content
+from plltool.io.newick import parse_newick
+from plltool.tree.splits import branch_splits
+from plltool.tree.topology import Tree
+
+NO_BRANCH = -1
+
+
+def read_part_trees(path: str | PathLike[str], names: Sequence[str], resolve_seed: int | None = None) -> Tree:
+    """The tree of a file; with lengths (n_edges, n_trees) if there are several trees, one a line.
+
+    Parameters as in `parse_newick`.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, a line is no tree of these taxa, or topologies differ.
+    """
+    text = read_content(path).decode("utf-8-sig", "surrogateescape")
+    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    if len(lines) < 2 or not all(line.endswith(";") for _, line in lines):
+        return parse_newick(text, str(path), names, resolve_seed)
+    first, lengths = None, []
+    for number, line in lines:
+        where = f"{path}: line {number}"
+        tree = parse_newick(line, where, names, resolve_seed)
+        first = first or tree
+        branches = {row.tobytes(): branch for branch, row in enumerate(branch_splits(tree))}
+        order = [branches.get(row.tobytes(), NO_BRANCH) for row in branch_splits(first)]
+        if NO_BRANCH in order:
+            raise InputError(f"{where}: found another topology than on line {lines[0][0]}, expected the same")
+        lengths.append(tree.lengths[order])
+    assert first is not None, "there are two lines at least"
+    return first.with_lengths(np.stack(lengths, axis=1))

@@ -1,0 +1,137 @@
+"""Partitioned analyses beside Debian's RAxML 8 and IQ-TREE 2: optimised lnL of a topology, and searches.
+
+    python scripts/compare_partitions.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--brlen LINKAGE ...] [--device DEVICE]
+                                         [--limit SECONDS] [--output FILE.json]
+
+Sets are dna59 (8 parts) and cynmix, whose four DNA parts are taken; each part under GTR+F+G4. DATA_DIR holds
+dna59.phy.gz, dna59.part and cynmix.nex; REFERENCE_DIR holds trees/NAME.start.nwk, else a parsimony tree is made. Every
+program runs on one thread from that tree: RAxML with -q (linked) and -q -M (unlinked; it cannot scale), IQ-TREE with
+-q, -p and -Q. Printed are wall seconds of the whole process, the program's own lnL and, to have one measure for final
+trees, plltool's optimised lnL on each: rivals count ambiguous characters differently under +F, which is worth 0.5 here.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compare_rivals import plain_alignment, time_command
+
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.patterns import compress
+from plltool.constants import LINKAGES
+from plltool.io.alignment_reader import read_sequences
+from plltool.io.model_reader import read_scheme
+from plltool.io.newick import write_newick
+from plltool.search.parsimony import stepwise_addition
+
+SETS = ("dna59", "cynmix")
+CYNMIX_DNA = (166, {"COI": (167, 1244), "EF1a": (1245, 1611), "LWRh": (1612, 2092), "28S": (2093, 3246)})
+IQTREE_OPTION = {"linked": "-q", "scaled": "-p", "unlinked": "-Q"}
+PRINTED = {
+    "raxml": r"Final (?:GAMMA  likelihood|ML Optimization Likelihood): (-[\d.]+)",
+    "iqtree": r"FOUND : (-[\d.]+)",
+}
+
+
+def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path, Path, Path]:
+    """Alignment, partition file and start tree, as every program reads them."""
+    partition, start = folder / f"{name}.part", folder / f"{name}.start.nwk"
+    if name == "cynmix":
+        skipped, parts = CYNMIX_DNA
+        whole = read_sequences(data / "cynmix.nex")
+        rows = zip(whole.names, whole.rows, strict=True)
+        lines = [f"{whole.n_taxa} {whole.n_sites - skipped}", *(f"{n} {row[skipped:].decode()}" for n, row in rows)]
+        alignment = folder / "cynmix.phy"
+        alignment.write_text("\n".join(lines) + "\n")
+        ranges = [f"DNA, {part} = {first - skipped}-{last - skipped}" for part, (first, last) in parts.items()]
+        partition.write_text("\n".join(ranges) + "\n")
+    else:
+        alignment = plain_alignment(data, name, folder)
+        shutil.copy(data / f"{name}.part", partition)
+    given = reference / "trees" / f"{name}.start.nwk"
+    if given.exists():
+        shutil.copy(given, start)
+    else:
+        cut = cut_alignment(read_sequences(alignment), read_scheme(str(partition)))
+        patterns = [compress(part) for part in cut.alignments]
+        masks = np.concatenate([part.masks for part in patterns], axis=1)
+        weights = np.concatenate([part.weights for part in patterns])
+        start.write_text(write_newick(stepwise_addition(masks, weights, cut.names, np.random.default_rng(1))) + "\n")
+    return alignment, partition, start
+
+
+def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, device: str) -> list[Any]:
+    """The command line of one run; empty where the program cannot do it."""
+    alignment, partition, tree = files
+    if program == "plltool":
+        task = ["search", alignment, "--start", tree] if search else ["evaluate", alignment, "--tree", tree]
+        options = ["--device", device, "--threads", "1", "--prefix", "plltool", "--redo", "--quiet"]
+        return ["plltool", *task, "--model", partition, "--brlen", brlen, *options]
+    if program == "iqtree":
+        options = ["-te", tree] if not search else ["-t", tree, "-ninit", "1"]
+        precision = [] if search else ["-me", "0.001"]
+        command = ["iqtree2", "-s", alignment, "-m", "GTR+F+G4", IQTREE_OPTION[brlen], partition, *options, *precision]
+        return [*command, "-nt", "1", "-pre", "iqtree", "-redo", "-seed", "1", "--keep-ident"]
+    if brlen == "scaled":
+        return []
+    task = ["-f", "d"] if search else ["-f", "e", "-e", "0.001"]
+    linkage = ["-M"] if brlen == "unlinked" else []
+    command = ["raxmlHPC", *task, *linkage, "-m", "GTRGAMMA", "-q", partition, "-s", alignment, "-t", tree]
+    return [*command, "-n", "run", "-p", "1"]
+
+
+def run(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, options: Any) -> dict[str, Any] | None:
+    """Seconds, the program's lnL and plltool's on the final tree; None where there is nothing to run."""
+    command = make_command(program, files, brlen, search, options.device)
+    if not command or shutil.which(command[0]) is None:
+        return None
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        limited = ["timeout", options.limit, *command]
+        seconds, done = time_command([*map(str, limited)], folder)
+        if done.returncode:
+            return {"seconds": seconds, "exit": done.returncode}
+        if program == "plltool":
+            return {"seconds": seconds, "lnl": json.loads((folder / "plltool.json").read_text())["lnl"]}
+        row = {"seconds": seconds, "lnl": float(re.findall(PRINTED[program], done.stdout)[-1])}
+        if search:
+            tree = folder / {"raxml": "RAxML_bestTree.run", "iqtree": "iqtree.treefile"}[program]
+            judge = make_command("plltool", (files[0], files[1], tree), brlen, False, options.device)
+            time_command([*map(str, judge)], folder)[1].check_returncode()
+            row["by_plltool"] = json.loads((folder / "plltool.json").read_text())["lnl"]
+        return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("reference", type=Path)
+    parser.add_argument("--set", action="append", choices=SETS)
+    parser.add_argument("--brlen", action="append", choices=LINKAGES)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--limit", default="600", help="seconds after which a run is given up")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    results: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as name:
+        for data_set in options.set or SETS:
+            files = prepare(data_set, options.data, options.reference, Path(name))
+            for brlen in options.brlen or LINKAGES:
+                for search in (False, True):
+                    for program in ("plltool", "iqtree", "raxml"):
+                        row = run(program, files, brlen, search, options)
+                        if row is not None:
+                            task = "search" if search else "evaluate"
+                            results.append({"set": data_set, "brlen": brlen, "task": task, "program": program, **row})
+                            print(results[-1], flush=True)
+                            if options.output:
+                                options.output.write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
