@@ -22,7 +22,7 @@ from plltool.optimise.starts import choose_site_rates
 from plltool.tree.topology import FloatArray
 
 
-class _Objective:
+class Objective:
     """-lnL as a function of every part's parameter vector, the parts joined one after another.
 
     With `scale` the vector ends with the logarithm of a factor of all branch lengths, one for each part where lengths
@@ -157,7 +157,7 @@ def optimise_model(
     epsilon : stop when an iteration gains less, in lnL units
     scale : let all branch lengths change by a common factor, within their bounds
     """
-    objective = _Objective(likelihood, names, scale)
+    objective = Objective(likelihood, names, scale)
     if not len(objective.start):
         return objective.best_lnl
     bounds = np.array(objective.bounds)

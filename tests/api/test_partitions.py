@@ -5,9 +5,19 @@ import pytest
 from oracles.likelihood import derivative, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
+from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
-from plltool.api import Likelihood
+from plltool.api import Likelihood, evaluate, search
 from plltool.engine.shards import Shards
+from plltool.engine.storage import Slots
+from plltool.errors import InputError
+from plltool.hardware import Hardware
+from plltool.io.newick import parse_newick
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import Objective
+from plltool.search.climb import BROAD, apply_moves, find_moves
+from plltool.session import open_engine, pose, search_slots
+from plltool.tree.splits import rf_distance
 
 NAMES = ("a", "b", "c", "d", "e")
 TREE = "(a:0.1,b:0.3,((c:0.2,d:0.15):0.05,e:0.4):0.12);"
@@ -105,3 +115,144 @@ def test_lnl_and_derivatives(sequences, device, brlen):
             d1, d2 = derivative(moved, lengths[edge], 1e-3)
             assert first[edge] == pytest.approx(d1, rel=1e-6, abs=1e-5)
             assert second[edge] == pytest.approx(d2, rel=1e-4, abs=1e-3)
+
+
+@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+def test_gradient(sequences, brlen):
+    """In every parameter, scalers and factors of all lengths, against differences of the oracle."""
+    free = "HKY+FO+G4, first = 1-40\\2\nLG+G2, genes = 41-70\nK80, second = 2-40\\2\nJC+G4, rest = 71-80"
+    with Likelihood(sequences, TREE, free, brlen=brlen, device="numpy") as likelihood:
+        inner = likelihood._likelihood
+        objective = Objective(inner, None, scale=True)
+        tree, lengths = likelihood.tree, likelihood.lengths
+        sizes = [len(model.get_vector()) for model in inner.models]
+        assert sum(sizes) + objective.n_factors == len(objective.start)
+        assert objective.n_factors == (4 if brlen == "unlinked" else 1)
+        start = objective.start + np.random.default_rng(3).normal(0, 0.3, len(objective.start))
+        value, slopes = objective.value_and_gradient(start)
+        weights = np.array([len(columns) for columns, _ in PARTS.values()]) / 80
+
+        def oracle(vector):
+            models = likelihood.models
+            for model, part in zip(models, np.split(vector, np.cumsum(sizes))[:-1], strict=True):
+                model.set_vector(part)
+            scalers = np.ones(4)
+            if brlen == "scaled":
+                scalers = np.exp([part[-1] for part in np.split(vector, np.cumsum(sizes))[:-1]])
+                scalers /= weights @ scalers  # of mean 1 over sites
+            longer = lengths * np.exp(vector[sum(sizes) :])
+            own = longer.T if brlen == "unlinked" else scalers[:, None] * longer
+            return oracle_parts(sequences, models, tree, own).sum()
+
+        assert value == pytest.approx(-oracle(start), rel=1e-11)
+        for k in range(len(start)):
+            step = 1e-4 * (np.arange(len(start)) == k)
+            expected = (oracle(start + step) - oracle(start - step)) / 2e-4
+            assert -slopes[k] == pytest.approx(expected, rel=1e-5, abs=1e-5)
+        if brlen == "scaled":
+            assert weights @ [model.scaler for model in inner.models] == pytest.approx(1.0, rel=1e-12)
+
+
+def test_scalers_that_are_given_stay(sequences):
+    """Of two parts one scaler is given, so the other has no mean to keep."""
+    text = "JC+BU{2.0}, given = 1-40\nK80+G4, free = 71-80"
+    with Likelihood(sequences, TREE, text, device="numpy") as likelihood:
+        likelihood.optimise()
+        given, free = likelihood.parts
+        assert given.scaler == 2.0
+        assert free.scaler not in (1.0, 2.0)
+
+
+@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+def test_promised_moves_keep_their_promise(sequences, brlen):
+    """Healed branches and optimised insertions: a move reaches just the lnL that was foretold."""
+    slots = Slots(search_slots(5).least)
+    data, models = pose(sequences, scheme(), brlen)
+    engine, _ = open_engine([compress(part) for part in data.alignments], models, slots, Hardware("numpy"))
+    tree = parse_newick(TREE, "tree", NAMES)
+    if brlen == "unlinked":
+        tree = tree.unlink(4)
+        tree.lengths *= 1 + np.arange(tree.lengths.size).reshape(tree.lengths.shape) % 5 / 5
+    likelihood = TreeLikelihood(tree, models, engine)
+    lnl = likelihood.lnl()
+    moves = find_moves(likelihood, lnl, 3, BROAD, None)
+    assert len(moves) > 5
+    assert moves.lengths.shape[1:] == ((4, 3) if brlen == "unlinked" else (3,))
+    tried = 0
+    for k in range(len(moves)):
+        for _, undo in apply_moves(likelihood, moves, np.array([k])):
+            assert likelihood.lnl() == pytest.approx(moves.lnl[k], rel=1e-10)
+            undo.restore(likelihood.tree)
+            likelihood.topology_changed()
+            tried += 1
+    assert tried > 3
+    assert likelihood.lnl() == lnl
+
+
+@pytest.mark.parametrize("brlen", ["linked", "unlinked"])
+def test_little_memory_changes_no_bit(sequences, brlen):
+    answers = []
+    for memory in (None, 20_000):
+        with Likelihood(sequences, TREE, scheme(), brlen=brlen, device="numpy", memory=memory) as likelihood:
+            assert likelihood.engine.resident == (memory is None)
+            answers.append([likelihood.site_lnl()[~np.isnan(likelihood.site_lnl())], *likelihood.derivatives()])
+    for found, expected in zip(*answers, strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+def test_search_and_back(sequences, brlen):
+    """The result of a search, evaluated as it is from its own text, has its lnL."""
+    text = "HKY+F+G4, first = 1-40\\2\nLG+G2, genes = 41-70\nK80, second = 2-40\\2"
+    result = search(sequences, text, brlen=brlen, effort="fast", device="numpy")
+    assert "10 columns are in no part and left out, first column 71" in result.warnings[0]
+    assert [part.name for part in result.parts] == ["first", "genes", "second"]
+    assert [part.n_sites for part in result.parts] == [20, 30, 20]
+    assert sum(part.lnl for part in result.parts) == pytest.approx(result.lnl, rel=1e-12)
+    assert result.brlen == brlen
+    weights = np.array([20, 30, 20]) / 70
+    assert weights @ [part.scaler for part in result.parts] == pytest.approx(1.0, rel=1e-12)
+    trees = [part.newick for part in result.parts]
+    if brlen == "unlinked":
+        lengths = [parse_newick(newick, "part", NAMES) for newick in trees]
+        assert all(rf_distance(tree, result.tree) == 0 for tree in lengths)
+    else:
+        assert trees == [None] * 3
+        again = evaluate(sequences, result.newick, result.model, fixed=True, brlen=brlen, device="numpy")
+        assert again.lnl == pytest.approx(result.lnl, rel=1e-12)
+        assert [part.lnl for part in again.parts] == pytest.approx([part.lnl for part in result.parts], rel=1e-12)
+
+
+def test_optima_are_ordered(sequences):
+    """Each linkage has the former as a special case."""
+    text = "HKY+F+G4, first = 1-40\\2\nK80, second = 2-40\\2\nJC, rest = 71-80"
+    lnls = [
+        evaluate(sequences, TREE, text, brlen=brlen, device="numpy").lnl for brlen in ("linked", "scaled", "unlinked")
+    ]
+    assert lnls[0] <= lnls[1] + 0.01
+    assert lnls[1] <= lnls[2] + 0.01
+
+
+def test_parts_of_one_model_are_the_whole(sequences):
+    """Linked parts with the same values give the lnL of the alignment in one piece."""
+    dna = {name: row[:40] for name, row in sequences.items()}
+    model = "HKY{1.0/2.0}+FU{0.3/0.2/0.2/0.3}+G4{0.7}"
+    whole = evaluate(dna, TREE, model, fixed=True, device="numpy").lnl
+    cut = evaluate(dna, TREE, f"{model}, a = 1-17\n{model}, b = 18-.", fixed=True, brlen="linked", device="numpy").lnl
+    assert cut == pytest.approx(whole, rel=1e-12)
+
+
+def test_what_does_not_fit_is_refused(sequences):
+    with pytest.raises(InputError, match=r"part 'a': found a scaler \(\+B\) in 'JC\+BU\{2\.0\}', expected none where"):
+        Likelihood(sequences, TREE, "JC+BU{2}, a = 1-40\nLG, b = 41-70", brlen="linked", device="numpy")
+    with pytest.raises(InputError, match="brlen: found 'joint', expected one of: linked, scaled, unlinked"):
+        Likelihood(sequences, TREE, scheme(), brlen="joint", device="numpy")
+    with Likelihood(sequences, TREE, scheme(), device="numpy") as likelihood:
+        with pytest.raises(InputError, match="found 4 parts, each with a model: expected the attribute of one of"):
+            likelihood.alpha = 0.5
+        likelihood.parts[0].alpha = 0.5
+        assert likelihood.models[0].alpha == 0.5
+        with pytest.raises(InputError, match="found 1 models, expected one for each of 4 parts"):
+            likelihood.likelihoods(["JC"])
+        expected = evaluate(sequences, TREE, likelihood.model_string, fixed=True, device="numpy").lnl
+        assert likelihood.likelihoods([likelihood.model_string])[0] == pytest.approx(expected, rel=1e-12)

@@ -1,0 +1,171 @@
+"""Partition files: RAxML's, RAxML-NG's and NEXUS give the same parts; what is wrong is named."""
+
+import pytest
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.partition import PartSpec, SiteRange, assign_sites, cut_alignment
+from plltool.alignment.states import DNA
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_sequences
+from plltool.io.model_reader import read_scheme
+from plltool.model.spec import parse_model
+
+
+def write(tmp_path, text):
+    path = tmp_path / "x.part"
+    path.write_text(text)
+    return str(path)
+
+
+def summarise(scheme):
+    """Name, model as text, columns of an alignment of 20."""
+    columns = assign_sites(scheme, 20, "x.phy")
+    return [
+        (spec.name, spec.model and str(spec.model), (own + 1).tolist()) for spec, own in zip(scheme, columns, strict=True)
+    ]
+
+
+FIRST, REST = [1, 4, 7], [2, 3, 5, 6, 8, 9, 15, 16, 17, 18, 19, 20]
+EXPECTED = [("first", "GTR+FC+G4", FIRST), ("rest", "HKY{1.0/2.0}+FU{0.1/0.2/0.3/0.4}", REST)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "GTR+F+G4, first = 1-9\\3\nHKY{1/2}+FU{0.1/0.2/0.3/0.4}, rest = 2-9\\3, 3-9\\3, 15-.\n",
+        "# codon positions\r\n\r\nGTR+F+G,first=1-7/3\r\nHKY{2}+F{0.1,0.2,0.3,0.4} , rest= 2 - 9 \\ 3,3,6,9 15-20",
+        "#NEXUS\nbegin sets;\ncharset first = 1-9\\3;\ncharset rest = 2-9\\3 3-9\\3 15-.;\n"
+        "charpartition mine = GTR+F+G4: first, HKY{1/2}+FU{0.1/0.2/0.3/0.4}: rest;\nend;\n",
+        "#nexus begin assumptions; charset 'first' = 1-9\\3; CharSet second=2-9\\3; charset third = 3-9\\3;"
+        "charset rest = second; charpartition * 'my parts' = GTR+F+G4 : 'first', HKY{2}+F{0.1,0.2,0.3,0.4}: rest third tail;"
+        "charset tail [to the end] = 15 - . ; end;",
+    ],
+    ids=["raxml-ng", "spaces", "nexus", "other_nexus"],
+)
+def test_dialects_give_the_same_parts(tmp_path, text):
+    found = summarise(read_scheme(write(tmp_path, text)))
+    assert [row[1:] for row in found] == [row[1:] for row in EXPECTED]
+    assert found[0][0] == "first"
+    assert found[1][0].startswith("rest")
+
+
+def test_text_is_read_like_a_file():
+    text = "JC, a = 1-10\nK80, b = 11-20"
+    assert [spec.name for spec in read_scheme(text)] == ["a", "b"]
+    assert read_scheme(" JC, a = 1-10 ")[0].model == parse_model("JC")
+
+
+@pytest.mark.parametrize(
+    ("word", "model"),
+    [
+        ("DNA", "GTR+FC+G4"),
+        ("dnax", "GTR+FO+G4"),
+        ("AA", "LG+G4"),
+        ("WAG", "WAG"),
+        ("WAGF", "WAG+FC"),
+        ("jttx", "JTT+FO"),
+        ("LG4X", "LG4X+R4"),
+        ("LG+G4+F", "LG+FC+G4"),
+        ("GTR+G+B", "GTR+FO+G4+B"),
+        ("GTR+G4{0.5}+BU{1.5}", "GTR+FO+G4{0.5}+BU{1.5}"),
+    ],
+)
+def test_words_for_models(word, model):
+    assert str(read_scheme(f"{word}, gene = 1-10")[0].model) == model
+
+
+def test_charsets_without_models(tmp_path):
+    """All of them, or those that a partition of MrBayes names; the usual models are those of their data."""
+    sets = "charset a = 1-5; charset b = 6-20; charset c = 1-20;"
+    path = write(tmp_path, f"#NEXUS begin mrbayes; {sets} partition favoured = 2: b, a; set partition = favoured; end;")
+    assert [(name, model) for name, model, _ in summarise(read_scheme(path))] == [("b", None), ("a", None)]
+    path = write(tmp_path, "#NEXUS begin sets; charset a = 1-5; charset b = 6-20; end;")
+    assert [(name, model) for name, model, _ in summarise(read_scheme(path))] == [("a", None), ("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("JC, a = 1-10\nK80 b = 11-20", "line 2: found 'K80 b = 11-20', expected MODEL, NAME = SITES"),
+        ("JC, a = 1-10\nJC, a = 11-20", "line 2: found part 'a' again, expected names that differ"),
+        ("JC, a = 1-10\nXY, b = 11-20", "line 2: part 'b': model 'XY': 'XY' at character 1: unknown model"),
+        ("JC, a = 1-10\nJC, b = 11-x", "line 2: part 'b': found '-x', expected columns such as 1-100\\3"),
+        ("JC, a = 1-10\\0", "line 1: part 'a': found '1-10\\\\0', expected columns such as"),
+        ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: part 'a': model 'AUTO'"),
+        ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
+        ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),
+        ("#NEXUS begin sets; charset a 1-10; end;", "line 1: found charset without NAME = ... ;, expected both"),
+        ("#NEXUS begin sets; end;", "found no charset, expected a partition"),
+        (
+            "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
+            "found 2 charpartition commands (lines 1, 2), expected one at most",
+        ),
+    ],
+)
+def test_errors_name_line_and_part(tmp_path, text, message):
+    path = write(tmp_path, text + "\n")
+    with pytest.raises(InputError) as caught:
+        read_scheme(path)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("JC, a = 1-10\nJC, b = 10-20", "line 2: part 'b': found column 10, expected none that part 'a' has already"),
+        ("JC, a = 1-10, 4", "line 1: part 'a': found column 4, expected none that part 'a' has already"),
+        ("JC, a = 1-21", "line 1: part 'a': found columns 1-21, expected some of 1-20, those of x.phy"),
+        ("JC, a = 0-3", "found columns 0-3, expected some of 1-20"),
+        ("JC, a = 9-3", "found columns 9-3, expected some of 1-20"),
+        ("JC, a = 1-20\nJC, b =", "line 2: part 'b': found no columns, expected at least one"),
+    ],
+)
+def test_columns_that_cannot_be(tmp_path, text, message):
+    with pytest.raises(InputError) as caught:
+        assign_sites(read_scheme(write(tmp_path, text + "\n")), 20, "x.phy")
+    assert message in str(caught.value)
+
+
+def sequences(*rows):
+    return Sequences(tuple(f"t{k}" for k in range(len(rows))), tuple(row.encode() for row in rows), "x.fa", None)
+
+
+MIXED = sequences("ACGTLIVE", "ACGALIVE", "AC--LIWQ", "TCGTLIVQ", "ACGTLIVE")
+
+
+def test_mixed_data():
+    data = cut_alignment(MIXED, read_scheme("JC, dna = 1-4\nLG, aa = 5-."))
+    assert [part.alignment.states.name for part in data.parts] == ["DNA", "protein"]
+    assert [part.ranges for part in data.parts] == ["1-4", "5-8"]
+    assert data.warnings == ("x.fa: 1 group of identical sequences: ('t0', 't4')",)
+    told = cut_alignment(MIXED, (PartSpec(None, "a", (SiteRange(1, 3),)), PartSpec(None, "b", (SiteRange(5, None),))))
+    assert [part.alignment.states.name for part in told.parts] == ["DNA", "protein"]
+    assert "x.fa: 1 column is in no part and left out, first column 4" in told.warnings
+
+
+def test_data_of_another_kind():
+    with pytest.raises(InputError, match=r"taxon 't0', site 5: found 'L', expected DNA, .*\(part 'b'\)"):
+        cut_alignment(MIXED, read_scheme("JC, a = 1-4\nJC, b = 5-8"))
+    doubtful = cut_alignment(MIXED, read_scheme("LG, a = 1-4\nLG, b = 5-8")).warnings
+    assert "the partition given: line 1: part 'a': found letters that look like DNA under model 'LG'" in doubtful
+    coded = cut_alignment(sequences("ACGT", "ACGA", "ACCT", "TCGT"), (PartSpec(None),)).alignments[0]
+    assert coded.states is DNA
+    with pytest.raises(InputError, match="part 'b': found DNA data, expected protein for model 'LG'"):
+        cut_alignment(coded, read_scheme("JC, a = 1-2\nLG, b = 3-4"))
+    assert cut_alignment(coded, read_scheme("JC, a = 1-2\nK80, b = 3-4")).alignments[1].n_sites == 2
+
+
+def test_morphology_beside_dna(shared):
+    """A file of MrBayes: its own charsets, and parts of DNA only; states in brackets are one column."""
+    path = str(shared / "data/cynmix.nex")
+    given = read_sequences(path)
+    assert (given.n_taxa, given.n_sites) == (32, 3246)
+    scheme = read_scheme(path)
+    assert [spec.name for spec in scheme] == ["morphology", "COI", "EF1a", "LWRh", "28S"]
+    with pytest.raises(InputError, match=r"site 1: found '0', expected DNA.*\(part 'morphology'\)"):
+        cut_alignment(given, scheme)
+    data = cut_alignment(given, scheme[1:])
+    assert [len(part.sites) for part in data.parts] == [1078, 367, 481, 1154]
+    assert data.warnings[0].endswith("166 columns are in no part and left out, first column 1")
