@@ -20,9 +20,8 @@ def write(tmp_path, text):
 def summarise(scheme):
     """Name, model as text, columns of an alignment of 20."""
     columns = assign_sites(scheme, 20, "x.phy")
-    return [
-        (spec.name, spec.model and str(spec.model), (own + 1).tolist()) for spec, own in zip(scheme, columns, strict=True)
-    ]
+    rows = zip(scheme, columns, strict=True)
+    return [(spec.name, spec.model and str(spec.model), (own + 1).tolist()) for spec, own in rows]
 
 
 FIRST, REST = [1, 4, 7], [2, 3, 5, 6, 8, 9, 15, 16, 17, 18, 19, 20]
@@ -37,7 +36,8 @@ EXPECTED = [("first", "GTR+FC+G4", FIRST), ("rest", "HKY{1.0/2.0}+FU{0.1/0.2/0.3
         "#NEXUS\nbegin sets;\ncharset first = 1-9\\3;\ncharset rest = 2-9\\3 3-9\\3 15-.;\n"
         "charpartition mine = GTR+F+G4: first, HKY{1/2}+FU{0.1/0.2/0.3/0.4}: rest;\nend;\n",
         "#nexus begin assumptions; charset 'first' = 1-9\\3; CharSet second=2-9\\3; charset third = 3-9\\3;"
-        "charset rest = second; charpartition * 'my parts' = GTR+F+G4 : 'first', HKY{2}+F{0.1,0.2,0.3,0.4}: rest third tail;"
+        "charset rest = second; charpartition * 'my parts' = GTR+F+G4 : 'first', "
+        "HKY{2}+F{0.1,0.2,0.3,0.4}: rest third tail;"
         "charset tail [to the end] = 15 - . ; end;",
     ],
     ids=["raxml-ng", "spaces", "nexus", "other_nexus"],
