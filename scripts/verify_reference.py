@@ -2,8 +2,8 @@
 
     python scripts/verify_reference.py DATA_DIR REFERENCE_DIR [--device numpy --device opencl] [--set NAME ...]
 
-DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json and trees/NAME.{fixed,start}.nwk, as
-tests/README.md describes. Prints one line per value and exits with 1 if any differs by more than its tolerance:
+DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
+with all values, NAME.fixed.part, as tests/README.md describes. Prints one line per value and exits with 1 if any differs by more than its tolerance:
 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
 """
 
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.api import Likelihood, evaluate
+from plltool.constants import LINKAGES
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
@@ -25,6 +26,7 @@ FIXED_TOLERANCE = 1e-3
 LENGTHS_TOLERANCE = 0.05
 FILES = {"avian": "avian_ovomucoids"}  # whose name in fixed.json is shorter
 START_LENGTHS = (0.1, 1e-6, 5.0)
+PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
 def find_alignment(folder: Path, name: str) -> Path | None:
@@ -59,6 +61,16 @@ def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], de
             print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
             continue
         good &= check(f"{device} {name} {label}", found, expected, FIXED_TOLERANCE)
+    return good
+
+
+def check_parts(name: str, alignment: Path, reference: Path, device: str) -> bool:
+    """Fixed tree, lengths and parameters of each part; linked, as scalers of 1, and as lengths that happen to agree."""
+    tree, scheme = reference / "trees" / f"{name}.fixed.nwk", reference / f"{name}.fixed.part"
+    good = True
+    for brlen in LINKAGES:
+        found = evaluate(alignment, tree, str(scheme), fixed=True, brlen=brlen, device=device).lnl
+        good &= check(f"{device} {name} in parts, {brlen}", found, PARTITIONED[name], FIXED_TOLERANCE)
     return good
 
 
@@ -98,6 +110,8 @@ def main() -> int:
             continue
         for device in arguments.device or ("numpy", "opencl"):
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
+            if name in PARTITIONED:
+                good &= check_parts(name, path, arguments.reference, device)
             if "bl_optimised" in reference[name]:
                 row = reference[name]["bl_optimised"]
                 good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)

@@ -8,6 +8,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.api import Likelihood, evaluate, search
+from plltool.constants import LINKAGES
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
@@ -92,7 +93,7 @@ def lengths_of_parts(likelihood, lengths):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+@pytest.mark.parametrize("brlen", LINKAGES)
 def test_lnl_and_derivatives(sequences, device, brlen):
     with open_one(sequences, device, brlen) as likelihood:
         assert isinstance(likelihood.engine, Shards)  # of 4, 1 and 2 x 20 components and states
@@ -117,7 +118,7 @@ def test_lnl_and_derivatives(sequences, device, brlen):
             assert second[edge] == pytest.approx(d2, rel=1e-4, abs=1e-3)
 
 
-@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+@pytest.mark.parametrize("brlen", LINKAGES)
 def test_gradient(sequences, brlen):
     """In every parameter, scalers and factors of all lengths, against differences of the oracle."""
     free = "HKY+FO+G4, first = 1-40\\2\nLG+G2, genes = 41-70\nK80, second = 2-40\\2\nJC+G4, rest = 71-80"
@@ -163,7 +164,7 @@ def test_scalers_that_are_given_stay(sequences):
         assert free.scaler not in (1.0, 2.0)
 
 
-@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+@pytest.mark.parametrize("brlen", LINKAGES)
 def test_promised_moves_keep_their_promise(sequences, brlen):
     """Healed branches and optimised insertions: a move reaches just the lnL that was foretold."""
     slots = Slots(search_slots(5).least)
@@ -200,7 +201,7 @@ def test_little_memory_changes_no_bit(sequences, brlen):
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("brlen", ["linked", "scaled", "unlinked"])
+@pytest.mark.parametrize("brlen", LINKAGES)
 def test_search_and_back(sequences, brlen):
     """The result of a search, evaluated as it is from its own text, has its lnL."""
     text = "HKY+F+G4, first = 1-40\\2\nLG+G2, genes = 41-70\nK80, second = 2-40\\2"
@@ -231,6 +232,17 @@ def test_optima_are_ordered(sequences):
     ]
     assert lnls[0] <= lnls[1] + 0.01
     assert lnls[1] <= lnls[2] + 0.01
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("brlen", LINKAGES)
+def test_other_programs(shared, device, brlen):
+    """8 parts of 59 taxa: RAxML-NG 1.2.2 gives -55550.836925650 and IQ-TREE 3.1.3 -55550.8369, lengths linked."""
+    tree, scheme = shared / "reference/trees/dna59.fixed.nwk", str(shared / "reference/dna59.fixed.part")
+    found = evaluate(shared / "data/dna59.phy.gz", tree, scheme, fixed=True, brlen=brlen, device=device)
+    assert found.lnl == pytest.approx(-55550.836925650, abs=1e-3)
+    assert len(found.parts) == 8
+    assert "scalers of the branch lengths of parts have no values, used as 1" in found.warnings or brlen != "scaled"
 
 
 def test_parts_of_one_model_are_the_whole(sequences):
