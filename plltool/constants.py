@@ -26,7 +26,7 @@ MAX_RATE_CATEGORIES = 64
 
 # --- optimisation ---------------------------------------------------------------------------------------
 MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step
-FLAT_SLOPE = 1e-7  # lnL by relative change of a length, below which nothing is known of it: rounding, or no data
+FLAT_SLOPE = 1e-8  # lnL per unit of length, less of which is rounding: nothing is known of the length
 MAX_SMOOTHING_ROUNDS = 100  # all-branch rounds; typical 5 to 15
 SMOOTHING_EPSILON = 0.01  # lnL that a full Newton step may still promise when branch lengths count as converged
 DAMPING_GROWTH = 1.5  # of a damped length whose derivative kept its sign

@@ -26,11 +26,15 @@ def apply_step(lengths: FloatArray, step: FloatArray) -> FloatArray:
 def newton_step(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
     """-d1/d2 where lnL is concave; elsewhere as far uphill as `apply_step` allows.
 
-    A length that hardly matters, such as that of a taxon without data, is not sent away by the rounding of d1.
+    Lengths without influence, such as that of a taxon without data, stay: rounding would send them away.
     """
-    concave = d2 < 0
-    step = np.where(concave, -d1 / np.where(concave, d2, -1.0), np.sign(d1) * MAX_LENGTH_FACTOR * lengths)
-    return np.where((np.abs(step) > lengths) & (np.abs(d1) * lengths < FLAT_SLOPE), 0.0, step)
+    concave, d1 = d2 < 0, without_rounding(d1)
+    return np.where(concave, -d1 / np.where(concave, d2, -1.0), np.sign(d1) * MAX_LENGTH_FACTOR * lengths)
+
+
+def without_rounding(slopes: FloatArray) -> FloatArray:
+    """The slopes, 0 where they are less than FLAT_SLOPE."""
+    return np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)
 
 
 def at_bound(lengths: FloatArray, d1: FloatArray) -> npt.NDArray[np.bool_]:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import FLAT_SLOPE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
-from plltool.optimise.steps import apply_step
+from plltool.optimise.steps import apply_step, without_rounding
 from plltool.search.scan import Prunes, Steps, branch_lengths
 from plltool.tree.topology import FloatArray, IntArray
 
@@ -132,7 +132,6 @@ def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, F
         hessian[..., i, j] = hessian[..., j, i] = values[..., 4 + column] * lengths[..., i] * lengths[..., j]
     eigenvalues, vectors = np.linalg.eigh(hessian)
     curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
-    gradient = np.einsum("...ij,...i->...j", vectors, values[..., 1:4] * lengths)
-    flat = (np.abs(gradient) > curvature) & (np.abs(gradient) < FLAT_SLOPE)  # see `newton_step`
-    step = np.einsum("...ij,...j->...i", vectors, np.where(flat, 0.0, gradient / curvature)) * lengths
+    gradient = np.einsum("...ij,...i->...j", vectors, without_rounding(values[..., 1:4]) * lengths)
+    step = np.einsum("...ij,...j->...i", vectors, gradient / curvature) * lengths
     return step, np.sum(gradient**2 / (2 * curvature), axis=-1)

@@ -268,3 +268,12 @@ def test_what_does_not_fit_is_refused(sequences):
             likelihood.likelihoods(["JC"])
         expected = evaluate(sequences, TREE, likelihood.model_string, fixed=True, device="numpy").lnl
         assert likelihood.likelihoods([likelihood.model_string])[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_lengths_that_nothing_is_known_of_stay(sequences):
+    """Taxon e has no data in the first part: there its branch has whatever length it began with."""
+    with Likelihood(sequences, TREE, scheme(), brlen="unlinked", device="numpy") as likelihood:
+        branch = likelihood.tree.edges[NAMES.index("e"), 0]
+        likelihood.optimise("lengths")
+        assert likelihood.lengths[branch, 0] == 0.4
+        assert likelihood.lengths[branch, 1] != 0.4

@@ -1,0 +1,92 @@
+"""Partitions on the command line: what a run writes leads back to its lnL."""
+
+import json
+
+import pytest
+
+from plltool.constants import LINKAGES
+
+NUMPY = ("--device", "numpy")
+PARTS = "HKY+F+G4, odd = 1-300\\2\nJC, even = 2-300\\2\n"
+
+
+@pytest.fixture
+def scheme(tmp_path):
+    path = tmp_path / "small.part"
+    path.write_text(PARTS)
+    return path
+
+
+@pytest.mark.parametrize("brlen", LINKAGES)
+def test_what_is_written_is_read_back(plltool, small, scheme, tmp_path, brlen):
+    prefix = tmp_path / "run"
+    options = ("--brlen", brlen, *NUMPY)
+    result = plltool("search", small, "--model", scheme, "--effort", "fast", "--prefix", prefix, *options)
+    assert result.exit_code == 0, result.stderr
+    assert "part odd: lnL -" in result.stdout
+    assert f"models of parts: {prefix}.best.model" in result.stdout
+    record = json.loads((tmp_path / "run.json").read_text())
+    assert record["brlen"] == brlen
+    assert [(part["name"], part["sites"], part["n_sites"]) for part in record["parts"]] == [
+        ("odd", "1-300\\2", 150),
+        ("even", "2-300\\2", 150),
+    ]
+    assert sum(part["lnl"] for part in record["parts"]) == pytest.approx(record["lnl"], rel=1e-12)
+    trees = tmp_path / "run.parts.nwk"
+    assert trees.exists() == (brlen == "unlinked")
+    tree = trees if trees.exists() else tmp_path / "run.best.nwk"
+    for model in (tmp_path / "run.best.model", tmp_path / "run.json"):
+        again = plltool("evaluate", small, "--tree", tree, "--model", model, "--fixed", "--json", *options)
+        assert again.exit_code == 0, again.stderr
+        assert json.loads(again.stdout)["lnl"] == pytest.approx(record["lnl"], rel=1e-12)
+
+
+def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
+    """A run without parts does not leave the models of one with parts beside its own results."""
+    arguments = ("evaluate", small, "--tree", tmp_path / "t.nwk", "--prefix", tmp_path / "run", "--fixed", *NUMPY)
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    (tmp_path / "t.nwk").write_text("({},{},({},({},({},{}))));".format(*names))
+    assert plltool(*arguments, "--model", scheme).exit_code == 0
+    assert (tmp_path / "run.best.model").read_text().count("\n") == 2
+    refused = plltool(*arguments, "--model", "JC")
+    assert refused.exit_code == 1
+    assert "exists already" in refused.stderr
+    assert plltool(*arguments, "--model", "JC", "--redo").exit_code == 0
+    assert not (tmp_path / "run.best.model").exists()
+
+
+def test_check_tells_of_parts(plltool, small, scheme):
+    text = plltool("check", small, "--model", scheme, *NUMPY).stdout
+    assert "part odd: 150 sites, " in text
+    facts = json.loads(plltool("check", small, "--model", scheme, *NUMPY, "--json").stdout)
+    assert [part["model"] for part in facts["parts"]] == ["HKY+FC+G4+B", "JC+B"]
+    whole = json.loads(plltool("check", small, "--model", "JC", *NUMPY, "--json").stdout)
+    assert facts["device_bytes"] > whole["device_bytes"]
+
+
+def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    shape = "({},{},({},({},({},{}))));"
+    one, other = shape.format(*names), shape.format(*names[1:], names[0])
+    path = tmp_path / "t.nwk"
+    options = ("--tree", path, "--model", scheme, "--brlen", "unlinked", "--fixed", *NUMPY)
+    for text, message in (
+        (f"{one}\n{other}\n", "t.nwk: line 2: found another topology than on line 1, expected the same"),
+        (f"{one}\n" * 3, "found 3 trees, expected 1 or one for each of 2 parts"),
+    ):
+        path.write_text(text)
+        result = plltool("evaluate", small, *options)
+        assert result.exit_code == 1
+        assert message in result.stderr
+    path.write_text(one)
+    assert plltool("evaluate", small, *options).exit_code == 0
+
+
+def test_errors_are_one_line(plltool, small, tmp_path):
+    path = tmp_path / "bad.part"
+    path.write_text("JC, a = 1-200\nJC, b = 150-300\n")
+    result = plltool("check", small, "--model", path, *NUMPY)
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"plltool: error: {path}: line 2: part 'b': found column 150, expected none that part 'a' has already\n"
+    )
