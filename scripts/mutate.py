@@ -53,6 +53,8 @@ CLIMB = "tests/search/test_climb.py"
 RATCHET = "tests/search/test_ratchet.py"
 STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
+PARTITIONS = "tests/api/test_partitions.py"
+PART_FILES = "tests/io/test_partition_reader.py"
 
 TRAVERSE = "kernels/traverse.cl"
 INSTRUCTIONS = "kernels/instructions.h"
@@ -70,6 +72,7 @@ BENCH_ITEMS = "plltool/bench/items.py"
 BENCH_RUN = "plltool/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
+SHARDS = "plltool/engine/shards.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
@@ -463,7 +466,8 @@ MUTANTS = [
            (LENGTHS,)),
     Mutant("steps: wrong way where convex", "plltool/optimise/steps.py", "np.sign(d1) * MAX", "-np.sign(d1) * MAX",
            (LENGTHS,)),
-    Mutant("lengths: worse rounds are kept", "plltool/optimise/lengths.py", "if lnl <= best_lnl:", "if False:",
+    Mutant("lengths: worse rounds are kept", "plltool/optimise/lengths.py", "better = lnl > best_lnl",
+           "better = lnl > -np.inf",
            (LENGTHS,)),
     Mutant("scan: whole instead of half lengths", "plltool/search/scan.py",
            "half = tree.n_edges + columns[\"branch\"]", "half = columns[\"branch\"]", (SCAN,)),
@@ -511,6 +515,36 @@ MUTANTS = [
            (BENCH, "-k", "twentieth")),
     Mutant("a margin that makes rescaling up", BENCH_ITEMS, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
            (BENCH, "-k", "rescaled_patterns")),
+    Mutant("shards: parts in the order of the shards", SHARDS, "values[parts] = engine.execute(request",
+           "values[sorted(parts)[::-1]] = engine.execute(request", (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("shards: lengths of other parts", SHARDS, "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
+           (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("shards: patterns not put back", SHARDS, "np.arange(ends[part] - sizes[part], ends[part]) for part in parts",
+           "np.arange(ends[part] - sizes[part], ends[part]) for part in parts[::-1]",
+           (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("scalers lose their mean", "plltool/optimise/parameters.py",
+           "factor = self.mean_scaler / self._weigh_scalers()",
+           "factor = 1.0", (PARTITIONS, "-k", "gradient")),
+    Mutant("scalers: no chain rule", "plltool/optimise/parameters.py",
+           "part[-1] -= share * model.scaler / self.mean_scaler * total", "pass", (PARTITIONS, "-k", "gradient")),
+    Mutant("invariable to scalers", "plltool/model/model.py", "self._scaler * rates", "rates",
+           (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("one factor for all parts' own lengths", "plltool/optimise/parameters.py",
+           "slopes.append(factors if self.n_factors == len(factors) else", "slopes.append(factors[::-1] if False else",
+           (PARTITIONS, "-k", "gradient")),
+    Mutant("rounding sends lengths away", "plltool/optimise/steps.py",
+           "np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)",
+           "slopes", (PARTITIONS, "-k", "nothing_is_known")),
+    Mutant("unlinked: insertions mix parts", "plltool/search/insertions.py",
+           "np.moveaxis(trial, -1, 1).reshape", "trial.reshape", (PARTITIONS, "-k", "promise")),
+    Mutant("unlinked: healed by all parts", "plltool/search/climb.py", "moves.lengths[k].T",
+           "moves.lengths[k].T[..., ::-1]",
+           (PARTITIONS, "-k", "promise")),
+    Mutant("parts: last column missing", "plltool/alignment/partition.py",
+           "np.arange(some.start - 1, last, some.stride)",
+           "np.arange(some.start - 1, last - 1, some.stride)", (PART_FILES,)),
+    Mutant("parts: overlaps pass", "plltool/alignment/partition.py", "columns[owner[columns] >= 0]", "columns[:0]",
+           (PART_FILES,)),
 ]  # fmt: skip
 
 

@@ -3,8 +3,8 @@
     python scripts/verify_reference.py DATA_DIR REFERENCE_DIR [--device numpy --device opencl] [--set NAME ...]
 
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
-with all values, NAME.fixed.part, as tests/README.md describes. Prints one line per value and exits with 1 if any differs
-by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
+with all values, NAME.fixed.part, as tests/README.md describes. Prints one line per value and exits with 1 if any
+differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
 """
 
 import argparse
