@@ -113,6 +113,7 @@ LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
+STAGED = (ENGINES, "-k", "opencl_is_numpy and lanes-vw32")
 TOGETHER = (SHARED_STATES, "-k", "every_request and 20x4")
 TOGETHER_RESPONSES = (SHARED_STATES, "-k", "responses and 9-lanes-vw32")
 TOGETHER_TIPS = (SHARED_STATES, "-k", "three_tips and lanes-vw32")
@@ -339,6 +340,14 @@ MUTANTS = [
            "CONVERT(double, sum[9]) * inverse", on_vector(DERIVATIVES, "triplet")),
     Mutant("TRIPLET mixes P' and P''", INSTRUCTIONS, "product(slopes + component * MATRIX_SIZE",
            "product(slopes + MATRIX_REALS + component * MATRIX_SIZE", on_vector(DERIVATIVES, "triplet")),
+    # --- kernels: matrices staged in local memory
+    Mutant("staged: both sources go along the same branch", INSTRUCTIONS, "pb[e] = job->pb[e]", "pb[e] = job->pa[e]",
+           STAGED),
+    Mutant("staged: the last components left out", INSTRUCTIONS, "op == NEWVIEW ? MATRIX_REALS",
+           "op == NEWVIEW ? MATRIX_SIZE", STAGED),
+    Mutant("staged: matrices overlap", INSTRUCTIONS, "*pb = pa + MATRIX_REALS", "*pb = pa + MATRIX_SIZE", STAGED),
+    Mutant("staged: more than local memory holds", SELECT_PY, "staged_matrices=matrices <=",
+           "staged_matrices=matrices // 2 <=", (SELECT, "-k", "staged_where")),
     # --- kernels: states shared by work-items
     Mutant("together: every tile of a table is the first one", SHARED, "j = first + e / PADDED_STATES",
            "j = e / PADDED_STATES", TOGETHER),
