@@ -100,7 +100,7 @@ static inline void load_operand(const Operand *o, const REALV *tip, int block, i
 }
 
 /* sum_j p_j x_j */
-static inline REALV dot_row(const __global REAL *p, const REALV *x)
+static inline REALV dot_row(const P_SPACE REAL *p, const REALV *x)
 {
     REALV sum = p[0] * x[0];
     #pragma unroll
@@ -172,9 +172,9 @@ static inline void load_states(
 
 /* Row i of the component's P times the operand. */
 static inline REALV row_product(
-    const __global REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
+    const P_SPACE REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
 {
-    const __global REAL *p = branch + component * MATRIX_SIZE + i * N_STATES;
+    const P_SPACE REAL *p = branch + component * MATRIX_SIZE + i * N_STATES;
 #if TABLE_STATES
     if (is_tip) {
         const __global REAL *sums = branch + TABLES_START + (component * N_STATES + i) * VW;

@@ -62,14 +62,15 @@ static inline __global INTV *scale_block(__global int *scale, int block)
 
 #if MANY_STATES
 /* Components outside, blocks inside: the two tables of a component stay in the cache for all blocks. */
-static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
+static inline void newview(
+    const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     REALV least[TILE_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
         for (int block = 0; block < job->n_blocks; block++) {
             SUMV ya[N_STATES], yb[N_STATES];
-            product(job->pa + c * MATRIX_SIZE, &job->a, 0, block, c, ya);
-            product(job->pb + c * MATRIX_SIZE, &job->b, 0, block, c, yb);
+            product(pa + c * MATRIX_SIZE, &job->a, 0, block, c, ya);
+            product(pb + c * MATRIX_SIZE, &job->b, 0, block, c, yb);
             __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             for (int i = 0; i < N_STATES; i++) {
@@ -86,8 +87,8 @@ static inline void newview(const Job *job, __global REAL *cla, __global int *sca
 
 #else
 /* A NEWVIEW. On CPUs it is called with `a_is_tip` and `b_is_tip` as constants, and the compiler makes a loop for each case. */
-static inline void newview_of(const Job *job, const Operand a, const int a_is_tip, const __global REAL *pa,
-    const Operand b, const int b_is_tip, const __global REAL *pb, __global REAL *cla, __global int *scale)
+static inline void newview_of(const Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
+    const Operand b, const int b_is_tip, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     const int n_blocks = job->n_blocks;
     for (int block = 0; block < n_blocks; block++) {
@@ -118,19 +119,20 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
 }
 
 /* The output may be the slot of an operand: a component is read before it is written. */
-static inline void newview(const Job *job, __global REAL *cla, __global int *scale)
+static inline void newview(
+    const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
 #if LANE_PER_ITEM
-    newview_of(job, job->a, job->a.is_tip, job->pa, job->b, job->b.is_tip, job->pb, cla, scale);
+    newview_of(job, job->a, job->a.is_tip, pa, job->b, job->b.is_tip, pb, cla, scale);
 #else
     if (job->a.is_tip && job->b.is_tip)
-        newview_of(job, job->a, 1, job->pa, job->b, 1, job->pb, cla, scale);
+        newview_of(job, job->a, 1, pa, job->b, 1, pb, cla, scale);
     else if (job->a.is_tip)
-        newview_of(job, job->a, 1, job->pa, job->b, 0, job->pb, cla, scale);
+        newview_of(job, job->a, 1, pa, job->b, 0, pb, cla, scale);
     else if (job->b.is_tip)
-        newview_of(job, job->b, 1, job->pb, job->a, 0, job->pa, cla, scale);
+        newview_of(job, job->b, 1, pb, job->a, 0, pa, cla, scale);
     else
-        newview_of(job, job->a, 0, job->pa, job->b, 0, job->pb, cla, scale);
+        newview_of(job, job->a, 0, pa, job->b, 0, pb, cla, scale);
 #endif
 }
 #endif
@@ -209,21 +211,23 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         prepare_tip(&job->b, block, tip_b);
         SUMV factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
-        SUMV sum[DERIVATIVE_VALUES] = {(SUMV)(0), (SUMV)(0), (SUMV)(0)};
+        SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
-            sum[0] += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
                 const SUMV s = sa[k] * sb[k];
-                for (int v = 0; v < DERIVATIVE_VALUES; v++)
-                    sum[v] = d[v * N_STATES + k] * s + sum[v];
+                likelihood = d[k] * s + likelihood;
+                first = d[N_STATES + k] * s + first;
+                second = d[2 * N_STATES + k] * s + second;
             }
         }
         DOUBLEV value[DERIVATIVE_VALUES];
-        derivative_values(job, block, sum, scale, value);
+        derivative_values(job, block, likelihood, first, second, scale, value);
+        const DOUBLEV weight = load_weights(job, block, 0);
         for (int v = 0; v < DERIVATIVE_VALUES; v++)
-            values[v] += load_weights(job, block, 0) * value[v];
+            values[v] += weight * value[v];
     }
 }
 
@@ -284,8 +288,9 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         }
         DOUBLEV value[TRIPLET_VALUES];
         triplet_values(job, block, sum, scale, value);
+        const DOUBLEV weight = load_weights(job, block, 0);
         for (int v = 0; v < TRIPLET_VALUES; v++)
-            values[v] += load_weights(job, block, 0) * value[v];
+            values[v] += weight * value[v];
     }
 }
 
@@ -351,7 +356,9 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
     }
 }
 
-#define SHARED_DOUBLES (LANE_PER_ITEM ? MAX_VALUES * VW : 1)
+#define VALUE_DOUBLES (LANE_PER_ITEM ? MAX_VALUES * VW : 1)
+#define STAGED_DOUBLES (STAGED_MATRICES ? (2 * MATRIX_REALS * REAL_BITS + 63) / 64 : 0)
+#define SHARED_DOUBLES (VALUE_DOUBLES > STAGED_DOUBLES ? VALUE_DOUBLES : STAGED_DOUBLES)       /* one after the other */
 
 /* Add the lanes of each value in a fixed order to this group's partial sums. */
 static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
@@ -377,15 +384,28 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 #endif
 }
 
-/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
-static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
+/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
+ * Intel's compiler makes it a function of its own unless told; derivatives took 1.15 times as long. */
+__attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
     int n_sets, int first, __local double *shared)
 {
+#if STAGED_MATRICES
+    __local REAL *pa = (__local REAL *)shared, *pb = pa + MATRIX_REALS;
+    const int n_staged = op == NEWVIEW ? MATRIX_REALS : 0;
+    barrier(CLK_LOCAL_MEM_FENCE);       /* the last NEWVIEW may still be reading */
+    for (int e = LANE; e < n_staged; e += VW) {
+        pa[e] = job->pa[e];
+        pb[e] = job->pb[e];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+#else
+    const __global REAL *pa = job->pa, *pb = job->pb;
+#endif
     DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
     SUMV ends[TILE_BLOCKS * 2 * N_STATES];
     int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
     if (op == NEWVIEW) {
-        newview(job, cla, scale);
+        newview(job, pa, pb, cla, scale);
         n_passes = 0;
     } else if (op == PROPAGATE) {
         propagate(job, cla, scale);

@@ -51,13 +51,15 @@ static inline DOUBLEV load_weights(const Job *job, int block, int set)
 
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
 
-/* DERIVATIVE's values of one block: lnL, d1, d2 of each pattern, from its likelihood L, dL and d2L. */
-static inline void derivative_values(const Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
+/* DERIVATIVE's values of one block: lnL, d1, d2 of each pattern, from its likelihood and what that changes by. */
+static inline void derivative_values(
+    const Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
 {
-    const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
-    value[0] = log_likelihood(job, block, sum[0], scale);
-    value[1] = CONVERT(double, sum[1]) * inverse;
-    value[2] = CONVERT(double, sum[2]) * inverse - value[1] * value[1];
+    const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
+    const DOUBLEV d1 = CONVERT(double, first) * inverse;
+    value[0] = log_likelihood(job, block, likelihood, scale);
+    value[1] = d1;
+    value[2] = CONVERT(double, second) * inverse - d1 * d1;
 }
 
 /* What one state of one component adds to TRIPLET's sums: L and its derivatives, in the order of the values. a, b and s are

@@ -9,6 +9,7 @@
  *   LANE_PER_ITEM            1: a work-group of VW work-items, each owns one lane of every block (GPUs); with many states
  *                            of VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group of one work-item, which owns whole blocks as vectors (CPUs)
+ *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states
  *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, LOCAL_DOUBLES        see shared_states.h
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
@@ -52,6 +53,12 @@
 #define BITS int
 #define MANTISSA_BITS 23
 #define EXPONENT_BIAS 127
+#endif
+
+#if STAGED_MATRICES
+#define P_SPACE __local             /* where a NEWVIEW reads P */
+#else
+#define P_SPACE __global
 #endif
 
 #define CONVERT(type, x) PASTE(convert_, VECTOR(type))(x)

@@ -185,7 +185,7 @@ static inline void add_component(const Job *job, int op, int block, int componen
 static inline void make_values(const Job *job, int op, int block, const Pattern *pattern, double *values)
 {
     if (op == DERIVATIVE) {
-        derivative_values(job, block, pattern->sum, pattern->largest, values);
+        derivative_values(job, block, pattern->sum[0], pattern->sum[1], pattern->sum[2], pattern->largest, values);
     } else if (op == TRIPLET) {
         triplet_values(job, block, pattern->sum, pattern->largest, values);
     } else if (op == EVALUATE || op == INSERT) {

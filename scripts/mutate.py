@@ -45,6 +45,8 @@ LENGTHS = "tests/optimise/test_lengths.py"
 PEAKS = "tests/engine/test_peaks.py"
 TRACKS = "tests/engine/test_tracks.py"
 SUMS = "tests/engine/test_sums.py"
+SELECT = "tests/engine/test_select.py"
+SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/api/test_bench.py"
 SCAN = "tests/search/test_scan.py"
@@ -58,12 +60,15 @@ PART_FILES = "tests/io/test_partition_reader.py"
 
 TRAVERSE = "kernels/traverse.cl"
 INSTRUCTIONS = "kernels/instructions.h"
+JOB = "kernels/job.h"
+SHARED = "kernels/shared_states.h"
 ARITHMETIC = "kernels/arithmetic.h"
 MANY_H = "kernels/many_states.h"
 CODES_PY = "plltool/engine/codes.py"
 KERNEL_P = "kernels/pmatrices.cl"
 KERNEL_PEAKS = "kernels/peaks.cl"
 SUMS_CL = "kernels/sums.cl"
+SELECT_PY = "plltool/engine/select.py"
 NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
@@ -111,6 +116,14 @@ LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
+STAGED = (ENGINES, "-k", "opencl_is_numpy and lanes-vw32")
+TOGETHER = (SHARED_STATES, "-k", "every_request and 20x4")
+TOGETHER_RESPONSES = (SHARED_STATES, "-k", "responses and 9-lanes-vw32")
+TOGETHER_TIPS = (SHARED_STATES, "-k", "three_tips and lanes-vw32")
+TOGETHER_DEEP = (SHARED_STATES, "-k", "deep_trees and lanes-vw32")
+TOGETHER_STILL = (INVARIABLE, "-k", "every_request and 20-lanes and double")
+TOGETHER_SETS = (SHARED_STATES, "-k", "weight_sets and 35")
+TOGETHER_RULE = (SELECT, "-k", "share_the_states or smaller_device")
 
 MUTANTS = [
     # --- kernels: P matrices
@@ -161,8 +174,8 @@ MUTANTS = [
            "for (int c = 0; c < 1; c++) {\n        __global REALV *x", DEEP),
     Mutant("only the first component's entries rescaled", ARITHMETIC, "x = cla + c * N_STATES * STRIDE;", "x = cla;",
            DEEP),
-    Mutant("large components rescaled, not small ones", ARITHMETIC, "largest < threshold && largest > 0",
-           "largest > threshold && largest > 0", DEEP),
+    Mutant("large components rescaled, not small ones", ARITHMETIC, "largest < THRESHOLD && largest > 0",
+           "largest > THRESHOLD && largest > 0", DEEP),
     Mutant("a component rescaled by half of what is counted", ARITHMETIC, "exponent + EXPONENT_BIAS;",
            "exponent + (EXPONENT_BIAS - 1);", DEEP),
     Mutant("powers of two that are too small wrap", ARITHMETIC, "(biased > 0 ? biased : (BITSV)(0)) << MANTISSA_BITS",
@@ -245,8 +258,8 @@ MUTANTS = [
            on_vector(DERIVATIVES, "every_branch")),
     Mutant("TRIPLET reads the slopes of another branch", TRAVERSE, "job.qb = q_base + (size_t)word[5]",
            "job.qb = q_base + (size_t)word[3]", on_vector(DERIVATIVES, "triplet")),
-    Mutant("TRIPLET: product of the wrong gradients", INSTRUCTIONS, "inverse - g[1] * g[2]", "inverse - g[0] * g[2]",
-           on_vector(DERIVATIVES, "triplet")),
+    Mutant("TRIPLET: product of the wrong gradients", JOB, "inverse - value[2] * value[3]",
+           "inverse - value[1] * value[3]", on_vector(DERIVATIVES, "triplet")),
     Mutant("GRADIENT keeps the ends of another block", INSTRUCTIONS,
            "SUMV factor[N_COMPONENTS], *sa = ends + block * 2 * N_STATES;", "SUMV factor[N_COMPONENTS], *sa = ends;",
            on_vector(GRADIENTS)),
@@ -287,24 +300,24 @@ MUTANTS = [
     Mutant("EVALUATE does not align components", INSTRUCTIONS,
            "likelihood = factor[c] * sum + likelihood;\n        }\n        lnl[block]",
            "likelihood = sum + likelihood;\n        }\n        lnl[block]", STEEP),
-    Mutant("scale undone with the wrong logarithm", INSTRUCTIONS, "CONVERT(double, scale) * M_LN2",
+    Mutant("scale undone with the wrong logarithm", JOB, "CONVERT(double, scale) * M_LN2",
            "CONVERT(double, scale) * M_LN10", DEEP),
     Mutant("EVALUATE ignores weights", INSTRUCTIONS, "load_weights(job, block, set) * lnl[block]", "lnl[block]",
            WEIGHTS),
     Mutant("EVALUATE with the first weight set", INSTRUCTIONS, "load_weights(job, block, set) * lnl[block]",
            "load_weights(job, block, 0) * lnl[block]", WEIGHTS),
-    Mutant("weight sets a block apart", INSTRUCTIONS, "set * job->n_lanes", "set * VW", WEIGHTS),
-    Mutant("weight of the first block", INSTRUCTIONS, "job->n_lanes) + (size_t)block * STRIDE + LANE",
+    Mutant("weight sets a block apart", JOB, "set * job->n_lanes", "set * VW", WEIGHTS),
+    Mutant("weight of the first block", JOB, "job->n_lanes) + (size_t)block * STRIDE + LANE",
            "job->n_lanes) + LANE", IS_NUMPY),
     Mutant("weight sets counted from the first", TRAVERSE, "weights + first_set * n_lanes + lanes", "weights + lanes",
            WEIGHTS),
     Mutant("weights of the first tile", TRAVERSE, "weights + first_set * n_lanes + lanes",
            "weights + first_set * n_lanes", IS_NUMPY),
-    Mutant("one weight set only", TRAVERSE, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
-    Mutant("passes store in the same place", TRAVERSE, "+ result + pass * n_made", "+ result", WEIGHTS),
+    Mutant("one weight set only", INSTRUCTIONS, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
+    Mutant("passes store in the same place", INSTRUCTIONS, "partial + pass * n_made", "partial", WEIGHTS),
     Mutant("the engine asks for the first weight sets", OPENCL_PY, "request.sets.start, len", "0, len", WEIGHTS),
-    Mutant("DERIVATIVE without -d1^2", INSTRUCTIONS, "(CONVERT(double, second) * inverse - d1 * d1)",
-           "(CONVERT(double, second) * inverse)", on_vector(DERIVATIVES, "every_branch")),
+    Mutant("DERIVATIVE without -d1^2", JOB, "CONVERT(double, second) * inverse - d1 * d1",
+           "CONVERT(double, second) * inverse", on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
            "job->decay + c * 3 * N_STATES;\n            SUMV sa[N_STATES], sb[N_STATES];\n"
            "            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);\n"
@@ -325,24 +338,97 @@ MUTANTS = [
     Mutant("TRIPLET loses the scale of an operand", INSTRUCTIONS,
            "align_components(job, tip_a, tip_b, tip_c, block, factor);\n        for (int v",
            "align_components(job, tip_a, tip_b, 0, block, factor);\n        for (int v", DEEP),
-    Mutant("TRIPLET does not align components", INSTRUCTIONS, "mass = m[i] * factor[c]", "mass = (SUMV)(m[i])", STEEP),
-    Mutant("TRIPLET swaps entries of the Hessian", INSTRUCTIONS, "(CONVERT(double, sum[8]) * inverse - g[0] * g[2])",
-           "(CONVERT(double, sum[9]) * inverse - g[0] * g[2])", on_vector(DERIVATIVES, "triplet")),
+    Mutant("TRIPLET does not align components", INSTRUCTIONS, "(m[i] * factor[c], ai", "((SUMV)(m[i]), ai", STEEP),
+    Mutant("TRIPLET swaps entries of the Hessian", JOB, "CONVERT(double, sum[8]) * inverse",
+           "CONVERT(double, sum[9]) * inverse", on_vector(DERIVATIVES, "triplet")),
     Mutant("TRIPLET mixes P' and P''", INSTRUCTIONS, "product(slopes + component * MATRIX_SIZE",
            "product(slopes + MATRIX_REALS + component * MATRIX_SIZE", on_vector(DERIVATIVES, "triplet")),
+    # --- kernels: matrices staged in local memory
+    Mutant("staged: both sources go along the same branch", INSTRUCTIONS, "pb[e] = job->pb[e]", "pb[e] = job->pa[e]",
+           STAGED),
+    Mutant("staged: the last components left out", INSTRUCTIONS, "op == NEWVIEW ? MATRIX_REALS",
+           "op == NEWVIEW ? MATRIX_SIZE", STAGED),
+    Mutant("staged: matrices overlap", INSTRUCTIONS, "*pb = pa + MATRIX_REALS", "*pb = pa + MATRIX_SIZE", STAGED),
+    Mutant("staged: more than local memory holds", SELECT_PY, "staged_matrices=matrices <=",
+           "staged_matrices=matrices // 2 <=", (SELECT, "-k", "staged_where")),
+    # --- kernels: states shared by work-items
+    Mutant("together: every tile of a table is the first one", SHARED, "j = first + e / PADDED_STATES",
+           "j = e / PADDED_STATES", TOGETHER),
+    Mutant("together: every tile of a CLA is the first one", SHARED, "component, first + e / VW, e % VW",
+           "component, e / VW, e % VW", TOGETHER),
+    Mutant("together: a table read by rows", SHARED, "table[j * N_STATES + i]", "table[i * N_STATES + j]", TOGETHER),
+    Mutant("together: padding states take part", SHARED, "i < N_STATES ? table", "i < PADDED_STATES ? table", TOGETHER),
+    Mutant("together: padding states are looked up", SHARED,
+           "FIRST_STATE + r < N_STATES ? table[code * N_STATES + FIRST_STATE + r] : 0",
+           "table[code * N_STATES + FIRST_STATE + r]", TOGETHER_TIPS),
+    Mutant("together: padding states of a CLA are stored", SHARED,
+           "        if (FIRST_STATE + r < N_STATES)\n            cla", "            cla", TOGETHER),
+    Mutant("together: every worker has the first one's rows", SHARED, "j * PADDED_STATES + FIRST_STATE + r",
+           "j * PADDED_STATES + r", TOGETHER),
+    Mutant("together: every lane has the first one's CLA", SHARED, "x[j * VW + LANE]", "x[j * VW]", TOGETHER),
+    Mutant("together: the last columns left out", SHARED, "j < n_columns; j += COLUMN_TILE",
+           "j + COLUMN_TILE < n_columns; j += COLUMN_TILE", TOGETHER),
+    Mutant("together: the last tile as long as the others", SHARED, "min(COLUMN_TILE, N_STATES - j)", "COLUMN_TILE",
+           (SHARED_STATES, "-k", "every_request and 61x2")),
+    Mutant("together: ambiguous tips are looked up", SHARED, "return largest <= N_STATES;", "return 1;", TOGETHER),
+    Mutant("together: the last lane's tip is not asked", SHARED, "l < VW; l++)\n        largest = max",
+           "l < VW - 1; l++)\n        largest = max", TOGETHER_TIPS),
+    Mutant("together: the last worker's sums left out", SHARED, "w < STATE_WORKERS; w++", "w < STATE_WORKERS - 1; w++",
+           TOGETHER),
+    Mutant("together: sums of the first lane", SHARED, "terms[w * VW + LANE]", "terms[w * VW]", TOGETHER),
+    Mutant("together: the sum is the largest term", SHARED, "task == NEWVIEW ? (term", "1 ? (term", TOGETHER),
+    Mutant("together: small components are not scaled", SHARED, "op == NEWVIEW ? power_to_take(largest) : 0", "0",
+           TOGETHER_DEEP),
+    Mutant("together: scaling of the wrong sign", SHARED, "factor = power_of_two(-taken)",
+           "factor = power_of_two(taken)", TOGETHER_DEEP),
+    Mutant("together: scale of the second source dropped", SHARED,
+           "(op == NEWVIEW ? load_scale(&job->b, block, component) : 0)", "0", TOGETHER_DEEP),
+    Mutant("together: sums keep the scale of an earlier component", SHARED, "pattern->sum[v] * before +",
+           "pattern->sum[v] +", TOGETHER_DEEP),
+    Mutant("together: components are not aligned", SHARED, "sum[v] * factor;", "sum[v];", TOGETHER_DEEP),
+    Mutant("together: what cannot be counts", SHARED, "count = IMPOSSIBLE;", ";", TOGETHER_STILL),
+    Mutant("together: TRIPLET mixes P' and P''", SHARED, "(order - 1) * MATRIX_REALS", "(2 - order) * MATRIX_REALS",
+           TOGETHER),
+    Mutant("together: decay of the first component", SHARED, "job->decay + component * 3 * N_STATES", "job->decay",
+           TOGETHER),
+    Mutant("together: terms without pi", SHARED, "(m[i] * own_entry(&job->c", "(own_entry(&job->c", TOGETHER),
+    Mutant("together: ends of a branch not aligned", SHARED, "(double)(y[0][r] * factor)", "(double)y[0][r]",
+           TOGETHER_DEEP),
+    Mutant("together: every tile of a gradient is the first one", SHARED, "FIRST_STATE + r - first", "FIRST_STATE + r",
+           (SHARED_STATES, "-k", "responses and 61-lanes-vw32")),
+    Mutant("together: gradient of the first component", SHARED, "partial + (size_t)begin * n_left * n_right", "partial",
+           TOGETHER_RESPONSES),
+    Mutant("together: response of the first component", SHARED, "job->response + (size_t)begin * N_STATES * N_STATES",
+           "job->response", TOGETHER_RESPONSES),
+    Mutant("together: gradients without response", SHARED, "sum *= (double)response[a * N_STATES + b];", ";",
+           TOGETHER_RESPONSES),
+    Mutant("together: the last lane not summed", SHARED, "l < VW; l++)\n            sum = left",
+           "l < VW - 1; l++)\n            sum = left", TOGETHER),
+    Mutant("together: every block overwrites the sum", SHARED, "first && block == 0, sums", "first, sums", TOGETHER),
+    Mutant("together: values in rows of states", SHARED, "partial[a * n_right + b] = first", "partial[a + b] = first",
+           TOGETHER_RESPONSES),
+    Mutant("together: weights of the first sets", SHARED, "load_weights(job, block, first + row)",
+           "load_weights(job, block, row)", TOGETHER_SETS),
+    Mutant("together: one weight set only", SHARED, "op == EVALUATE ? n_sets", "op == EVALUATE ? 1", TOGETHER_SETS),
+    Mutant("more work-items than a group can have", SELECT_PY, "min(-(-layout.n_states // GPU_OWN_STATES), max_items",
+           "min(-(-layout.n_states // GPU_OWN_STATES), 2 * max_items", TOGETHER_RULE),
+    Mutant("more local memory than a group can have", SELECT_PY, "shared.local_bytes <= local_memory",
+           "shared.local_bytes <= 2 * local_memory", TOGETHER_RULE),
+    Mutant("local memory without the CLA's tile", LAYOUT_PY, "self.column_tile * (padded + self.vw)",
+           "self.column_tile * padded", TOGETHER_RULE),
     # --- kernels: tiles and groups
-    Mutant("every tile overwrites the sum", TRAVERSE,
+    Mutant("every tile overwrites the sum", INSTRUCTIONS,
            "partial[v] = first_tile ? sum : partial[v] + sum;\n    }\n#endif",
            "partial[v] = sum;\n    }\n#endif", (ENGINES, "-k", "number_of_groups and vector-vw2")),
-    Mutant("the first tile adds to what was there", TRAVERSE,
+    Mutant("the first tile adds to what was there", INSTRUCTIONS,
            "partial[v] = first_tile ? sum : partial[v] + sum;\n    }\n#endif",
            "partial[v] = partial[v] + sum;\n    }\n#endif", (ENGINES, "-k", "same_bits and vector-vw4")),
-    Mutant("a vector's last lane not summed", TRAVERSE, "((const double *)&values[v])[l]",
+    Mutant("a vector's last lane not summed", INSTRUCTIONS, "((const double *)&values[v])[l]",
            "(l == VW - 1 ? 0.0 : ((const double *)&values[v])[l])", JOINED),
-    Mutant("lane reduction leaves out the last lane", TRAVERSE,
+    Mutant("lane reduction leaves out the last lane", INSTRUCTIONS,
            "l < VW; l++)\n            sum += shared", "l < VW - 1; l++)\n            sum += shared",
            (ENGINES, "-k", "other_models and 4-1-lanes")),
-    Mutant("lanes of different values mixed", TRAVERSE, "shared[v * VW + LANE] = values[v]",
+    Mutant("lanes of different values mixed", INSTRUCTIONS, "shared[v * VW + LANE] = values[v]",
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
     Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * slot",
            "storage + (size_t)result * TILE_BLOCKS * 2 + 0 * slot", JOINED),

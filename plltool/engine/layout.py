@@ -47,6 +47,7 @@ class Layout:
     vw : lanes of a block
     tile_blocks : blocks of a tile
     lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU), with many states shared
+    staged_matrices : lanes with few states read the P matrices of a NEWVIEW from local memory
     state_workers : work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
     column_tile : columns of a table that they bring to local memory at a time
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
@@ -64,6 +65,7 @@ class Layout:
     vw: int
     tile_blocks: int = 1
     lane_per_item: bool = False
+    staged_matrices: bool = False
     state_workers: int = 1
     column_tile: int = LARGEST_COLUMN_TILE
     tile_major: bool = True
@@ -271,6 +273,7 @@ class Layout:
             "VW": self.vw,
             "TILE_BLOCKS": self.tile_blocks,
             "LANE_PER_ITEM": int(self.lane_per_item),
+            "STAGED_MATRICES": int(self.staged_matrices),
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
@@ -293,6 +296,7 @@ class Layout:
             "vw": self.vw,
             "tile_blocks": self.tile_blocks,
             "lane_per_item": self.lane_per_item,
+            "staged_matrices": self.staged_matrices,
             "state_workers": self.state_workers,
             "tile_major": self.tile_major,
             "precision": self.precision,

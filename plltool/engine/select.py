@@ -90,25 +90,29 @@ def _layout_for(device: Device, shape: DataShape, vw: int | None) -> Layout:
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         layout = _make_layout(shape, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
-        return share_states(layout, device.max_group_items, device.local_memory)
+        return use_local_memory(layout, device.max_group_items, device.local_memory)
     default = default_lanes(device, shape.precision)
     lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
     layout = _cpu_tiles(shape, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
     return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
 
 
-def share_states(layout: Layout, max_items: int, local_memory: int) -> Layout:
-    """How many work-items share the states of a lane, and in which tiles they read a table.
+def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layout:
+    """What the work-groups of a GPU's layout share; other layouts stay as they are.
 
-    GPU_OWN_STATES states each, more where a work-group cannot have so many items; even tiles of up to
-    LARGEST_COLUMN_TILE columns, smaller where local memory does not hold them. Other layouts stay as they are.
+    Few states: the P matrices of a NEWVIEW, if they fit. Many: the states of a lane, by workers that own GPU_OWN_STATES
+    each, more where a work-group cannot have so many items; they read tables in even tiles of up to LARGEST_COLUMN_TILE
+    columns, smaller where local memory does not hold them.
 
     Parameters
     ----------
     max_items, local_memory : work-items and bytes of local memory that a work-group of the device can have
     """
-    if not layout.shared_states:
+    if not layout.lane_per_item:
         return layout
+    if not layout.many_states:
+        matrices = 2 * layout.n_components * layout.matrix_values * layout.real.itemsize
+        return replace(layout, staged_matrices=matrices <= local_memory)
     workers = max(1, min(-(-layout.n_states // GPU_OWN_STATES), max_items // layout.vw))
     for largest in range(LARGEST_COLUMN_TILE, 0, -1):
         tile = -(-layout.n_states // -(-layout.n_states // largest))

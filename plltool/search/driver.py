@@ -65,9 +65,10 @@ class TreeSearch:
     def climb(self, leader: TreeSearch | None = None) -> None:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
 
-        Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each; if the
-        plan says so, rounds at the last radius that look at more insertions. A climb is given up after a stage where it
-        is hopelessly behind `leader`, see `is_hopeless`; it ends early where ``plan.stop`` says so.
+        Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
+        wider radius than the first gains nothing; if the plan says so, rounds at the last radius that look at more
+        insertions. A climb is given up after a stage where it is hopelessly behind `leader`, see `is_hopeless`; it ends
+        early where ``plan.stop`` says so.
         """
         epsilon, rounds = self.plan.epsilon, self._rounds
         stages = [partial(self._tune, "start", START_EPSILON)]
@@ -77,14 +78,21 @@ class TreeSearch:
             stages.append(partial(self._tune, "model", epsilon))
         if self.plan.broad:
             stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
-        rule = None
+        rule, wide_enough = None, False
         for done, stage in enumerate(stages, start=1):
+            name, before = stage.args[0], self.lnl
+            if wide_enough and name in ("spr", "model"):
+                self._forecast.skip(1)
+                self.marks.append(self.lnl)
+                continue
             self._forecast.begin()
             stage()
             self.marks.append(self.lnl)
+            if name == "spr" and stage.args[1] > self.plan.radii[0]:
+                wide_enough = self.lnl - before < max(STAGE_EPSILON, STAGE_SHARE * abs(self.lnl))
             if rule is None:
                 rule = StopRule(self.plan.stop, self.likelihood)
-            elif stage.args[0] != "model" and rule.says_enough():
+            elif name != "model" and rule.says_enough():
                 self.settled = True
                 self._forecast.skip(len(stages) - done)
                 self.marks += [self.lnl] * (len(stages) - done)

@@ -27,7 +27,7 @@ class Plan:
     Attributes
     ----------
     starts : start trees
-    radii : SPR radii, one stage each
+    radii : SPR radii, a stage each; from the second on, one that gains nothing is the last
     broad : whether rounds at the last radius that look at more insertions follow
     perturbations : most steps of the ratchet, on all trees together, the best climb first
     nstop : steps of the ratchet in a row without gain after which a tree counts as settled

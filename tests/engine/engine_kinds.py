@@ -8,7 +8,7 @@ import pytest
 
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.device import POCL_SAFE_WIDTH
-from plltool.engine.select import default_lanes, share_states
+from plltool.engine.select import default_lanes, use_local_memory
 
 MOST_ITEMS, LOCAL_BYTES = 1024, 48 << 10  # of a GPU's work-group
 
@@ -44,7 +44,7 @@ class Kind:
             max_groups=self.max_groups,
             n_codes=n_codes,
         )
-        layout = share_states(layout, MOST_ITEMS, LOCAL_BYTES)
+        layout = use_local_memory(layout, MOST_ITEMS, LOCAL_BYTES)
         return layout if self.workers is None else replace(layout, state_workers=self.workers)
 
 

@@ -32,7 +32,7 @@ SINGLE_RTOL = 1e-5
 
 VECTORS = [Kind("vector", 2, 3), Kind("vector", 4), Kind("vector", 4, 4)]
 LANES, WIDE_LANES = Kind("lanes", 32), Kind("lanes", 64, 2, max_groups=2)
-# With 2 components. PoCL compiles each shape of lanes of many states for 10 to 50 s, and keeps it.
+# With 2 components. PoCL compiles each shape of lanes of many states for 7 to 10 s, and keeps it.
 LANE_STATES = (20, 61)
 
 
@@ -201,12 +201,12 @@ class Deep:
 
     BLOCK = 8
 
-    def __init__(self, n_states, n_taxa=260):
+    def __init__(self, n_states, n_taxa=260, rates=(5.0, 0.001)):
         rng = np.random.default_rng(n_states)
         self.n_taxa = n_taxa
         self.ends = np.array(caterpillar(n_taxa))
         self.lengths = rng.exponential(0.5, len(self.ends)) + 0.05
-        self.mixture = random_mixture(rng, n_states, 2, rates=[5.0, 0.001])
+        self.mixture = random_mixture(rng, n_states, 2, rates=list(rates))
         self.codes, self.state_sets = random_tips(rng, n_taxa, 3 * self.BLOCK, n_states, unclear=0.05)
         state = int((self.state_sets.sum(axis=1) == 1).argmax())
         self.codes[: n_taxa // 2, self.BLOCK : 2 * self.BLOCK] = state

@@ -179,6 +179,15 @@ class TestLayout:
     def test_lanes_asked_for(self, device, vw):
         assert choose_layout(device, 4, 4, 20, (500,), vw=vw).vw == vw
 
+    @pytest.mark.parametrize(
+        ("n_states", "n_components", "local_memory", "staged"),
+        [(4, 4, 48 << 10, True), (8, 48, 48 << 10, True), (8, 49, 48 << 10, False), (4, 4, 1023, False)],
+    )
+    def test_matrices_of_a_gpu_are_staged_where_they_fit(self, n_states, n_components, local_memory, staged):
+        device = replace(GPU, local_memory=local_memory)
+        assert choose_layout(device, n_states, n_components, 20, (500,)).staged_matrices == staged
+        assert not choose_layout(CPU, n_states, n_components, 20, (500,)).staged_matrices
+
     @pytest.mark.parametrize("vw", [32, 64])
     def test_a_cpu_device_in_the_shape_of_a_gpu(self, vw):
         """So that the kernels of a GPU can be tried without one."""

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from agreement import assert_engines_agree, everything
 from engine_kinds import LOCAL_BYTES, MOST_ITEMS, Kind, as_params
-from helpers import FixedModel, make_tree, program_to_branch
+from helpers import FixedModel, make_tree, program_to_branch, program_to_node
 from oracles.likelihood import brute_force
-from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case
+from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case, Deep
 
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
@@ -101,6 +101,48 @@ def test_a_cla_takes_the_place_of_its_operand(make_engine, unclear):
         ]
         lnl.append(engine.execute(prog.Request(np.concatenate(rows), 1), case.lengths))
     np.testing.assert_array_equal(*lnl)
+
+
+@pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
+def test_three_tips(make_engine, kind):
+    """Products that are all looked up, in all lanes of a block but the last one, which has the only ambiguous tip."""
+    case = Case(20, 2, (2 * kind.vw,))
+    sizes = case.state_sets.sum(axis=1)
+    case.codes[:] = np.flatnonzero(sizes == 1)[case.codes % 20]
+    case.codes[0, -1] = np.flatnonzero((sizes > 1) & (sizes < 20))[0]
+    program = np.concatenate([prog.triplet(0, ~0, 0, ~1, 1, ~2, 2), prog.derivative(10, ~1, ~0, 0)])
+    found, expected = (
+        case.engine(make_engine, one).execute(prog.Request(program, 13), case.lengths)
+        for one in (kind, Kind("numpy", 4))
+    )
+    np.testing.assert_allclose(found, expected, rtol=OPENCL_RTOL)
+
+
+@pytest.mark.parametrize("rates", [(5.0, 0.001), (0.001, 5.0)], ids=["fast_first", "slow_first"])
+@pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
+def test_deep_trees(make_engine, kind, rates):
+    """Either component may be the largest one; site lnL by the oracle, all else as in numpy."""
+    deep = Deep(20, rates=rates)
+    branch, node = deep.n_taxa, deep.n_taxa + 130
+    newviews, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
+    around, ((i, pi), (j, pj), (k, pk)) = program_to_node(deep.ends, deep.n_taxa, node)
+    scratch = deep.n_taxa - 2
+    of_branch = [prog.derivative(0, a, b, branch), prog.gradient(3, a, b, branch), prog.root(803, a, b, branch)]
+    of_node = [
+        prog.propagate(scratch, k, pk), prog.insert(843, i, pi, j, pj, scratch), prog.triplet(844, i, pi, j, pj, k, pk)
+    ]  # fmt: skip
+    program = np.concatenate([newviews, *of_branch, around, *of_node])
+    values = []
+    for one in (kind, Kind("numpy", 4)):
+        weights = np.ones(deep.codes.shape[1])
+        engine = make_engine(one, scratch + 1, deep.codes, weights, [deep.mixture], state_sets=deep.state_sets)
+        values.append(engine.execute(prog.Request(program, 854), deep.lengths)[0])
+        site_lnl = engine.site_lnl(a, b, branch, deep.lengths, newviews)
+        np.testing.assert_allclose(site_lnl, deep.site_lnl, rtol=1e-12)
+    for some in (slice(0, 1), slice(1, 3), slice(3, 803), slice(803, 843), slice(843, 845), slice(845, 854)):
+        np.testing.assert_allclose(
+            values[0][some], values[1][some], rtol=1e-9, atol=OPENCL_RTOL * np.abs(values[1][some]).max()
+        )
 
 
 @pytest.mark.parametrize("n_states", [9, 20, 61, 122])
