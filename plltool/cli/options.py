@@ -201,7 +201,7 @@ effort_options = _packed(
         "radii",
         callback=_parse_radii,
         metavar="N[,N]...",
-        help="Radii of the SPR stages, in branches.",
+        help="Radii of the SPR stages, in branches; they widen as long as a stage gains.",
     ),
     click.option(
         "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a climb ends."

@@ -70,14 +70,7 @@ class TreeSearch:
         insertions. A climb is given up after a stage where it is hopelessly behind `leader`, see `is_hopeless`; it ends
         early where ``plan.stop`` says so.
         """
-        epsilon, rounds = self.plan.epsilon, self._rounds
-        stages = [partial(self._tune, "start", START_EPSILON)]
-        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
-        for radius in self.plan.radii:
-            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
-            stages.append(partial(self._tune, "model", epsilon))
-        if self.plan.broad:
-            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+        stages = self._stages()
         rule, wide_enough = None, False
         for done, stage in enumerate(stages, start=1):
             name, before = stage.args[0], self.lnl
@@ -101,6 +94,18 @@ class TreeSearch:
                 self._forecast.skip(len(stages) - done)
                 return
         self.finished = True
+
+    def _stages(self) -> list[partial[None]]:
+        """The stages of a climb; the first argument of each is its name."""
+        epsilon, rounds = self.plan.epsilon, self._rounds
+        stages = [partial(self._tune, "start", START_EPSILON)]
+        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
+        for radius in self.plan.radii:
+            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
+            stages.append(partial(self._tune, "model", epsilon))
+        if self.plan.broad:
+            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+        return stages
 
     def begin_stage(self) -> None:
         """Let the forecast know of a stage that others share: that of perturbations."""
