@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
-from scipy import special
 
 from plltool.constants import (
     DEFAULT_ALPHA,
@@ -23,6 +22,7 @@ from plltool.constants import (
     START_PINVS,
 )
 from plltool.model.components import FloatArray
+from plltool.model.gamma import gamma_probability, gamma_quantile
 from plltool.model.values import format_values
 
 RateKind = Literal["equal", "gamma", "free"]
@@ -189,17 +189,15 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     -------
     float64 (n_categories,), positive, not decreasing, of mean 1; read-only.
     """
-    bounds = special.gammaincinv(alpha, np.arange(n_categories + 1) / n_categories)
-    means = np.diff(special.gammainc(alpha + 1.0, bounds))
-    rates = np.asarray(means / means.mean(), dtype=np.float64)
+    means = _means_between(alpha, np.arange(n_categories + 1) / n_categories)
+    rates = means / means.mean()
     rates.flags.writeable = False
     return rates
 
 
 def gamma_means_of_shares(alpha: float, shares: FloatArray) -> FloatArray:
     """The same of categories of any probabilities, `shares` (k,), that sum to 1; of mean 1 under them."""
-    bounds = special.gammaincinv(alpha, np.append(np.cumsum(np.append(0.0, shares[:-1])), 1.0))
-    means = np.diff(special.gammainc(alpha + 1.0, bounds)) / shares
+    means = _means_between(alpha, np.append(np.cumsum(np.append(0.0, shares[:-1])), 1.0)) / shares
     return np.asarray(means / (shares @ means), dtype=np.float64)
 
 
@@ -208,5 +206,11 @@ def gamma_medians(alpha: float, n_categories: int) -> FloatArray:
 
     Category i is represented by the quantile (2 i + 1) / (2 k). Parameters and result as of `gamma_means`.
     """
-    medians = special.gammaincinv(alpha, (2 * np.arange(n_categories) + 1) / (2 * n_categories))
+    medians = np.array([gamma_quantile(alpha, (2 * i + 1) / (2 * n_categories)) for i in range(n_categories)])
     return np.asarray(medians / medians.mean(), dtype=np.float64)
+
+
+def _means_between(alpha: float, probabilities: FloatArray) -> FloatArray:
+    """Share of all rates that lies between each two quantiles, one for each of `probabilities`."""
+    bounds = [gamma_quantile(alpha, probability) for probability in probabilities.tolist()]
+    return np.diff([gamma_probability(alpha + 1.0, bound) for bound in bounds])
