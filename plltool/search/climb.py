@@ -36,7 +36,7 @@ class Breadth:
     ----------
     per_prune : at most so many of each subtree, the best by score
     cutoff : times the typical loss: insertions that lose more are not looked at
-    near_misses : how many moves are tried singly where none promises to gain
+    near_misses : how many moves are tried singly where none promises to gain, at most one for each joint
     """
 
     per_prune: int
@@ -167,8 +167,8 @@ def climb_round(
         if len(applied) == 1:  # it fails even alone: the others get their turn
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
-    most = breadth.near_misses if joints is None else min(breadth.near_misses, len(joints))
-    return try_near_misses(likelihood, moves, lnl, most)
+    n_joints = tree.n_taxa - 2 if joints is None else len(joints)
+    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, n_joints))
 
 
 def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int) -> Round:
