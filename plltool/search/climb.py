@@ -36,7 +36,7 @@ class Breadth:
     ----------
     per_prune : at most so many of each subtree, the best by score
     cutoff : times the typical loss: insertions that lose more are not looked at
-    near_misses : how many moves are tried singly where none promises to gain, at most one for each joint
+    near_misses : how many moves are tried singly where none promises to gain, at most two for each joint
     """
 
     per_prune: int
@@ -168,7 +168,7 @@ def climb_round(
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
     n_joints = tree.n_taxa - 2 if joints is None else len(joints)
-    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, n_joints))
+    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints))
 
 
 def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int) -> Round:
