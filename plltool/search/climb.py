@@ -19,6 +19,7 @@ from plltool.constants import (
     NEAR_MISSES,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
+    SMOOTHING_EPSILON,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -127,7 +128,7 @@ class Round:
 
     Attributes
     ----------
-    lnl : reached; never below what it was
+    lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
     n_moves : moves that were kept
     joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
     """
@@ -181,6 +182,8 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
     order = np.argsort(-moves.lnl, kind="stable")
     near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
     kept: list[Undo] = []
+    if len(near_misses):  # or what is owed to the lengths would be put down to a move
+        lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
     before = tree.lengths.copy()
     for k in near_misses.tolist():
         changed = (node for undo in kept for node in undo.nodes.tolist())

@@ -154,7 +154,7 @@ def test_climbing_reaches_the_true_tree_or_better(seed, breadth):
     for _ in range(12):
         after = climb_round(likelihood, lnl, 5, breadth)
         assert after.lnl >= lnl
-        assert (after.lnl > lnl) == (after.n_moves > 0)
+        assert after.lnl > lnl or not after.n_moves
         assert np.all((after.joints >= 12) & (after.joints < likelihood.tree.n_nodes))
         assert_valid_tree(likelihood.tree)
         assert likelihood.lnl() == pytest.approx(after.lnl, rel=1e-12)
