@@ -84,6 +84,7 @@ __kernel void traverse(
     const int n_sets,
     const int keep,                         /* 1: every tile has its slots, 0: the tiles of a span use the same ones */
     const int first_span,                   /* of this launch */
+    const int first_track,                  /* likewise */
     const int first_shifted,                /* slots from here on are the track's own */
     const int n_values,
     const int n_taxa,
@@ -93,7 +94,7 @@ __kernel void traverse(
     const ulong slot_stride)                /* likewise */
 {
     const __global int *span = spans + 6 * (first_span + get_group_id(0));
-    const __global int *track = tracks + 5 * get_group_id(1);
+    const __global int *track = tracks + 5 * (first_track + get_group_id(1));
     const int group = span[0], pset = span[3] + track[3], begins = span[5], shift = track[2];
     const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_SIZE;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;

@@ -72,6 +72,7 @@ SELECT_PY = "plltool/engine/select.py"
 NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
+TRACKS_PY = "plltool/engine/opencl/tracks.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
 BENCH_ITEMS = "plltool/bench/items.py"
 BENCH_RUN = "plltool/bench/run.py"
@@ -116,6 +117,7 @@ LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
+LEVELS = (TRACKS, "-k", "by_levels")
 STAGED = (ENGINES, "-k", "opencl_is_numpy and lanes-vw32")
 TOGETHER = (SHARED_STATES, "-k", "every_request and 20x4")
 TOGETHER_RESPONSES = (SHARED_STATES, "-k", "responses and 9-lanes-vw32")
@@ -439,7 +441,7 @@ MUTANTS = [
     Mutant("every model's lnL in the same place", TRAVERSE, "+ track[4] + result", "+ result", LIKELIHOODS),
     Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
            LIKELIHOODS),
-    Mutant("more tracks than slots", "plltool/engine/opencl/tracks.py", "(n_slots - request.scratch.start)", "n_slots",
+    Mutant("more tracks than slots", TRACKS_PY, "(n_slots - request.scratch.start)", "n_slots",
            (TRACKS,)),
     Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[4] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
            on_vector(ENGINES, "growing_program")),
@@ -448,6 +450,23 @@ MUTANTS = [
     Mutant("every span begins its group", TRAVERSE, "begins && t == 0", "t == 0", (STREAMING, "-k", "vector-vw2")),
     Mutant("sums of a span in the place of another group", TRAVERSE, "group = span[0]",
            "group = first_span + (int)get_group_id(0)", (STREAMING, "-k", "vector-vw2")),
+    # --- levels
+    Mutant("levels: what is read may be overwritten at the same time", TRACKS_PY, "read.get(target, -1)]", "-1]",
+           (TRACKS, "-k", "levels_of_random")),
+    Mutant("levels: what is made may be overwritten at the same time", TRACKS_PY, "[made.get(target, -1),", "[-1,",
+           (TRACKS, "-k", "levels_of_random")),
+    Mutant("levels: what is read may be made at the same time", TRACKS_PY, "made.get(slot, -1) for", "-1 for",
+           (TRACKS, "-k", "levels_of_random")),
+    Mutant("levels: the third operand is not waited for", TRACKS_PY, "in (INSERT, TRIPLET)", "in (TRIPLET,)",
+           (TRACKS, "-k", "levels_of_random")),
+    Mutant("levels: only the last reader is waited for", TRACKS_PY, "max(read.get(slot, -1), level)", "level",
+           (TRACKS, "-k", "levels_of_random")),
+    Mutant("levels: a level in no order", TRACKS_PY, 'program[np.argsort(levels, kind="stable")]', "program", LEVELS),
+    Mutant("levels: every launch takes the first tracks", TRAVERSE, "first_track + get_group_id(1)", "get_group_id(1)",
+           LEVELS),
+    Mutant("levels: of tiles in the same slots", OPENCL_PY, "(request.keep or self._tiles_apart)", "True",
+           (TRACKS, "-k", "tiles_in_the_same")),
+    Mutant("levels: those of the last program", OPENCL_PY, "self._planned[0] != name", "False", LEVELS),
     # --- memory
     Mutant("runs overlap by a tile", STORAGE_PY, "range(0, int(counts.max()), share)",
            "range(0, int(counts.max()), max(1, share - 1))", (STORAGE_TESTS,)),

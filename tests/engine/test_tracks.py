@@ -4,8 +4,9 @@ import dataclasses
 
 import numpy as np
 import pytest
+from agreement import everything
 from engine_kinds import Kind, as_params
-from helpers import program_to_branch, random_codes, random_ends, random_mixture
+from helpers import FixedModel, make_tree, program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
@@ -13,6 +14,7 @@ from plltool.engine.opencl import tracks as module
 from plltool.engine.program import Request
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
+from plltool.optimise.likelihood import TreeLikelihood
 
 N_TAXA = 5
 PARTS = (70, 9)
@@ -145,3 +147,144 @@ def test_a_piece_longer_than_a_share_is_one_track():
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 12]]
     request = dataclasses.replace(request, pieces=np.array([0, 1, 9], dtype=np.int32))
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 1], [1, 12]]
+
+
+# --- levels ---------------------------------------------------------------------------------------------------
+
+
+def touched(instruction):
+    """(what it writes, what it reads): slots, and values by name."""
+    opcode, result, a, _, b, _, c, _ = instruction
+    operands = {prog.PROPAGATE: {a}, prog.INSERT: {a, b, c}, prog.TRIPLET: {a, b, c}}.get(opcode, {a, b})
+    written = result if opcode in (prog.PROPAGATE, prog.NEWVIEW) else f"value {result}"
+    return {written}, {slot for slot in operands if slot >= 0}
+
+
+def slow_levels(program):
+    """Every instruction is compared with every one before it."""
+    levels = []
+    rows = [touched(row) for row in program.tolist()]
+    for n, (writes, reads) in enumerate(rows):
+        waits = [
+            levels[k] for k, (written, read) in enumerate(rows[:n]) if written & (reads | writes) or read & writes
+        ]
+        levels.append(1 + max(waits, default=-1))
+    return levels
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_levels_of_random_programs(seed):
+    """Few slots, tips, and sums that several instructions add to."""
+    rng = np.random.default_rng(seed)
+    program = np.zeros((80, prog.N_WORDS), dtype=np.int32)
+    program[:, 0] = rng.integers(0, 8, 80)
+    program[:, 1] = rng.integers(0, 7, 80)
+    program[:, [2, 4, 6]] = rng.integers(-6, 7, (80, 3))
+    assert module.find_levels(program).tolist() == slow_levels(program)
+
+
+def two_cherries(n):
+    """n NEWVIEWs of tips, and n / 2 that join them by twos."""
+    first = prog.newview(np.arange(n), -1 - np.arange(n), 0, -2 - np.arange(n), 1)
+    return np.concatenate([first, prog.newview(np.arange(n, n + n // 2), 2 * np.arange(n // 2), 2, 1, 3)])
+
+
+@pytest.mark.parametrize(("wanted", "sizes"), [(2, None), (3, [2, 2]), (14, [7, 4]), (1000, [8, 4])])
+def test_so_many_tracks_of_a_level_as_are_wanted(wanted, sizes):
+    program = two_cherries(8)
+    found = module.plan_levels(program[::-1].copy()[np.argsort(program[::-1, 1] >= 8, kind="stable")], 2, wanted)
+    if sizes is None:
+        assert found is None
+        return
+    assert [len(launch) for launch in found.launches] == sizes
+    assert found.launches[1].start == found.launches[0].stop == sizes[0]
+    assert found.tracks[0, 0] == 0
+    assert found.tracks[sizes[0], 0] == 8
+    assert found.tracks[-1, 1] == 12
+    assert np.array_equal(found.tracks[1:, 0], found.tracks[:-1, 1])
+    assert np.all(found.tracks[:, 1] > found.tracks[:, 0])
+    assert not found.tracks[:, 2:].any()
+
+
+def test_a_chain_is_one_launch():
+    chain = prog.newview(np.arange(1, 9), np.arange(8), 0, ~0, 1)
+    assert module.plan_levels(chain, 1, 1000) is None
+    another = chain + np.array([0, 9, 9, 0, 0, 0, 0, 0], dtype=np.int32)  # in slots of its own
+    assert module.plan_levels(np.concatenate([chain, another]), 1, 1000) is not None
+
+
+@pytest.fixture
+def sequential_and_levels(monkeypatch):
+    """A function that answers twice: by a program in its order, and by levels; and how many launches each took."""
+    from plltool.engine.opencl import engine as opencl_engine
+
+    def answer(make, ask):
+        answers, launches = [], []
+        for wanted in (0, 1000):
+            monkeypatch.setattr(opencl_engine, "GPU_GROUPS_PER_UNIT", wanted)
+            monkeypatch.setattr(module, "GPU_LEVEL_WIDTH", 1)
+            engine = make()
+            before = engine.counters.launches
+            answers.append(ask(engine))
+            launches.append(engine.counters.launches - before)
+        return answers, launches
+
+    return answer
+
+
+LEVEL_KINDS = [Kind("lanes", 32), Kind("lanes", 64, 2), Kind("lanes", 32, max_groups=2)]
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("kind", as_params(LEVEL_KINDS))
+def test_levels_keep_every_bit(make_engine, case, kind, sequential_and_levels):
+    """Every kind of instruction, in slots that are used again and again."""
+    ends, models, lengths, codes, weights, _ = case
+    program, n_values, _ = everything(np.random.default_rng(1), ends, N_TAXA)
+    answers, launches = sequential_and_levels(
+        lambda: make_engine(kind, N_TAXA - 1, codes, weights, models[0], PARTS),
+        lambda engine: engine.execute(Request(program, n_values), lengths[0]),
+    )
+    np.testing.assert_array_equal(*answers)
+    assert launches[1] - launches[0] == module.find_levels(program).max()
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("streamed", [False, True])
+@pytest.mark.parametrize("kind", as_params([Kind("lanes", 32)]))
+def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_levels):
+    """What search and optimisers ask for, with sums over all branches."""
+    ends, models, lengths, codes, weights, _ = case
+    tree = make_tree(ends, lengths[0, 0], N_TAXA)
+    fixed = [FixedModel(mixture.components) for mixture in models[0]]
+    n_slots = 3 * (N_TAXA - 2)
+
+    def make():
+        layout = kind.layout(4, 2, N_TAXA, PARTS)
+        memory = tile_bytes(layout, n_slots) if streamed else None
+        return make_engine(kind, n_slots, codes, weights, models[0], PARTS, memory=memory)
+
+    def ask(engine):
+        likelihood = TreeLikelihood(tree, fixed, engine)
+        lnl, slopes = likelihood.all_derivatives()
+        return [likelihood.lnl(), lnl, slopes, *likelihood.responses(), likelihood.site_lnl()]
+
+    answers, launches = sequential_and_levels(make, ask)
+    for sequential, by_levels in zip(*answers, strict=True):
+        np.testing.assert_array_equal(sequential, by_levels)
+    assert launches[1] > launches[0]
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("keep", [False, True])
+def test_tiles_in_the_same_slots_are_not_cut_into_levels(make_engine, case, keep, sequential_and_levels):
+    """Of a span's tiles the next one would come to a level before the last one has left its slots."""
+    ends, models, lengths, codes, weights, _ = case
+    program, a, b = program_to_branch(ends, N_TAXA, 0)
+    program = np.concatenate([program, prog.evaluate(0, a, b, 0)])
+    answers, launches = sequential_and_levels(
+        lambda: make_engine(Kind("lanes", 32, max_groups=2), 3, codes, weights, models[0], PARTS),
+        lambda engine: engine.execute(Request(program, 1, keep=keep), lengths[0]),
+    )
+    np.testing.assert_array_equal(*answers)
+    assert (launches[1] > launches[0]) == keep

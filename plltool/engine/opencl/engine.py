@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts, P
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.tracks import model_tracks, plan_tracks
+from plltool.engine.opencl.tracks import Schedule, model_tracks, one_launch, plan_levels, plan_tracks
 from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.storage import SUM_BYTES
 from plltool.engine.sums import plan_sums
@@ -32,7 +33,7 @@ BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
 # Arguments of the kernels, in order: None for a buffer. pyopencl then packs plain numbers itself, in 2 microseconds a
 # launch; numpy scalars without it took 70.
 PMATRICES_ARGUMENTS = (*[None] * 7, *[np.int32] * 5)
-TRAVERSE_ARGUMENTS = (*[None] * 17, *[np.int32] * 9, *[np.uint64] * 3)
+TRAVERSE_ARGUMENTS = (*[None] * 17, *[np.int32] * 10, *[np.uint64] * 3)
 ADD_ROWS_ARGUMENTS = (None, None, *[np.int32] * 3)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 ENGINE_KERNELS = (
@@ -167,6 +168,8 @@ class OpenCLEngine(Engine):
         if self._sums.levels:
             self._sum_tree = self._upload(self._sums.made)
         self._chunks = self._make_chunks()
+        self._tiles_apart = all(run[:, 2].max() == 1 for run in self.storage.runs)  # no two in the same slots
+        self._planned: tuple[bytes, Schedule] | None = None  # the last program that was cut into levels
         self._made: tuple[bytes, Tables, npt.NDArray[np.uint8]] | None = None  # P matrices, see `_have_made`
         self._sent: dict[str, bytes] = {}  # what growing buffers hold
         self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
@@ -286,20 +289,25 @@ class OpenCLEngine(Engine):
         return np.concatenate([matrix.T.ravel(), matrix.sum(axis=1)])
 
     def _launch(
-        self, request: Request, lengths: FloatArray, tables: Tables, tracks: IntArray | None = None, site: bool = False
+        self,
+        request: Request,
+        lengths: FloatArray,
+        tables: Tables,
+        schedule: Schedule | None = None,
+        site: bool = False,
     ) -> tuple[cl.Buffer, cl.Buffer]:
         """Enqueue the traversal of every chunk, and the matrices first unless the last lengths come again.
 
         lengths (n_psets, n_branches). Returns (partial sums, site lnL).
         """
         layout, growing = self.layout, self._growing
-        if tracks is None:
-            tracks = plan_tracks(request, self.n_slots, len(self.storage.runs[0]), self._wanted_groups)
+        if schedule is None:
+            schedule = self._plan(request)
         n_psets, n_branches = lengths.shape
         matrices = n_psets * n_branches * layout.n_components
         item = layout.real.itemsize
         table = layout.matrix_values * item
-        program, sent_lengths = self._send("program", request.program.tobytes()), lengths.tobytes()
+        program, sent_lengths = self._send("program", schedule.program.tobytes()), lengths.tobytes()
         p_buffer = growing["matrices"].reserve(n_psets * n_branches * layout.branch_values * item)
         q_buffer = growing["slopes"].reserve(2 * matrices * table if tables.slopes else item)
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
@@ -317,19 +325,31 @@ class OpenCLEngine(Engine):
             self._made = (sent_lengths, tables, at_tips)
             self.counters.launches += 1
         local = layout.group_items
-        track_buffer = self._send("tracks", tracks.tobytes())
-        for chunk in self._chunks:
+        track_buffer = self._send("tracks", schedule.tracks.tobytes())
+        for chunk, launch in product(self._chunks, schedule.launches):
             event = self._traverse(
-                self._queue, (chunk.n_spans * local, len(tracks)), (local, 1),
+                self._queue, (chunk.n_spans * local, len(launch)), (local, 1),
                 chunk.clas, chunk.scales, self._tips, self._state_set_table, self._weights, self._model,
                 p_buffer, q_buffer, d_buffer, f_buffer, program, track_buffer, self._spans, self._tile_blocks,
                 partial, self._bad_pattern, site_buffer, site, request.sets.start, len(request.sets), request.keep,
-                chunk.first_span, request.scratch.start, request.n_values, layout.n_taxa, n_branches, layout.n_lanes,
-                *chunk.strides,
+                chunk.first_span, launch.start, request.scratch.start, request.n_values, layout.n_taxa, n_branches,
+                layout.n_lanes, *chunk.strides,
             )  # fmt: skip
             self._clock.watch(event)
-        self.counters.launches += len(self._chunks)
+        self.counters.launches += len(self._chunks) * len(schedule.launches)
         return partial, site_buffer
+
+    def _plan(self, request: Request) -> Schedule:
+        """Pieces at the same time, or else levels where the rule of a GPU asks for them; no bit depends on it."""
+        n_spans = len(self.storage.runs[0])
+        if self.layout.lane_per_item and len(request.pieces) == 1 and (request.keep or self._tiles_apart):
+            name = request.program.tobytes()
+            if self._planned is None or self._planned[0] != name:
+                plan = plan_levels(request.program, n_spans, self._wanted_groups)
+                tracks = plan_tracks(request, self.n_slots, n_spans, self._wanted_groups)
+                self._planned = name, plan or one_launch(request.program, tracks)
+            return self._planned[1]
+        return one_launch(request.program, plan_tracks(request, self.n_slots, n_spans, self._wanted_groups))
 
     def _have_made(self, lengths: bytes, tables: Tables, at_tips: npt.NDArray[np.uint8]) -> bool:
         """Whether the device has P matrices of these lengths, and what a program reads of branches besides."""
@@ -354,11 +374,11 @@ class OpenCLEngine(Engine):
     def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
         used = slots_written(program)
         request = Request(program, len(models), keep=False, scratch=range(used))
-        tracks = model_tracks(len(program), len(models), used, self.n_parts)
+        schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
         with self._driver_errors():
             self._send_model([part for model in models for part in model])
             try:
-                partial, _ = self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), tracks)
+                partial, _ = self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
                 return self._sums_of_parts(partial, len(models)).T
             finally:
                 self._send_model(self._parts)
