@@ -132,7 +132,7 @@ def search(
         wishes = replace(wishes, starts=starts)
     if effort is not None:
         wishes = replace(wishes, effort=effort)
-    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED)
+    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1)
     _announce(data, problem.parts)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))

@@ -96,13 +96,11 @@ class Likelihood(Parameters):
 
     def _link(self, tree: Tree) -> Tree:
         """The tree with lengths as the linkage wants them."""
-        if self._brlen == UNLINKED and tree.lengths.ndim == 1:
-            return tree.unlink(len(self.data.parts))
         expected = len(self.data.parts) if self._brlen == UNLINKED else 1
         found = tree.lengths[0].size
-        if found != expected:
+        if found not in (1, expected):
             raise InputError(f"found {found} trees, expected 1 or one for each of {expected} parts")
-        return tree
+        return tree.unlink(expected) if found < expected else tree
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths within the bounds; returns a line if that changed any."""

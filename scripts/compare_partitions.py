@@ -33,7 +33,7 @@ SETS = ("dna59", "cynmix")
 CYNMIX_DNA = (166, {"COI": (167, 1244), "EF1a": (1245, 1611), "LWRh": (1612, 2092), "28S": (2093, 3246)})
 IQTREE_OPTION = {"linked": "-q", "scaled": "-p", "unlinked": "-Q"}
 PRINTED = {
-    "raxml": r"Final (?:GAMMA  likelihood|ML Optimization Likelihood): (-[\d.]+)",
+    "raxml": r"Final GAMMA(?:-based Score of best tree|  likelihood:) (-[\d.]+)",
     "iqtree": r"FOUND : (-[\d.]+)",
 }
 

@@ -31,7 +31,6 @@ from plltool.cli.options import (
 )
 from plltool.cli.output import OutputFiles, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
-from plltool.constants import UNLINKED
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -118,7 +117,7 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
         *describe_models(result),
         f"seconds: {result.seconds:.1f}",
         f"tree: {files.tree}",
-        *([f"trees of parts: {files.part_trees}"] if result.brlen == UNLINKED else []),
+        *([f"trees of parts: {files.part_trees}"] if result.parts[0].newick else []),
         *([f"models of parts: {files.models}"] if result.parts[0].name else []),
         f"record: {files.record}",
         f"log: {files.log}",

@@ -115,6 +115,9 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
     slopes = []
     for name in names:
+        if name == SCALER:
+            slopes.append(scale_slope(model, matrices))
+            continue
         vector = model.get_vector([name])
         for parameter, (low, high) in enumerate(model.bounds([name])):
             ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)

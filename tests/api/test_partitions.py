@@ -17,7 +17,7 @@ from plltool.io.newick import parse_newick
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import Objective
 from plltool.search.climb import BROAD, apply_moves, find_moves
-from plltool.session import open_engine, pose, search_slots
+from plltool.session import open_engine, plan_memory, pose, search_slots
 from plltool.tree.splits import rf_distance
 
 NAMES = ("a", "b", "c", "d", "e")
@@ -277,3 +277,15 @@ def test_lengths_that_nothing_is_known_of_stay(sequences):
         likelihood.optimise("lengths")
         assert likelihood.lengths[branch, 0] == 0.4
         assert likelihood.lengths[branch, 1] != 0.4
+
+
+def test_memory_is_that_of_all_shards(sequences):
+    """What is foretold is what a search holds, as for one part (`test_memory.py`)."""
+    data, models = pose(sequences, scheme())
+    parts = [compress(part) for part in data.alignments]
+    foretold = plan_memory(parts, models, Hardware("numpy"))
+    result = search(sequences, scheme(), device="numpy")
+    assert len(result.layout["shards"]) == 3
+    assert result.counters["peak_bytes"] == pytest.approx(foretold.n_bytes, rel=0.05)
+    alone = [plan_memory([part], [model], Hardware("numpy")) for part, model in zip(parts, models, strict=True)]
+    assert foretold.n_bytes > max(plan.n_bytes for plan in alone)

@@ -82,6 +82,14 @@ def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
     assert plltool("evaluate", small, *options).exit_code == 0
 
 
+def test_one_part_has_nothing_to_unlink(plltool, small, tmp_path):
+    options = ("--brlen", "unlinked", "--effort", "fast", *NUMPY)
+    result = plltool("search", small, "--model", "JC", "--prefix", tmp_path / "run", *options)
+    assert result.exit_code == 0, result.stderr
+    assert "model: JC" in result.stdout
+    assert sorted(path.name for path in tmp_path.glob("run.*")) == ["run.best.nwk", "run.json", "run.log"]
+
+
 def test_errors_are_one_line(plltool, small, tmp_path):
     path = tmp_path / "bad.part"
     path.write_text("JC, a = 1-200\nJC, b = 150-300\n")
