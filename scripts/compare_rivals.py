@@ -1,14 +1,19 @@
 """Time whole searches beside Debian's RAxML 8 and IQ-TREE 2 from the same start trees, and re-evaluate every result.
 
-    python scripts/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...] [--output FILE.json]
+    python scripts/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...] [--starts N]
+        [--output FILE.json]
 
 DATA_DIR holds NAME.phy or NAME.phy.gz, or BASE_SIZE.phy.gz for sets called BASE_N, its first N columns (sim15_1024);
-REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. Every program runs GTR+F+G4
+REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. --starts takes N - 1 more
+start trees, RAxML's randomised parsimony of seeds 1 to N - 1; the table has medians. Every program runs GTR+F+G4
 on 2 threads; wall seconds of the whole process. plltool compiles its kernels in a run on the same data before, whose
 seconds are given apart ("cold") where it is the first one of its kind on the machine. Every final tree's
 lengths and model are optimised again by both rivals at a fine epsilon: two, because branch lengths have local optima
 (RAxML stops 0.6 below on dna354) and because IQ-TREE counts ambiguous characters differently under +F.
 Programs that are not installed are left out.
+
+Programs that are not here are compared by seconds elsewhere times the median, over the sets, of BRIDGE's seconds here
+over elsewhere.
 
 A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as plltool-fast:intel.
 """
@@ -18,6 +23,7 @@ import gzip
 import json
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -30,6 +36,7 @@ DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
 EFFORTS = ("fast", "default", "thorough")
 THREADS = "2"
+BRIDGE = "iqtree-fast", "IQ-TREE 2.0.7 (Debian) -fast"  # the same program by its names here and elsewhere
 
 
 def search_command(program: str, alignment: Path, start: Path, folder: Path) -> tuple[list[str], Path]:
@@ -125,37 +132,79 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
     return plain
 
 
+def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
+    """The reference's start tree and as many of RAxML's parsimony trees as make `number`."""
+    trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
+    for seed in range(1, number):
+        name = f"{data_set}.{seed}"
+        command = ["raxmlHPC-PTHREADS-AVX", "-T", THREADS, "-y", "-m", "GTRGAMMA", "-s", alignment, "-p", seed]
+        subprocess.run([*map(str, command), "-n", name, "-w", str(folder)], capture_output=True, check=True)
+        trees.append(folder / f"RAxML_parsimonyTree.{name}")
+    return trees
+
+
+def best_lnl(row: dict[str, Any]) -> float | None:
+    """By the judge that found the higher one."""
+    return max((row[judge] for judge in ("raxml_lnl", "iqtree_lnl") if row[judge] is not None), default=None)
+
+
+def summarise(results: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[str, Any]]:
+    """A row for each program on each set: medians over the start trees, here and, scaled, elsewhere."""
+    here_name, elsewhere_name = BRIDGE
+    pairs = [
+        (runs[here_name][0]["seconds"], elsewhere[name][elsewhere_name]["seconds"])
+        for name, runs in results.items()
+        if here_name in runs and elsewhere_name in elsewhere.get(name, {})
+    ]
+    scale = statistics.median(here / there for here, there in pairs) if pairs else 1.0
+    rows = []
+    for name, runs in results.items():
+        for program, trials in runs.items():
+            seconds = statistics.median(trial["seconds"] for trial in trials)
+            lnls = [lnl for lnl in map(best_lnl, trials) if lnl is not None]
+            lnl = statistics.median(lnls) if lnls else None
+            rows.append({"set": name, "program": program, "runs": len(trials), "seconds": seconds, "lnl": lnl})
+        for program, row in elsewhere.get(name, {}).items():
+            scaled = round(scale * row["seconds"], 2)
+            rows.append({"set": name, "program": f"elsewhere: {program}", "seconds": scaled, "lnl": row["lnl"]})
+    return rows
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("reference", type=Path)
     parser.add_argument("--set", action="append", help=f"default: {' '.join(DEFAULT_SETS)}")
     parser.add_argument("--program", action="append", help=f"default: {' '.join(DEFAULT_PROGRAMS)}")
+    parser.add_argument("--starts", type=int, default=1, help="start trees of each set; default: 1")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     search_file = options.reference / "search.json"
     elsewhere = json.loads(search_file.read_text()) if search_file.exists() else {}
-    results: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, list[dict[str, Any]]]] = {}
     with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
         for data_set in options.set or DEFAULT_SETS:
-            alignment = plain_alignment(options.data, data_set, Path(name))
-            start = (options.reference / "trees" / f"{data_set}.start.nwk").resolve()
+            alignment = plain_alignment(options.data, data_set, folder)
             results[data_set] = {}
-            for program in options.program or DEFAULT_PROGRAMS:
-                row = run(program, alignment, start)
-                if row is not None:
-                    results[data_set][program] = row
-                    print(data_set, program, row, flush=True)
+            for start in start_trees(data_set, alignment, options.reference, options.starts, folder):
+                for program in options.program or DEFAULT_PROGRAMS:
+                    row = run(program, alignment, start)
+                    if row is None:
+                        continue
+                    results[data_set].setdefault(program, []).append({"start": start.name, **row})
+                    print(data_set, start.name, program, row, flush=True)
                     if options.output:
-                        save(options.output, results)
-            for program, row in elsewhere.get(data_set, {}).items():
-                print(f"    elsewhere: {program}: {row['seconds']} s, {row['lnl']}")
+                        save(options.output, results, summarise(results, elsewhere))
+    for row in summarise(results, elsewhere):
+        print("{set:12} {program:50} {seconds:9.2f} s {lnl}".format(**row))
 
 
-def save(path: Path, results: dict[str, Any]) -> None:
+def save(path: Path, results: dict[str, Any], summary: list[dict[str, Any]]) -> None:
     """After every run, for they take long."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    path.write_text(json.dumps({"date": now, "threads": THREADS, "sets": results}, indent=1) + "\n")
+    record = {"date": now, "threads": THREADS, "summary": summary, "sets": results}
+    path.write_text(json.dumps(record, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -170,7 +170,7 @@ class TreeSearch:
             done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
             self._report(stage, round_, done.n_moves, radius)
-            if gain < max(epsilon, share * abs(self.lnl)):
+            if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:
                 break
             joints = done.joints
 
