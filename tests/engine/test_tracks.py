@@ -210,11 +210,12 @@ def two_cherries(n):
 @pytest.mark.parametrize(("wanted", "sizes"), [(2, None), (3, [2, 2]), (14, [7, 4]), (1000, [8, 4])])
 def test_so_many_tracks_of_a_level_as_are_wanted(wanted, sizes):
     program = two_cherries(8)
-    found = module.plan_levels(program[::-1].copy()[np.argsort(program[::-1, 1] >= 8, kind="stable")], 2, wanted)
+    found = module.plan_levels(program[[0, 1, 8, 2, 3, 9, 4, 5, 10, 6, 7, 11]], 2, wanted)
     if sizes is None:
         assert found is None
         return
     assert [len(launch) for launch in found.launches] == sizes
+    np.testing.assert_array_equal(found.program, program)
     assert found.launches[1].start == found.launches[0].stop == sizes[0]
     assert found.tracks[0, 0] == 0
     assert found.tracks[sizes[0], 0] == 8

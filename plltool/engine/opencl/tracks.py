@@ -5,8 +5,8 @@ and reads from, its P set and its values lie behind those that the instructions 
 
 Where patterns are too few for a GPU and a program has no pieces, its *levels* take their place: an instruction waits
 for those that make what it reads and for those that read or make what it overwrites, and all that wait for nothing more
-are a level. Levels are launches one after another, and the instructions of a level are tracks. Levels would wait for the
-slots of a stack, which spares caches: where nobody asks for CLAs afterwards, each gets a slot of its own.
+are a level. Levels are launches one after another, and the instructions of a level are tracks. Levels would wait for
+the slots of a stack, which spares caches: where nobody asks for CLAs afterwards, each gets a slot of its own.
 """
 
 from __future__ import annotations
