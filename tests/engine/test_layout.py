@@ -140,7 +140,11 @@ def test_macros_name_everything_the_kernels_ask_for():
     assert set(macros) == {
         *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
-        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12"),
+        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0"),
+    }
+    shared = Layout(20, 2, 2, (1,), vw=32, lane_per_item=True, state_workers=3, column_tile=10).macros()
+    assert {macro.split("=")[0] for macro in shared} - {macro.split("=")[0] for macro in macros} == {
+        *("-DSTATE_WORKERS", "-DOWN_STATES", "-DCOLUMN_TILE", "-DSHARED_DOUBLES")
     }
 
 

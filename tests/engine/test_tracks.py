@@ -183,6 +183,24 @@ def test_levels_of_random_programs(seed):
     assert module.find_levels(program).tolist() == slow_levels(program)
 
 
+def test_every_cla_of_a_stack_has_a_slot_of_its_own():
+    """Two cherries on a stack of two slots, joined and measured; a second PROPAGATE in the same slot."""
+    rows = [
+        prog.newview(0, ~0, 0, ~1, 1), prog.newview(1, ~2, 2, ~3, 3), prog.newview(0, 0, 4, 1, 5),
+        prog.propagate(1, 0, 6), prog.insert(0, ~4, 7, 1, 8, 0), prog.propagate(1, 1, 9), prog.evaluate(1, 1, ~4, 7),
+    ]  # fmt: skip
+    expected = [
+        prog.newview(0, ~0, 0, ~1, 1), prog.newview(1, ~2, 2, ~3, 3), prog.newview(2, 0, 4, 1, 5),
+        prog.propagate(3, 2, 6), prog.insert(0, ~4, 7, 3, 8, 2), prog.propagate(4, 3, 9), prog.evaluate(1, 4, ~4, 7),
+    ]  # fmt: skip
+    program = np.concatenate(rows)
+    np.testing.assert_array_equal(module.spread_slots(program, 5), np.concatenate(expected))
+    assert module.find_levels(np.concatenate(expected)).tolist() == [0, 0, 1, 2, 3, 3, 4]
+    assert module.spread_slots(program, 4) is program
+    incomplete = program[2:]  # which reads what it does not make
+    assert module.spread_slots(incomplete, 5) is incomplete
+
+
 def two_cherries(n):
     """n NEWVIEWs of tips, and n / 2 that join them by twos."""
     first = prog.newview(np.arange(n), -1 - np.arange(n), 0, -2 - np.arange(n), 1)
@@ -192,11 +210,12 @@ def two_cherries(n):
 @pytest.mark.parametrize(("wanted", "sizes"), [(2, None), (3, [2, 2]), (14, [7, 4]), (1000, [8, 4])])
 def test_so_many_tracks_of_a_level_as_are_wanted(wanted, sizes):
     program = two_cherries(8)
-    found = module.plan_levels(program[::-1].copy()[np.argsort(program[::-1, 1] >= 8, kind="stable")], 2, wanted)
+    found = module.plan_levels(program[[0, 1, 8, 2, 3, 9, 4, 5, 10, 6, 7, 11]], 2, wanted)
     if sizes is None:
         assert found is None
         return
     assert [len(launch) for launch in found.launches] == sizes
+    np.testing.assert_array_equal(found.program, program)
     assert found.launches[1].start == found.launches[0].stop == sizes[0]
     assert found.tracks[0, 0] == 0
     assert found.tracks[sizes[0], 0] == 8
@@ -250,6 +269,20 @@ def test_levels_keep_every_bit(make_engine, case, kind, sequential_and_levels):
 
 
 @pytest.mark.opencl
+def test_clas_that_are_kept_stay_in_their_slots(make_engine, case, sequential_and_levels):
+    _, models, lengths, codes, weights, _ = case
+
+    def ask(engine):
+        engine.run(np.concatenate([prog.newview(5, ~1, 1, ~2, 2), prog.newview(2, ~3, 3, ~4, 4)]), lengths[0])
+        return engine.evaluate([(5, 2, 0), (2, ~0, 0)], lengths[0])
+
+    answers, _ = sequential_and_levels(
+        lambda: make_engine(Kind("lanes", 32), 9, codes, weights, models[0], PARTS), ask
+    )
+    np.testing.assert_array_equal(*answers)
+
+
+@pytest.mark.opencl
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("kind", as_params([Kind("lanes", 32)]))
 def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_levels):
@@ -257,7 +290,7 @@ def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_level
     ends, models, lengths, codes, weights, _ = case
     tree = make_tree(ends, lengths[0, 0], N_TAXA)
     fixed = [FixedModel(mixture.components) for mixture in models[0]]
-    n_slots = 3 * (N_TAXA - 2)
+    n_slots = 4 * N_TAXA  # one for every CLA that a round makes
 
     def make():
         layout = kind.layout(4, 2, N_TAXA, PARTS)

@@ -20,7 +20,7 @@ from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts, P
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device
-from plltool.engine.opencl.tracks import Schedule, model_tracks, one_launch, plan_levels, plan_tracks
+from plltool.engine.opencl.tracks import Schedule, model_tracks, one_launch, plan_levels, plan_tracks, spread_slots
 from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.storage import SUM_BYTES
 from plltool.engine.sums import plan_sums
@@ -343,9 +343,10 @@ class OpenCLEngine(Engine):
         """Pieces at the same time, or else levels where the rule of a GPU asks for them; no bit depends on it."""
         n_spans = len(self.storage.runs[0])
         if self.layout.lane_per_item and len(request.pieces) == 1 and (request.keep or self._tiles_apart):
-            name = request.program.tobytes()
+            name = bytes([request.keep]) + request.program.tobytes()
             if self._planned is None or self._planned[0] != name:
-                plan = plan_levels(request.program, n_spans, self._wanted_groups)
+                program = request.program if request.keep else spread_slots(request.program, self.n_slots)
+                plan = plan_levels(program, n_spans, self._wanted_groups)
                 tracks = plan_tracks(request, self.n_slots, n_spans, self._wanted_groups)
                 self._planned = name, plan or one_launch(request.program, tracks)
             return self._planned[1]

@@ -5,7 +5,8 @@ and reads from, its P set and its values lie behind those that the instructions 
 
 Where patterns are too few for a GPU and a program has no pieces, its *levels* take their place: an instruction waits
 for those that make what it reads and for those that read or make what it overwrites, and all that wait for nothing more
-are a level. Levels are launches one after another, and the instructions of a level are tracks.
+are a level. Levels are launches one after another, and the instructions of a level are tracks. Levels would wait for
+the slots of a stack, which spares caches: where nobody asks for CLAs afterwards, each gets a slot of its own.
 """
 
 from __future__ import annotations
@@ -44,6 +45,32 @@ def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
     return Schedule(program, tracks, (range(len(tracks)),))
 
 
+def read_words(opcode: int) -> tuple[int, ...]:
+    """The words of an instruction that name what it reads."""
+    return (2,) if opcode == PROPAGATE else (2, 4, 6) if opcode in (INSERT, TRIPLET) else (2, 4)
+
+
+def spread_slots(program: IntArray, n_slots: int) -> IntArray:
+    """The program with another slot for each CLA that it makes; as it is if there are not so many slots.
+
+    Nor is it changed if it reads a CLA that it has not made.
+    """
+    place: dict[int, int] = {}
+    n_made = 0
+    rows = program.tolist()
+    for row in rows:
+        for word in read_words(row[0]):
+            if row[word] >= 0:
+                if row[word] not in place:
+                    return program
+                row[word] = place[row[word]]
+        if row[0] < EVALUATE:
+            place[row[1]] = n_made
+            row[1] = n_made
+            n_made += 1
+    return np.array(rows, dtype=np.int32) if n_made <= n_slots else program
+
+
 def find_levels(program: IntArray) -> IntArray:
     """(n,) the level of each instruction: one more than the highest of those that it has to wait for.
 
@@ -52,10 +79,9 @@ def find_levels(program: IntArray) -> IntArray:
     made: dict[int, int] = {}  # the level that made a slot, or ~value, last
     read: dict[int, int] = {}  # the highest level that has read a slot since
     levels = []
-    for opcode, result, a, _, b, _, c, _ in program.tolist():
-        operands = (a,) if opcode == PROPAGATE else (a, b, c) if opcode in (INSERT, TRIPLET) else (a, b)
-        slots = [slot for slot in operands if slot >= 0]
-        target = result if opcode < EVALUATE else ~result
+    for row in program.tolist():
+        slots = [row[word] for word in read_words(row[0]) if row[word] >= 0]
+        target = row[1] if row[0] < EVALUATE else ~row[1]
         before = [made.get(slot, -1) for slot in slots] + [made.get(target, -1), read.get(target, -1)]
         level = 1 + max(before)
         for slot in slots:
