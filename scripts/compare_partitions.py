@@ -1,7 +1,7 @@
 """Partitioned analyses beside Debian's RAxML 8 and IQ-TREE 2: optimised lnL of a topology, and searches.
 
-    python scripts/compare_partitions.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--brlen LINKAGE ...] [--device DEVICE]
-                                         [--limit SECONDS] [--output FILE.json]
+    python scripts/compare_partitions.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--brlen LINKAGE ...]
+        [--program NAME ...] [--device DEVICE] [--limit SECONDS] [--output FILE.json]
 
 Sets are dna59 (8 parts) and cynmix, whose four DNA parts are taken; each part under GTR+F+G4. DATA_DIR holds
 dna59.phy.gz, dna59.part and cynmix.nex; REFERENCE_DIR holds trees/NAME.start.nwk, else a parsimony tree is made. Every
@@ -30,6 +30,7 @@ from plltool.io.newick import write_newick
 from plltool.search.parsimony import stepwise_addition
 
 SETS = ("dna59", "cynmix")
+PROGRAMS = ("plltool", "iqtree", "raxml")
 CYNMIX_DNA = (166, {"COI": (167, 1244), "EF1a": (1245, 1611), "LWRh": (1612, 2092), "28S": (2093, 3246)})
 IQTREE_OPTION = {"linked": "-q", "scaled": "-p", "unlinked": "-Q"}
 PRINTED = {
@@ -113,6 +114,7 @@ def main() -> None:
     parser.add_argument("reference", type=Path)
     parser.add_argument("--set", action="append", choices=SETS)
     parser.add_argument("--brlen", action="append", choices=LINKAGES)
+    parser.add_argument("--program", action="append", choices=PROGRAMS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--limit", default="600", help="seconds after which a run is given up")
     parser.add_argument("--output", type=Path)
@@ -123,7 +125,7 @@ def main() -> None:
             files = prepare(data_set, options.data, options.reference, Path(name))
             for brlen in options.brlen or LINKAGES:
                 for search in (False, True):
-                    for program in ("plltool", "iqtree", "raxml"):
+                    for program in options.program or PROGRAMS:
                         row = run(program, files, brlen, search, options)
                         if row is not None:
                             task = "search" if search else "evaluate"
