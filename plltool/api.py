@@ -143,7 +143,7 @@ def search(
         trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
         rng = generator(seed, PERTURBATIONS)
         found = search_starts(trees, models, engine, plan, rng, listener)
-        tree, lnl, part_lnls = _restore(found, data, problem.groups, engine, hardware)
+        tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
@@ -312,13 +312,13 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
 
 
 def _restore(
-    found: Found, data: Dataset, groups: list[list[int]], engine: AnyEngine, hardware: Hardware
+    found: Found, data: Dataset, groups: list[list[int]], brlen: str, engine: AnyEngine, hardware: Hardware
 ) -> tuple[Tree, float, FloatArray]:
     """The tree of all taxa, its lnL and that of each part."""
     if found.tree.n_taxa == data.n_taxa:
         return found.tree, found.lnl, TreeLikelihood(found.tree, found.models, engine).part_lnl()
     tree = restore_duplicates(found.tree, data.names, groups)
-    with Likelihood(data, tree, found.models, lnl_only=True, **asdict(hardware)) as whole:
+    with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         part_lnls = whole.part_lnl()
     return tree, float(part_lnls.sum()), part_lnls
 

@@ -8,7 +8,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.api import Likelihood, evaluate, search
-from plltool.constants import LINKAGES
+from plltool.constants import LINKAGES, MIN_BRANCH_LENGTH
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
@@ -222,6 +222,22 @@ def test_search_and_back(sequences, brlen):
         again = evaluate(sequences, result.newick, result.model, fixed=True, brlen=brlen, device="numpy")
         assert again.lnl == pytest.approx(result.lnl, rel=1e-12)
         assert [part.lnl for part in again.parts] == pytest.approx([part.lnl for part in result.parts], rel=1e-12)
+
+
+@pytest.mark.parametrize("brlen", LINKAGES)
+def test_duplicates_come_back(sequences, brlen):
+    """Twins in all parts are searched once; with their branches the lnL is that of the whole alignment."""
+    twins = sequences | {"twin": sequences["b"], "other": sequences["c"][:70] + sequences["a"][70:]}
+    text = "HKY+F+G4, first = 1-20\nJC, second = 71-80"
+    result = search(twins, text, brlen=brlen, effort="fast", device="numpy")
+    tree = result.tree
+    assert tree.n_taxa == 7
+    assert tree.lengths[tree.edges[tree.names.index("twin"), 0]] == pytest.approx(MIN_BRANCH_LENGTH)
+    assert tree.lengths[tree.edges[tree.names.index("other"), 0]] > MIN_BRANCH_LENGTH
+    assert sum(part.lnl for part in result.parts) == pytest.approx(result.lnl, rel=1e-12)
+    if brlen != "unlinked":
+        again = evaluate(twins, result.newick, result.model, fixed=True, brlen=brlen, device="numpy")
+        assert again.lnl == pytest.approx(result.lnl, rel=1e-12)
 
 
 def test_optima_are_ordered(sequences):
