@@ -74,7 +74,7 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
         rows = tuple(map(to_bytes, given.values()))
         return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
     names, symbols, states = alignment_from_dendropy(given)
-    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states)
+    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states, told=True)
 
 
 def pose(
