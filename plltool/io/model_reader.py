@@ -40,9 +40,9 @@ def read_scheme(text: str) -> Scheme:
         return read_lines(text, "the partition given", read_model)
     try:
         return (PartSpec(read_model(text)),)
-    except InputError:
+    except InputError as problem:
         if not os.path.isfile(text):
-            raise
+            raise InputError(f"{problem}; nor is it the name of a file") from None
     content = read_text(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(read_object(text, ("model",), "the record of a run")["model"]), text)

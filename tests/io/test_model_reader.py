@@ -26,6 +26,11 @@ def test_a_string_is_a_model():
     assert read_model("GTR+I+G4") == parse_model("GTR+I+G4")
 
 
+def test_neither_a_model_nor_a_file():
+    with pytest.raises(InputError, match=r"unknown model; accepted: .*; nor is it the name of a file$"):
+        read_scheme("mine.part")
+
+
 def test_the_record_of_a_run(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED}))
