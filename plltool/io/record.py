@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.errors import InputError
+from plltool.io.content import read_content
 
 RECORD_KEYS = (
     "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
@@ -44,7 +45,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
-    """Read a file of one JSON object.
+    """Read a file of one JSON object, gzipped or not.
 
     Parameters
     ----------
@@ -58,9 +59,7 @@ def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) ->
     """
     source = os.fspath(path)
     try:
-        record = json.loads(Path(source).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{source}: cannot read the file: {error.strerror}") from error
+        record = json.loads(read_content(source))
     except ValueError as error:  # not JSON, or not UTF-8
         raise InputError(f"{source}: found something else than JSON ({error})") from error
     if not isinstance(record, dict):

@@ -1,5 +1,6 @@
 """Models from files: what is read equals the string that the file stands for."""
 
+import gzip
 import json
 
 import pytest
@@ -34,6 +35,8 @@ def test_neither_a_model_nor_a_file():
 def test_the_record_of_a_run(tmp_path):
     path = tmp_path / "run.json"
     path.write_text(json.dumps(dict.fromkeys(RECORD_KEYS, 0) | {"model": FIXED}))
+    assert str(read_scheme(str(path))[0].model) == FIXED
+    path.write_bytes(gzip.compress(path.read_bytes()))
     assert str(read_scheme(str(path))[0].model) == FIXED
 
 
