@@ -121,6 +121,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     else:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
+        warnings += _empty_warnings(scheme, blocks)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
@@ -235,4 +236,13 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
         f"{spec.where}: part {show_name(spec.name)}: found letters that look like DNA under model {str(spec.model)!r}"
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
+    ]
+
+
+def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
+    """A line for each part of which nothing is known: its model and its lengths mean nothing."""
+    return [
+        f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
+        for spec, block in zip(scheme, blocks, strict=True)
+        if (block.codes == block.states.all_states_code).all()
     ]

@@ -202,6 +202,12 @@ def test_data_of_another_kind():
     assert cut_alignment(coded, read_scheme("JC, a = 1-2\nK80, b = 3-4")).alignments[1].n_sites == 2
 
 
+def test_a_part_without_data():
+    data = cut_alignment(sequences("AC--", "AG-N", "TC??", "TG-."), read_scheme("JC, a = 1-2\nJC, b = 3-4"))
+    assert "the partition given: line 2: part 'b': found no data (only gaps)" in data.warnings
+    assert sum("part " in line for line in data.warnings) == 1
+
+
 def test_morphology_beside_dna(shared):
     """A file of MrBayes: its own charsets, and parts of DNA only; states in brackets are one column."""
     path = str(shared / "data/cynmix.nex")
