@@ -52,6 +52,7 @@ from plltool.session import (
     TreeLike,
     as_tree,
     generator,
+    link_lengths,
     open_engine,
     pose,
     search_slots,
@@ -107,7 +108,8 @@ def search(
         that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
         optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
+        where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     outgroup : names of taxa that the Newick text shows as one clade
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
@@ -258,7 +260,8 @@ def _reduce(data: Dataset, start: TreeLike, starts: int | None, seed: int, unlin
     elif starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
-        first = restrict_tree(as_tree(start, data.names), reduced.names)
+        given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
     return _Problem(reduced.names, parts, groups, first, seed, unlinked)
 

@@ -26,6 +26,7 @@ from plltool.session import (
     TreeLike,
     as_models,
     as_tree,
+    link_lengths,
     open_engine,
     pose,
 )
@@ -85,7 +86,8 @@ class Likelihood(Parameters):
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
-        self._tree = self._link(as_tree(tree, self.data.names, several=brlen == UNLINKED))
+        unlinked = brlen == UNLINKED
+        self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.warnings = self._bound_lengths()
         hardware = Hardware(device, precision, vw, threads, memory)
@@ -93,14 +95,6 @@ class Likelihood(Parameters):
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         self.engine, self.reason = open_engine(self.patterns, models, slots, hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
-
-    def _link(self, tree: Tree) -> Tree:
-        """The tree with lengths as the linkage wants them."""
-        expected = len(self.data.parts) if self._brlen == UNLINKED else 1
-        found = tree.lengths[0].size
-        if found not in (1, expected):
-            raise InputError(f"found {found} trees, expected 1 or one for each of {expected} parts")
-        return tree.unlink(expected) if found < expected else tree
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths within the bounds; returns a line if that changed any."""

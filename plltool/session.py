@@ -171,6 +171,18 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     return from_dendropy(given, names)
 
 
+def link_lengths(tree: Tree, n_lengths: int) -> Tree:
+    """The tree with so many lengths of each branch: 1, or unlinked as many as there are parts.
+
+    Raises InputError if it has several, but not as many.
+    """
+    found = tree.lengths[0].size
+    if found not in (1, n_lengths):
+        several = f" or one for each of {n_lengths} parts" if n_lengths > 1 else ""
+        raise InputError(f"the tree given: found lengths of {found} trees, expected those of 1{several}")
+    return tree.unlink(n_lengths) if found < n_lengths else tree
+
+
 def state_sets(patterns: Patterns) -> npt.NDArray[np.bool_] | None:
     """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks."""
     return patterns.states.state_sets if patterns.states.n_states > MASK_STATES else None

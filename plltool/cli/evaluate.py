@@ -17,6 +17,7 @@ from plltool.cli.options import (
     hardware_options,
     json_option,
     load_alignment,
+    load_tree,
     model_option,
     outgroup_option,
     output_options,
@@ -26,7 +27,6 @@ from plltool.cli.options import (
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
-from plltool.constants import UNLINKED
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -77,12 +77,10 @@ def evaluate(
     if site_lnl:
         claim_files([site_lnl], output.redo)
     from plltool import api
-    from plltool.io.newick import read_newick
-    from plltool.io.part_trees import read_part_trees
     from plltool.io.record import format_record, write_text
 
     data = load_alignment(alignment, data_type)
-    topology = (read_part_trees if brlen == UNLINKED else read_newick)(tree, data.names, resolve)
+    topology = load_tree(tree, data, brlen, resolve)
     with Reporter(quiet, files.log if files else None) as reporter:
         prepare_devices(hardware)
         result = api.evaluate(

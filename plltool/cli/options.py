@@ -19,6 +19,7 @@ from plltool.constants import (
     EFFORT_NAMES,
     LINKAGES,
     STOP_RULES,
+    UNLINKED,
 )
 from plltool.errors import InputError
 from plltool.hardware import PRECISIONS, Hardware, parse_size
@@ -40,12 +41,11 @@ class StartChoice:
     start: str
     resolve: int | None
 
-    def load(self, alignment: Sequences) -> str | Tree:
+    def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
         """The kind of start tree, or the tree from the file."""
         from plltool.api import START_KINDS
-        from plltool.io.newick import read_newick
 
-        return self.start if self.start in START_KINDS else read_newick(self.start, alignment.names, self.resolve)
+        return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ start_options = _packed(
         default="parsimony",
         show_default=True,
         metavar="parsimony|random|FILE",
-        help="Start tree; a Newick file may lack branch lengths.",
+        help="Start tree; a Newick file may lack branch lengths, or where they are unlinked have a tree for each part.",
     ),
     resolve_option,
 )
@@ -230,6 +230,14 @@ def load_alignment(path: Path, data_type: str) -> Sequences:
     from plltool.io.alignment_reader import read_sequences
 
     return read_sequences(path, SPACES.get(data_type))
+
+
+def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
+    """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
+    from plltool.io.newick import read_newick
+    from plltool.io.part_trees import read_part_trees
+
+    return (read_part_trees if brlen == UNLINKED else read_newick)(path, alignment.names, resolve)
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:

@@ -85,7 +85,7 @@ def search(
             data,
             model,
             seed=seed,
-            start=start.load(data),
+            start=start.load(data, brlen),
             outgroup=split_outgroup(outgroup, data.names),
             options=effort.options(),
             brlen=brlen,

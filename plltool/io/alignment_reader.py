@@ -9,14 +9,13 @@ from plltool.alignment.alignment import Alignment, Sequences, make_alignment
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
-from plltool.io.content import read_content
+from plltool.io.content import read_text
 from plltool.io.fasta import read_fasta
 from plltool.io.nexus import is_mixed, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
 
 _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
-_UTF8_MARK = b"\xef\xbb\xbf"
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 
@@ -64,11 +63,11 @@ def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = Non
 
 def _load_text(source: str) -> bytes:
     """The unpacked content with LF line ends; raises InputError if there is no text."""
-    content = read_content(source)
+    content = read_text(source)
     null = content.find(b"\0")
     if null >= 0:
         raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
-    return content.removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return content
 
 
 def _detect(text: bytes, source: str) -> StateSpace:

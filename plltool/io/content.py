@@ -9,6 +9,7 @@ import zlib
 from plltool.errors import InputError
 
 _GZIP_MAGIC = b"\x1f\x8b"
+_UTF8_MARK = b"\xef\xbb\xbf"
 
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
@@ -29,3 +30,8 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(f"{source}: cannot read the file: {reason}") from error
+
+
+def read_text(path: str | os.PathLike[str]) -> bytes:
+    """The content of a text file, LF at the end of each line, no UTF-8 byte order mark; errors as of `read_content`."""
+    return read_content(path).removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")

@@ -8,7 +8,7 @@ import numpy as np
 
 from plltool.alignment.partition import PartSpec, Scheme
 from plltool.errors import InputError
-from plltool.io.content import read_content
+from plltool.io.content import read_content, read_text
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
 from plltool.io.record import read_object
@@ -43,7 +43,7 @@ def read_scheme(text: str) -> Scheme:
     except InputError:
         if not os.path.isfile(text):
             raise
-    content = read_content(text)
+    content = read_text(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(read_object(text, ("model",), "the record of a run")["model"]), text)
     if starts_like_nexus(content):

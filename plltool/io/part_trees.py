@@ -8,7 +8,7 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.content import read_content
+from plltool.io.content import read_text
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -26,7 +26,7 @@ def read_part_trees(path: str | PathLike[str], names: Sequence[str], resolve_see
     InputError
         If the file cannot be read, a line is no tree of these taxa, or topologies differ.
     """
-    text = read_content(path).decode("utf-8-sig", "surrogateescape")
+    text = read_text(path).decode("utf-8", "surrogateescape")
     lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
     if len(lines) < 2 or not all(line.endswith(";") for _, line in lines):
         return parse_newick(text, str(path), names, resolve_seed)

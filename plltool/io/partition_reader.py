@@ -18,7 +18,7 @@ parts; their models are the usual ones. Columns count from 1, ranges include bot
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from plltool.alignment.alignment import show_name
 from plltool.alignment.partition import PartSpec, Scheme, SiteRange
@@ -31,11 +31,11 @@ from plltool.model.specification import ModelSpec
 
 ModelReader = Callable[[str], ModelSpec]
 
-_LINE = re.compile(r"(?P<model>(?:[^,{}]|\{[^{}]*\})+),\s*(?P<name>[^=]+?)\s*=(?P<sites>[^=]*)")
+_LINE = re.compile(r"(?P<model>(?:[^,{}]|\{[^{}]*\})+),\s*(?P<name>[^=]*?)\s*=(?P<sites>[^=]*)")
 _RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+|\.)(?:\s*[\\/]\s*(\d+))?)?")
 _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
 _SUFFIXES = {"F": "+F", "X": "+FO"}
-_COUNT = re.compile(r"\d+\s*:")  # how many charsets a MrBayes partition has
+_COUNT = re.compile(r"(\d+)\s*:")  # how many charsets a MrBayes partition has
 _NAME = r"(?P<name>'[^']*'|[^\s=*]+)"
 _SET = re.compile(rf"\s*\*?\s*{_NAME}\s*(?:\([^()]*\)\s*)?=(?P<text>.*)", re.DOTALL)
 
@@ -65,6 +65,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         if match is None:
             raise InputError(f"{where}: found {show_name(line.strip())}, expected MODEL, NAME = SITES")
         name = match["name"].strip()
+        _check_name(name, where)
         _check_new(name, scheme, where)
         model = _read_model(match["model"].strip(), f"{where}: part {show_name(name)}", read_model)
         scheme.append(PartSpec(model, name, _read_ranges(match["sites"], where, name), where))
@@ -76,11 +77,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
 def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     """The parts of a NEXUS file's sets, assumptions or MrBayes block; arguments and errors as of `read_lines`."""
     commands = [c for c in split_commands(content, source) if c.word in ("charset", "charpartition", "partition")]
-    charsets: dict[str, tuple[tuple[SiteRange, ...], str]] = {}
-    for command in commands:
-        if command.word == "charset":
-            name, text, where = _split_set(command, source)
-            charsets[name] = (_read_charset(text, where, name, charsets), where)
+    charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
     for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
         chosen = [c for c in commands if c.word == word]
         if len(chosen) > 1:
@@ -104,6 +101,12 @@ def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
         return read_model(text)
     except InputError as problem:
         raise InputError(f"{where}: {problem}") from None
+
+
+def _check_name(name: str, where: str) -> None:
+    """A part's name is there, and can be written to a partition file."""
+    if "=" in name or len(name.splitlines()) != 1:
+        raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
 
 
 def _check_new(name: str, scheme: list[PartSpec], where: str) -> None:
@@ -142,6 +145,19 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     return match["name"].strip("'"), match["text"].strip(), where
 
 
+def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
+    """The columns of each charset, and where it stands."""
+    charsets: dict[str, tuple[tuple[SiteRange, ...], str]] = {}
+    for command in commands:
+        name, text, where = _split_set(command, source)
+        _check_name(name, where)
+        if name in charsets:
+            other = charsets[name][1]
+            raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
+        charsets[name] = (_read_charset(text, where, name, charsets), where)
+    return charsets
+
+
 def _read_charset(text: str, where: str, name: str, charsets: Charsets) -> tuple[SiteRange, ...]:
     """Ranges, or the name of an earlier charset."""
     return charsets[text][0] if text in charsets else _read_ranges(text, where, name)
@@ -158,7 +174,7 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
     """``MODEL: CHARSET [CHARSET ...], ...``: a part is called as its charsets are."""
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
-    for item in re.findall(r"(?:[^,{}]|\{[^{}]*\})+", text):
+    for item in re.findall(r"(?:[^,{}]|\{[^{}]*\})+", text) or [""]:
         model, colon, sets = item.rpartition(":")
         names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
         if not colon or not names:
@@ -174,5 +190,8 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
 def _read_partition(command: Command, source: str, charsets: Charsets, _reader: ModelReader) -> Scheme:
     """``COUNT: CHARSET, CHARSET, ...`` under the usual models."""
     _, text, where = _split_set(command, source)
-    names = [name.strip().strip("'") for name in _COUNT.sub("", text, count=1).split(",")]
+    count = _COUNT.match(text)
+    names = [name.strip().strip("'") for name in text[count.end() if count else 0 :].split(",")]
+    if count and int(count[1]) != len(names):
+        raise InputError(f"{where}: found {len(names)} charsets in a partition, expected {count[1]}, as it announces")
     return tuple(PartSpec(None, name, _charset(name, where, charsets), where) for name in names)

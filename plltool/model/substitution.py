@@ -63,6 +63,33 @@ def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> Float
     return rates
 
 
+def rate_matrix_slopes(
+    exchangeabilities: FloatArray, frequencies: FloatArray, slopes: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """How a function of rate matrices answers to what `rate_matrix` makes them of, by the chain rule.
+
+    Parameters
+    ----------
+    exchangeabilities : float64 (S, S), symmetric, 0 on the diagonal
+    frequencies : float64 (C, S), those of each matrix
+    slopes : float64 (C, S, S), the function's slope in each element of each matrix, as if all were independent
+
+    Returns
+    -------
+    by_pair : float64 (S (S - 1) / 2,), slope in the logarithm of each exchangeability, in the order of
+        `exchangeability_matrix`, all matrices together
+    by_frequency : float64 (C, S), slope in each frequency, of which only differences mean something: the sum stays 1
+    """
+    flow = exchangeabilities * frequencies[:, None, :]
+    mean = np.einsum("ci,cij->c", frequencies, flow)
+    excess = slopes - np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]  # a rate is taken from the diagonal of its row
+    change = np.einsum("cij,cij->c", excess, flow) / mean  # when the whole matrix grows
+    shared = (excess - change[:, None, None] * frequencies[:, :, None]) / mean[:, None, None]
+    by_rate = (shared * flow).sum(axis=0)
+    by_frequency = (shared * exchangeabilities).sum(axis=1) - (change / mean)[:, None] * flow.sum(axis=2)
+    return (by_rate + by_rate.T)[_upper_triangle(len(by_rate))], by_frequency
+
+
 def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Eigenvalues and eigenvectors of the rate matrix: ``Q = right @ diag(eigenvalues) @ left``.
 

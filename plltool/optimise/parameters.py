@@ -16,6 +16,7 @@ from plltool.constants import (
 )
 from plltool.errors import EngineError
 from plltool.model.model import SCALER, Model
+from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.starts import choose_site_rates
@@ -108,22 +109,47 @@ class Objective:
 def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
     """d lnL / d every element of ``model.get_vector(names)``, by the chain rule through the components.
 
-    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. The components' own slopes are
-    central differences of closed forms, exact to about 1e-9; one-sided where a bound is in the way.
+    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. Slopes of components in rates over
+    sites and weights of classes are central differences of closed forms, exact to about 1e-9; one-sided where a bound
+    is in the way. Others are closed forms themselves.
     """
     here = model.components()
     by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
-    slopes = []
+    slopes = [np.empty(0)]
     for name in names:
         if name == SCALER:
-            slopes.append(scale_slope(model, matrices))
-            continue
-        vector = model.get_vector([name])
-        for parameter, (low, high) in enumerate(model.bounds([name])):
-            ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
-            (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
-            change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
-            slopes.append(change / (ends[0] - ends[1]))
+            slopes.append(np.array([scale_slope(model, matrices)]))
+        elif name in ("rates", "frequencies"):
+            slopes.append(_process_slopes(model, name, by_rates, masses))
+        else:
+            slopes.append(_difference_slopes(model, name, by_rates, masses))
+    return np.concatenate(slopes)
+
+
+def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
+    """Slopes in exchangeabilities or frequencies, which all components share; arguments as of `_difference_slopes`."""
+    here = model.components()
+    exchangeabilities = exchangeability_matrix(model.exchangeabilities)
+    by_pair, by_frequency = rate_matrix_slopes(
+        exchangeabilities, here.frequencies, here.rates[:, None, None] * by_rates
+    )
+    if name == "rates":
+        classes = np.array(model.spec.rate_classes)
+        return np.delete(np.bincount(classes, by_pair), classes[-1])
+    frequencies = model.frequencies
+    by_share = frequencies * by_frequency.sum(axis=0) + masses.sum(axis=0)
+    return (by_share - frequencies * by_share.sum())[:-1]
+
+
+def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
+    """Slopes in a group of parameters; `by_rates` (C, S, S) and `masses` are the slopes in `Model.rate_matrices`."""
+    slopes = []
+    vector = model.get_vector([name])
+    for parameter, (low, high) in enumerate(model.bounds([name])):
+        ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
+        (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
+        change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
+        slopes.append(change / (ends[0] - ends[1]))
     return np.array(slopes)
 
 

@@ -286,6 +286,14 @@ def test_what_does_not_fit_is_refused(sequences):
         assert likelihood.likelihoods([likelihood.model_string])[0] == pytest.approx(expected, rel=1e-12)
 
 
+def test_start_trees_of_another_linkage_are_refused(sequences):
+    """Else the search would go on with lengths of parts, whatever the linkage says."""
+    tree = parse_newick(TREE, "test", NAMES)
+    for brlen, n_lengths in (("linked", 4), ("scaled", 4), ("unlinked", 3)):
+        with pytest.raises(InputError, match=f"found lengths of {n_lengths} trees, expected those of 1"):
+            search(sequences, scheme(), start=tree.unlink(n_lengths), brlen=brlen, effort="fast", device="numpy")
+
+
 def test_lengths_that_nothing_is_known_of_stay(sequences):
     """Taxon e has no data in the first part: there its branch has whatever length it began with."""
     with Likelihood(sequences, TREE, scheme(), brlen="unlinked", device="numpy") as likelihood:

@@ -72,7 +72,7 @@ def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
     options = ("--tree", path, "--model", scheme, "--brlen", "unlinked", "--fixed", *NUMPY)
     for text, message in (
         (f"{one}\n{other}\n", "t.nwk: line 2: found another topology than on line 1, expected the same"),
-        (f"{one}\n" * 3, "found 3 trees, expected 1 or one for each of 2 parts"),
+        (f"{one}\n" * 3, "found lengths of 3 trees, expected those of 1 or one for each of 2 parts"),
     ):
         path.write_text(text)
         result = plltool("evaluate", small, *options)
@@ -80,6 +80,19 @@ def test_trees_of_parts_that_do_not_fit(plltool, small, scheme, tmp_path):
         assert message in result.stderr
     path.write_text(one)
     assert plltool("evaluate", small, *options).exit_code == 0
+
+
+def test_search_starts_from_trees_of_parts(plltool, small, scheme, tmp_path):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    path = tmp_path / "t.nwk"
+    path.write_text("".join("({}:{x},{},({},({},({},{}))));\n".format(*names, x=x) for x in (0.001, 3.0)))
+    options = ("--start", path, "--brlen", "unlinked", "--effort", "fast", *NUMPY)
+    started = plltool("search", small, "--model", scheme, "--prefix", tmp_path / "run", *options)
+    assert started.exit_code == 0, started.stderr
+    path.write_text(path.read_text() * 2)
+    refused = plltool("search", small, "--model", scheme, "--prefix", tmp_path / "other", *options)
+    assert refused.exit_code == 1
+    assert "found lengths of 4 trees, expected those of 1 or one for each of 2 parts" in refused.stderr
 
 
 def test_one_part_has_nothing_to_unlink(plltool, small, tmp_path):

@@ -49,6 +49,23 @@ def test_dialects_give_the_same_parts(tmp_path, text):
     assert found[1][0].startswith("rest")
 
 
+@pytest.mark.parametrize("line_end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b"JC, a = 1-5", b"JC, b = 6-10 11-20"],
+        [b"#NEXUS", b"begin sets;", b"charset a = 1-5;", b"charset b = 6-10", b"11-20;", b"end;"],
+    ],
+)
+def test_line_ends_and_byte_order_marks(tmp_path, lines, line_end):
+    path = tmp_path / "x.part"
+    path.write_bytes(b"\xef\xbb\xbf" + line_end.join(lines))
+    scheme = read_scheme(str(path))
+    assert [spec.name for spec in scheme] == ["a", "b"]
+    assert [len(columns) for columns in assign_sites(scheme, 20, "x.phy")] == [5, 15]
+    assert scheme[1].where == f"{path}: line {2 if len(lines) == 2 else 4}"
+
+
 def test_text_is_read_like_a_file():
     text = "JC, a = 1-10\nK80, b = 11-20"
     assert [spec.name for spec in read_scheme(text)] == ["a", "b"]
@@ -91,6 +108,18 @@ def test_charsets_without_models(tmp_path):
         ("JC, a = 1-10\nXY, b = 11-20", "line 2: part 'b': model 'XY': 'XY' at character 1: unknown model"),
         ("JC, a = 1-10\nJC, b = 11-x", "line 2: part 'b': found '-x', expected columns such as 1-100\\3"),
         ("JC, a = 1-10\\0", "line 1: part 'a': found '1-10\\\\0', expected columns such as"),
+        ("JC, a = 1-10\nJC, = 11-20", "line 2: found '' as a part's name, expected one without '=' and line breaks"),
+        ("#NEXUS begin sets; charset 'a=b' = 1-10; end;", "line 1: found 'a=b' as a part's name"),
+        ("#NEXUS begin sets; charset 'a\nb' = 1-10; end;", "line 1: found 'a\\nb' as a part's name"),
+        (
+            "#NEXUS begin sets;\ncharset a = 1-10;\ncharset a = 11-20; end;",
+            "line 3: found charset 'a' again, expected names that differ (",
+        ),
+        ("#NEXUS begin sets; charset a = 1-9; charpartition p = ; end;", "line 1: found '', expected MODEL: CHARSET"),
+        (
+            "#NEXUS begin sets; charset a = 1-9; charset b = 10; partition p = 3: a, b; end;",
+            "line 1: found 2 charsets in a partition, expected 3, as it announces",
+        ),
         ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: part 'a': model 'AUTO'"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.substitution import felsenstein81, jukes_cantor, kimura80, q_matrix, transition_matrix
 
-from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
+from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix, rate_matrix_slopes
 
 GTR = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
 SKEWED = (0.28, 0.21, 0.24, 0.27)
@@ -78,3 +78,28 @@ def test_diagonal_of_exchangeabilities_is_ignored():
     np.testing.assert_array_equal(
         rate_matrix(matrix + 7 * np.eye(4), np.array(SKEWED)), rate_matrix(matrix, np.array(SKEWED))
     )
+
+
+@given(exchangeabilities_lists, frequency_lists, frequency_lists)
+def test_slopes_of_rate_matrices(exchangeabilities, first, second):
+    """Against differences of the oracle, of two matrices that share exchangeabilities."""
+    slopes = np.random.default_rng(7).normal(size=(2, 4, 4))
+    frequencies = np.array([first, second])
+
+    def value(log_rates, shares):
+        matrices = [q_matrix(np.exp(log_rates), (row / row.sum()).tolist()) for row in shares]
+        return float(np.sum(slopes * matrices))
+
+    by_pair, by_frequency = rate_matrix_slopes(exchangeability_matrix(exchangeabilities), frequencies, slopes)
+    by_frequency -= (by_frequency * frequencies).sum(axis=1, keepdims=True)  # as the oracle is asked: brought to sum 1
+    log_rates, step = np.log(exchangeabilities), 1e-5
+    tolerance = {"rel": 1e-5, "abs": 1e-6 * max(np.abs(q_matrix(exchangeabilities, row)).max() for row in frequencies)}
+    for pair in range(6):
+        moved = step * (np.arange(6) == pair)
+        expected = (value(log_rates + moved, frequencies) - value(log_rates - moved, frequencies)) / (2 * step)
+        assert by_pair[pair] == pytest.approx(expected, **tolerance)
+    for place in np.ndindex(2, 4):
+        moved = np.zeros((2, 4))
+        moved[place] = step * frequencies[place]
+        expected = (value(log_rates, frequencies + moved) - value(log_rates, frequencies - moved)) / (2 * step)
+        assert by_frequency[place] * frequencies[place] == pytest.approx(expected, **tolerance)
