@@ -74,7 +74,7 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
         rows = tuple(map(to_bytes, given.values()))
         return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
     names, symbols, states = alignment_from_dendropy(given)
-    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states)
+    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states, told=True)
 
 
 def pose(
@@ -96,7 +96,7 @@ def pose(
     data = as_data(alignment)
     scheme = _as_scheme(model)
     cut = data if isinstance(data, Dataset) else cut_alignment(data, scheme)
-    return cut, as_models(model, cut, brlen)
+    return cut, _make_models(model, scheme, cut, brlen)
 
 
 def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
@@ -104,9 +104,13 @@ def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKA
 
     Empirical frequencies are those of the part.
     """
+    return _make_models(given, _as_scheme(given), data, brlen)
+
+
+def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
+    """The models of a scheme, which `given` has been read as; errors as of `pose`."""
     if brlen not in LINKAGES:
         raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
-    scheme = _as_scheme(given)
     if len(scheme) != len(data.parts):
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     if isinstance(given, Model):
@@ -132,6 +136,8 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
         return (PartSpec(given.spec),)
     if isinstance(given, str):
         return read_scheme(given)
+    if not given or not all(isinstance(model, Model) for model in given):
+        raise InputError(f"model: found {given!r}, expected a string, a ModelSpec, a Model, or a Model for each part")
     return tuple(PartSpec(model.spec) for model in given)
 
 

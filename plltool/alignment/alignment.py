@@ -61,6 +61,7 @@ class Sequences:
     source : the file, for messages
     states : what they are, as a whole; None where columns differ
     positions : the line of `source` on which each taxon starts, or None if unknown
+    told : whether somebody said that they are `states`, so that no part's letters can tell otherwise
 
     Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -71,6 +72,7 @@ class Sequences:
     source: str
     states: StateSpace | None
     positions: Sequence[int] | None = None
+    told: bool = False
 
     def __post_init__(self) -> None:
         _check_names(self)

@@ -195,7 +195,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
-    """A part as the kind of data that its model is for, or else that its letters show."""
+    """A part as the kind of data that it is, see `_kind_of`."""
     if isinstance(given, Alignment):
         if spec.model is not None and spec.model.data != given.states.name:
             raise InputError(
@@ -212,7 +212,10 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    return detect_states(given.columns(sites)) if spec.model is None else SPACES[spec.model.data.lower()]
+    """What the model is for, or else what somebody said of the alignment, or else what the letters show."""
+    if spec.model is not None:
+        return SPACES[spec.model.data.lower()]
+    return given.states if given.told and given.states else detect_states(given.columns(sites))
 
 
 def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignment) -> list[str]:

@@ -49,6 +49,7 @@ def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = Non
     source = os.fspath(path)
     text = _load_text(source)
     mixed = states is None and starts_like_nexus(text) and is_mixed(text)
+    told = states is not None or starts_like_nexus(text)
     if states is None and not mixed:
         states = _detect(text, source)
     records = _parse(text, source, states)
@@ -58,6 +59,7 @@ def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = Non
         source,
         states,
         [record.line for record in records],
+        told,
     )
 
 

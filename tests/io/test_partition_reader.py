@@ -4,7 +4,7 @@ import pytest
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import PartSpec, SiteRange, assign_sites, cut_alignment
-from plltool.alignment.states import DNA
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.model_reader import read_scheme
@@ -172,6 +172,22 @@ def test_mixed_data():
     told = cut_alignment(MIXED, (PartSpec(None, "a", (SiteRange(1, 3),)), PartSpec(None, "b", (SiteRange(5, None),))))
     assert [part.alignment.states.name for part in told.parts] == ["DNA", "protein"]
     assert "x.fa: 1 column is in no part and left out, first column 4" in told.warnings
+
+
+def test_letters_do_not_overrule_what_is_said(tmp_path):
+    """A part of ambiguous bases looks like proteins."""
+    rows = {"a": "ACGTRYKM", "b": "ACGARYKM", "c": "ACGTSWKM", "d": "TCGTRYKC"}
+    text = "\n".join(f"{name} {row}" for name, row in rows.items())
+    sets = "begin sets; charset x = 1-4; charset y = 5-8; end;"
+    path = tmp_path / "x.nex"
+    path.write_text(f"#NEXUS begin data; dimensions ntax=4 nchar=8; format datatype=dna; matrix\n{text};\nend; {sets}")
+    scheme = read_scheme(str(path))
+    assert [part.states.name for part in cut_alignment(read_sequences(path), scheme).alignments] == ["DNA", "DNA"]
+    fasta = tmp_path / "x.fa"
+    fasta.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    for states, names in ((None, ["DNA", "protein"]), (DNA, ["DNA", "DNA"]), (PROTEIN, ["protein", "protein"])):
+        data = cut_alignment(read_sequences(fasta, states), scheme)
+        assert [part.states.name for part in data.alignments] == names
 
 
 def test_data_of_another_kind():
