@@ -44,7 +44,7 @@ MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 # --- search ---------------------------------------------------------------------------------------------
 HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, a Newton step between two
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums of groups that the device holds at once (64 MB)
-SCAN_STEPS_PER_PRUNE = 28  # insertions of a subtree that a launch has room for: all within 3 branches of the gap
+SCAN_STEPS_PER_PRUNE = 11  # insertions that a launch has room for; of a subtree, 10.5 lie within 3 branches of the gap
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, each but the last with a Newton step
 NARROW_PER_PRUNE = 3  # insertions of a subtree whose lengths are optimised, best scores first
 NARROW_CUTOFF = 0.7  # times the typical loss: insertions that lose more, lengths unoptimised, are not looked at

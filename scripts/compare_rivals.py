@@ -1,7 +1,7 @@
 """Time whole searches beside Debian's RAxML 8 and IQ-TREE 2 from the same start trees, and re-evaluate every result.
 
     python scripts/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...] [--starts N]
-        [--output FILE.json]
+        [--judge NAME ...] [--output FILE.json]
 
 DATA_DIR holds NAME.phy or NAME.phy.gz, or BASE_SIZE.phy.gz for sets called BASE_N, its first N columns (sim15_1024);
 REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. --starts takes N - 1 more
@@ -28,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,10 @@ def time_command(command: list[str], folder: Path) -> tuple[float, subprocess.Co
     return round(time.perf_counter() - began, 2), done
 
 
-def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
+JUDGES = {"raxml": judge_by_raxml, "iqtree": judge_by_iqtree}
+
+
+def run(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> dict[str, Any] | None:
     """One search: seconds, the program's own lnL where it is plltool, and the judges'."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -110,8 +114,8 @@ def run(program: str, alignment: Path, start: Path) -> dict[str, Any] | None:
         record = folder / "plltool.json"
         if record.exists():
             row["own_lnl"] = json.loads(record.read_text())["lnl"]
-        row["raxml_lnl"] = judge_by_raxml(alignment, tree, folder)
-        row["iqtree_lnl"] = judge_by_iqtree(alignment, tree, folder)
+        for judge in judges:
+            row[f"{judge}_lnl"] = JUDGES[judge](alignment, tree, folder)
         return row
 
 
@@ -145,7 +149,8 @@ def start_trees(data_set: str, alignment: Path, reference: Path, number: int, fo
 
 def best_lnl(row: dict[str, Any]) -> float | None:
     """By the judge that found the higher one."""
-    return max((row[judge] for judge in ("raxml_lnl", "iqtree_lnl") if row[judge] is not None), default=None)
+    found = (row.get(f"{judge}_lnl") for judge in JUDGES)
+    return max((lnl for lnl in found if lnl is not None), default=None)
 
 
 def summarise(results: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[str, Any]]:
@@ -177,6 +182,7 @@ def main() -> None:
     parser.add_argument("--set", action="append", help=f"default: {' '.join(DEFAULT_SETS)}")
     parser.add_argument("--program", action="append", help=f"default: {' '.join(DEFAULT_PROGRAMS)}")
     parser.add_argument("--starts", type=int, default=1, help="start trees of each set; default: 1")
+    parser.add_argument("--judge", action="append", choices=JUDGES, help="default: both")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     search_file = options.reference / "search.json"
@@ -189,7 +195,7 @@ def main() -> None:
             results[data_set] = {}
             for start in start_trees(data_set, alignment, options.reference, options.starts, folder):
                 for program in options.program or DEFAULT_PROGRAMS:
-                    row = run(program, alignment, start)
+                    row = run(program, alignment, start, options.judge or list(JUDGES))
                     if row is None:
                         continue
                     results[data_set].setdefault(program, []).append({"start": start.name, **row})

@@ -52,6 +52,8 @@ BENCH = "tests/api/test_bench.py"
 SCAN = "tests/search/test_scan.py"
 INSERTIONS = "tests/search/test_insertions.py"
 CLIMB = "tests/search/test_climb.py"
+DRIVER = "tests/search/test_driver.py"
+GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/search/test_ratchet.py"
 STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
@@ -286,10 +288,10 @@ MUTANTS = [
            "row_product(pa, c, i", "row_product(pa, 0, i", JOINED),
     Mutant("NEWVIEW of two tips uses the first one twice", INSTRUCTIONS, "load_tip_block(&b, block, &tip_b)",
            "load_tip_block(&a, block, &tip_b)", IS_NUMPY),
-    Mutant("NEWVIEW with a tip in front swaps the matrices", INSTRUCTIONS, "job->a, 1, job->pa, job->b, 0, job->pb,",
-           "job->a, 1, job->pb, job->b, 0, job->pa,", IS_NUMPY),
-    Mutant("NEWVIEW with a tip behind swaps the matrices", INSTRUCTIONS, "job->b, 1, job->pb, job->a, 0, job->pa,",
-           "job->b, 1, job->pa, job->a, 0, job->pb,", IS_NUMPY),
+    Mutant("NEWVIEW with a tip in front swaps the matrices", INSTRUCTIONS, "job->a, 1, pa, job->b, 0, pb,",
+           "job->a, 1, pb, job->b, 0, pa,", IS_NUMPY),
+    Mutant("NEWVIEW with a tip behind swaps the matrices", INSTRUCTIONS, "job->b, 1, pb, job->a, 0, pa,",
+           "job->b, 1, pa, job->a, 0, pb,", IS_NUMPY),
     Mutant("the largest component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
            "largest > least ? largest : least;", DEEP),
     Mutant("the last component decides on rescaling", INSTRUCTIONS, "largest < least ? largest : least;",
@@ -598,7 +600,29 @@ MUTANTS = [
            "(0, 1), (1, 2), (0, 2)]):\n        hessian", (INSERTIONS,)),
     Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
-    Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(tree)", "pass", (CLIMB,)),
+    Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(likelihood.tree)", "pass", (CLIMB,)),
+    Mutant("near misses: all are kept", "plltool/search/climb.py", "reached < lnl + MIN_MOVE_GAIN", "False",
+           (CLIMB, "-k", "near_misses")),
+    Mutant("near misses: flat moves count", "plltool/search/climb.py", "moves.lnl[order] < lnl - MIN_MOVE_GAIN",
+           "moves.lnl[order] < lnl + MIN_MOVE_GAIN", (CLIMB, "-k", "flat")),
+    Mutant("near misses: lengths are put down to moves", "plltool/search/climb.py",
+           "lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl", "pass", (CLIMB, "-k", "true_tree")),
+    Mutant("near misses: what is kept is forgotten", "plltool/search/climb.py", "lnl, before = reached,",
+           "lnl, _ = reached,", (CLIMB, "-k", "leaves_the_lengths")),
+    Mutant("lengths: no floor", "plltool/optimise/lengths.py", "+ FORESIGHT * predicted > floor", "> -math.inf",
+           ("tests/optimise/test_lengths.py", "-k", "floor")),
+    Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
+           ("tests/optimise/test_lengths.py", "-k", "floor")),
+    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = self.lnl - before <",
+           "wide_enough = self.lnl - before > 1e300 +", (DRIVER,)),
+    Mutant("driver: the first radius may be the last", "plltool/search/driver.py",
+           "stage.args[1] > self.plan.radii[0]", "stage.args[1] > 0", (DRIVER,)),
+    Mutant("driver: rounds go on without moves", "plltool/search/driver.py", " or not done.n_moves", "", (DRIVER,)),
+    Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
+           (GAMMA,)),
+    Mutant("gamma: steps too long", "plltool/model/gamma.py", "* series / shape", "* series", (GAMMA,)),
+    Mutant("gamma: rates between wrong quantiles", "plltool/model/rates.py", "gamma_probability(alpha + 1.0, bound)",
+           "gamma_probability(alpha, bound)", ("tests/model/test_rates.py",)),
     Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
            "self.engine.set_weights(own)", "pass",
            (RATCHET, "-k", "never_lead_down")),

@@ -48,6 +48,7 @@ def test_describe_progress():
 def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_once(monkeypatch):
     monkeypatch.setattr("sys.stderr", Terminal())
     event = Progress("nni", 1, -1.0, 0, 1, 1.0)
+    started_with = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
     before = signal.getsignal(signal.SIGINT)
     reporter = Reporter(quiet=True)
     with reporter.interrupts_wait():
@@ -58,3 +59,4 @@ def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_on
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
+    signal.signal(signal.SIGINT, started_with)

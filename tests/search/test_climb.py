@@ -219,6 +219,20 @@ def test_near_misses_are_kept_where_they_gain(seed):
     assert not near[:12].any()
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_move_that_fails_leaves_the_lengths_that_those_before_it_got(seed):
+    likelihood, _, _ = make_case(seed)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    order = np.argsort(found.lnl)
+    promises = np.full(len(found), lnl - 100.0)
+    promises[order[-1]] = lnl - 1.0  # the best, then the worst
+    promises[order[:20]] = lnl - 2.0
+    done = try_near_misses(likelihood, replace(found, lnl=promises), lnl, 21)
+    assert done.n_moves >= 1
+    assert likelihood.lnl() == pytest.approx(done.lnl, rel=1e-12)
+
+
 def test_near_misses_that_gain_nothing_are_taken_back():
     likelihood, true_tree, data = make_case(1)
     likelihood = likelihood_of(true_tree, *data)

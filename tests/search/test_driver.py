@@ -12,11 +12,13 @@ from plltool.search.effort import SearchOptions
 PLENTY = 10 * STAGE_EPSILON
 
 
-def climb(data_dir, monkeypatch, gains, radii=(2, 4, 8, 16)):
+def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     """(radius, number of joints or None) of all rounds of a search in which rounds gain ``gains[radius]``.
 
     Only the first round at each gains; its gain is reported, the tree stays what it is.
     """
+    rng = np.random.default_rng(1)
+    sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}
     rounds = []
 
     def climb_round(likelihood, lnl, radius, breadth, joints=None):
@@ -29,7 +31,7 @@ def climb(data_dir, monkeypatch, gains, radii=(2, 4, 8, 16)):
     options = SearchOptions(radii=radii, perturbations=0)
     stages = []
     search(
-        data_dir / "primates.phy",
+        sequences,
         "JC",
         device="numpy",
         options=options,
@@ -38,21 +40,21 @@ def climb(data_dir, monkeypatch, gains, radii=(2, 4, 8, 16)):
     return rounds, stages
 
 
-def test_radii_widen_as_long_as_they_gain(data_dir, monkeypatch):
-    rounds, stages = climb(data_dir, monkeypatch, {4: (PLENTY, 1, 3)})
+def test_radii_widen_as_long_as_they_gain(monkeypatch):
+    rounds, stages = climb(monkeypatch, {4: (PLENTY, 1, 3)})
     # NNI; the first radius, without gain; the second, again where it changed; the third, without gain; broad rounds
     assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None), (16, None)]
     assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr", "broad", "polish"]
 
 
 @pytest.mark.parametrize("n_gaining", range(4))
-def test_the_widest_radius_is_reached_if_all_gain(data_dir, monkeypatch, n_gaining):
+def test_the_widest_radius_is_reached_if_all_gain(monkeypatch, n_gaining):
     radii = (2, 4, 8, 16)
-    rounds, _ = climb(data_dir, monkeypatch, dict.fromkeys(radii[1 : 1 + n_gaining], (PLENTY, 1, 1)))
+    rounds, _ = climb(monkeypatch, dict.fromkeys(radii[1 : 1 + n_gaining], (PLENTY, 1, 1)))
     narrow = list(dict.fromkeys(radius for radius, _ in rounds[:-1]))
     assert narrow == [1, *radii[: 2 + n_gaining]]
 
 
-def test_a_round_that_only_lengthens_branches_is_the_last(data_dir, monkeypatch):
-    rounds, _ = climb(data_dir, monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4))
+def test_a_round_that_only_lengthens_branches_is_the_last(monkeypatch):
+    rounds, _ = climb(monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4))
     assert rounds == [(1, None), (2, None), (4, None), (4, None)]
