@@ -5,11 +5,11 @@
 
 DATA_DIR holds NAME.phy or NAME.phy.gz, or BASE_SIZE.phy.gz for sets called BASE_N, its first N columns (sim15_1024);
 REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. --starts takes N - 1 more
-start trees, RAxML's randomised parsimony of seeds 1 to N - 1; the table has medians. Every program runs GTR+F+G4
-on 2 threads; wall seconds of the whole process. plltool compiles its kernels in a run on the same data before, whose
-seconds are given apart ("cold") where it is the first one of its kind on the machine. Every final tree's
-lengths and model are optimised again by both rivals at a fine epsilon: two, because branch lengths have local optima
-(RAxML stops 0.6 below on dna354) and because IQ-TREE counts ambiguous characters differently under +F.
+start trees, plltool's randomised parsimony (Debian's RAxML makes none that is any good); the table has medians. Every
+program runs GTR+F+G4 on 2 threads; wall seconds of the whole process. plltool compiles its kernels in a run on the same
+data before, whose seconds are given apart ("cold") where it is the first one of its kind on the machine. Every final
+tree's lengths and model are optimised again by both rivals at a fine epsilon: two, because branch lengths have local
+optima (RAxML stops 0.6 below on dna354) and because IQ-TREE counts ambiguous characters differently under +F.
 Programs that are not installed are left out.
 
 Programs that are not here are compared by seconds elsewhere times the median, over the sets, of BRIDGE's seconds here
@@ -32,6 +32,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+
+from plltool.alignment.patterns import compress
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.newick import write_newick
+from plltool.search.parsimony import stepwise_addition
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
@@ -137,13 +144,15 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
 
 
 def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
-    """The reference's start tree and as many of RAxML's parsimony trees as make `number`."""
+    """The reference's start tree and as many of plltool's parsimony trees as make `number`."""
     trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
+    data = read_alignment(alignment)
+    patterns = compress(data)
     for seed in range(1, number):
-        name = f"{data_set}.{seed}"
-        command = ["raxmlHPC-PTHREADS-AVX", "-T", THREADS, "-y", "-m", "GTRGAMMA", "-s", alignment, "-p", seed]
-        subprocess.run([*map(str, command), "-n", name, "-w", str(folder)], capture_output=True, check=True)
-        trees.append(folder / f"RAxML_parsimonyTree.{name}")
+        trees.append(folder / f"{data_set}.parsimony{seed}.nwk")
+        rng = np.random.default_rng(seed)
+        tree = stepwise_addition(patterns.masks, patterns.weights, data.names, rng)
+        trees[-1].write_text(write_newick(tree) + "\n")
     return trees
 
 
