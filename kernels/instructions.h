@@ -386,8 +386,8 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 
 /* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
  * Intel's compiler makes it a function of its own unless told; derivatives took 1.15 times as long. */
-__attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
-    int n_sets, int first, __local double *shared)
+__attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla,
+    __global int *scale, __global double *partial, int n_sets, int first, __local double *shared)
 {
 #if STAGED_MATRICES
     __local REAL *pa = (__local REAL *)shared, *pb = pa + MATRIX_REALS;

@@ -299,19 +299,20 @@ def _read_profiles(token: _Token, spec: ModelSpec) -> ModelSpec:
 
 
 def _read_invariable(token: _Token, sites: SiteRates) -> SiteRates:
-    word = token.word.upper()
-    if (word == "IU" and token.values is None) or (word == "IO" and token.values is not None):
-        raise token.error("expected +I or +IO without a value, or +IU{share}")
-    pinv = None if token.values is None else token.checked(check_pinv, token.one_number("the share"))
-    return replace(sites, invariable=True, pinv=pinv)
+    return replace(sites, invariable=True, pinv=_read_one_value(token, "share", check_pinv))
 
 
 def _read_scaler(token: _Token, spec: ModelSpec) -> ModelSpec:
+    return replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", check_scaler))
+
+
+def _read_one_value(token: _Token, what: str, check: Callable[[float], float]) -> float | None:
+    """The value of a suffix of one letter: with U behind it there must be one, with O none."""
     word = token.word.upper()
-    if (word == "BU" and token.values is None) or (word == "BO" and token.values is not None):
-        raise token.error("expected +B or +BO without a value, or +BU{scaler}")
-    scaler = None if token.values is None else token.checked(check_scaler, token.one_number("the scaler"))
-    return replace(spec, scaled=True, scaler=scaler)
+    letter = word[0]
+    if (word == f"{letter}U" and token.values is None) or (word == f"{letter}O" and token.values is not None):
+        raise token.error(f"expected +{letter} or +{letter}O without a value, or +{letter}U{{{what}}}")
+    return None if token.values is None else token.checked(check, token.one_number(f"the {what}"))
 
 
 def _read_gamma(token: _Token, sites: SiteRates) -> SiteRates:
