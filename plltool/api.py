@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE, DEFAULT_SE
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
 from plltool.hardware import Hardware
+from plltool.io.checkpoint import remove_checkpoint
 from plltool.live import Likelihood
 from plltool.model.model import SCALER, Model
 from plltool.optimise.likelihood import TreeLikelihood
@@ -38,6 +40,7 @@ from plltool.results import (
     mean_tree,
     write_rooted,
 )
+from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
@@ -69,6 +72,7 @@ __all__ = [
     "SearchResult",
     "StopSearch",
     "evaluate",
+    "remove_checkpoint",
     "search",
 ]
 
@@ -95,6 +99,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
 
@@ -118,11 +123,14 @@ def search(
     options : how hard to search
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
+        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
+        `remove_checkpoint` is called. None for none
 
     Raises
     ------
     InputError
-        If alignment, model, start tree or outgroup cannot be used.
+        If alignment, model, start tree or outgroup cannot be used, or the checkpoint is that of another run.
     DeviceError
         If the device cannot be used.
     """
@@ -144,11 +152,15 @@ def search(
         plan = _plan(problem, wishes)
         trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
         rng = generator(seed, PERTURBATIONS)
-        found = search_starts(trees, models, engine, plan, rng, listener)
+        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+            found = search_starts(trees, models, engine, plan, rng, listener, store)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
+    if store is not None and store.problem:
+        remarks.append(f"not all of the search was saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,

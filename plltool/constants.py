@@ -106,4 +106,5 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next state is written: 1 % of the time at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search

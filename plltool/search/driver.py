@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +26,7 @@ from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
 from plltool.search.progress import Forecast, Listener, Progress
 from plltool.search.ratchet import Ratchet
+from plltool.search.state import Cursor, State
 from plltool.search.stopping import StopRule
 
 
@@ -41,26 +41,72 @@ def planned_stages(plan: Plan) -> list[tuple[str, int]]:
     return [*(climb * plan.starts), *perturb, ("polish", 0)]
 
 
-class TreeSearch:
-    """One start tree on its way.
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a climb.
 
     Attributes
     ----------
-    lnl : reached
-    marks : lnL after each stage of the climb, to compare other climbs with
-    finished : whether the climb has come to its end and was not given up
-    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
+    name : as in `Progress`
+    epsilon : lnL gained by a round below which the stage ends; of lengths and model, the precision
+    radius : of the moves; 0 where there are none, but lengths and model are optimised
+    breadth : of the rounds
+    share : like `epsilon`, as a share of lnL; the larger one counts
     """
 
-    def __init__(self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener):
+    name: str
+    epsilon: float
+    radius: int = 0
+    breadth: Breadth = NARROW
+    share: float = 0.0
+
+
+class TreeSearch:
+    """One start tree on its way.
+
+    It goes on from where `cursor` says that it stands, and says after every step where that is.
+
+    Parameters
+    ----------
+    likelihood : of the tree and the models as they are there
+    save : hears of every state
+    """
+
+    def __init__(
+        self,
+        likelihood: TreeLikelihood,
+        plan: Plan,
+        forecast: Forecast,
+        report: Listener,
+        cursor: Cursor,
+        save: Callable[[State], None] | None = None,
+    ):
         self.likelihood = likelihood
         self.plan = plan
-        self.lnl = -math.inf
-        self.marks: list[float] = []
-        self.finished = False
-        self.settled = False
+        self._at = cursor
         self._forecast = forecast
         self._listener = report
+        self._save = save
+
+    @property
+    def lnl(self) -> float:
+        """Reached."""
+        return self._at.lnl
+
+    @property
+    def marks(self) -> tuple[float, ...]:
+        """lnL after each stage of the climb, to compare other climbs with."""
+        return self._at.marks
+
+    @property
+    def finished(self) -> bool:
+        """Whether the climb has come to its end and was not given up."""
+        return self._at.finished
+
+    @property
+    def rest_lnl(self) -> float:
+        """Reached when there were no perturbations to be made, or no more."""
+        return self.marks[-1] if self._at.rest_lnl is None else self._at.rest_lnl
 
     def climb(self, leader: TreeSearch | None = None) -> None:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
@@ -70,112 +116,144 @@ class TreeSearch:
         insertions. A climb is given up after a stage where it is hopelessly behind `leader`, see `is_hopeless`; it ends
         early where ``plan.stop`` says so.
         """
-        stages = self._stages()
-        rule, wide_enough = None, False
-        for done, stage in enumerate(stages, start=1):
-            name, before = stage.args[0], self.lnl
-            if wide_enough and name in ("spr", "model"):
+        at, stages = self._at, self._stages()
+        if at.climbed:
+            self._forecast.skip(len(stages))
+            return
+        self._forecast.skip(at.stage)
+        rule = StopRule(self.plan.stop, self.likelihood, at.memory)
+        while not at.climbed:
+            stage, is_lost = stages[at.stage], False
+            if at.wide_enough and stage.name in ("spr", "model"):
                 self._forecast.skip(1)
-                self.marks.append(self.lnl)
-                continue
-            self._forecast.begin()
-            stage()
-            self.marks.append(self.lnl)
-            if name == "spr" and stage.args[1] > self.plan.radii[0]:
-                wide_enough = self.lnl - before < max(STAGE_EPSILON, STAGE_SHARE * abs(self.lnl))
-            if rule is None:
-                rule = StopRule(self.plan.stop, self.likelihood)
-            elif name != "model" and rule.says_enough():
-                self.settled = True
-                self._forecast.skip(len(stages) - done)
-                self.marks += [self.lnl] * (len(stages) - done)
-                break
-            if leader is not None and is_hopeless(self.marks, leader.marks):
-                self._forecast.skip(len(stages) - done)
-                return
-        self.finished = True
+                at.end_stage()
+            else:
+                self._make_rounds(stage)
+                is_lost = self._judge_stage(stage, rule, leader)
+            at.climbed = at.settled or is_lost or at.stage == len(stages)
+            at.finished = at.climbed and not is_lost
+        left = len(stages) - at.stage
+        self._forecast.skip(left)
+        if at.finished:
+            at.marks += (at.lnl,) * left
+        self._save_state()
 
-    def _stages(self) -> list[partial[None]]:
-        """The stages of a climb; the first argument of each is its name."""
-        epsilon, rounds = self.plan.epsilon, self._rounds
-        stages = [partial(self._tune, "start", START_EPSILON)]
-        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
+    def _judge_stage(self, stage: Stage, rule: StopRule, leader: TreeSearch | None) -> bool:
+        """Note what a stage's gain says of the next ones; returns whether the climb is hopelessly behind the leader."""
+        at = self._at
+        if stage.name == "spr" and stage.radius > self.plan.radii[0]:
+            at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
+        at.end_stage()
+        at.settled = stage.name != "model" and rule.says_enough()
+        at.memory = rule.memory
+        return not at.settled and leader is not None and is_hopeless(at.marks, leader.marks)
+
+    def _stages(self) -> list[Stage]:
+        """The stages of a climb."""
+        stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
         for radius in self.plan.radii:
-            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
-            stages.append(partial(self._tune, "model", epsilon))
+            stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
+            stages.append(Stage("model", self.plan.epsilon))
         if self.plan.broad:
-            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+            stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
 
-    def begin_stage(self) -> None:
-        """Let the forecast know of a stage that others share: that of perturbations."""
-        self._forecast.begin()
+    def begin_perturbations(self) -> None:
+        """Let the forecast know of the stage of perturbations, which others share."""
+        self._forecast.begin(self._at.spent or 0)
 
     def perturb(self, rng: np.random.Generator, done: int = 0) -> int:
         """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
 
         `done` of the former have been spent on other trees; returns how many have been spent now.
         """
-        if self.settled or done >= self.plan.perturbations:
+        at = self._at
+        if at.generator is not None:
+            rng.bit_generator.state = at.generator
+        done = done if at.spent is None else at.spent
+        if at.rest_lnl is not None or at.settled or done >= self.plan.perturbations:
             return done
         self.likelihood.model_changed()  # the engine may hold another climb's
-        self.lnl = smooth(self.likelihood).lnl
-        ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
-        failures = 0
+        if at.spent is None:
+            at.lnl = smooth(self.likelihood).lnl
+        ratchet = Ratchet(self.likelihood, at.lnl, self.plan.radii[-1], rng, at.best)
         try:
-            while done < self.plan.perturbations and failures < self.plan.nstop:
+            while at.rest_lnl is None:
                 n_moves = ratchet.step()
-                failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
-                self.lnl = ratchet.lnl
                 done += 1
-                self._report(PERTURB, done, n_moves)
+                at.failures = 0 if ratchet.lnl - at.lnl >= self.plan.epsilon else at.failures + 1
+                at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
+                if done >= self.plan.perturbations or at.failures >= self.plan.nstop:
+                    ratchet.finish()
+                    at.rest_lnl, at.best = at.lnl, None
+                self._end_step(PERTURB, done, n_moves)
         finally:
             ratchet.finish()
         return done
 
     def polish(self) -> None:
         """Lengths and model in turn until neither gains."""
+        at = self._at
 
-        def report(round_: int, lnl: float) -> None:
-            self.lnl = lnl
-            self._report("polish", round_)
+        def report(round_: int, lnl: float, is_last: bool) -> None:
+            at.lnl, at.round, at.polished = lnl, round_, is_last
+            self._end_step("polish", round_)
 
-        self._forecast.begin()
-        polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
+        if at.polished:
+            return
+        self._forecast.begin(at.round)
+        groups = None if self.plan.optimise_parameters else ()
+        polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
 
-    def _report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+    def _save_state(self) -> None:
+        """Tell where the climb stands."""
+        if self._save is not None:
+            models = [model.copy() for model in self.likelihood.models]
+            self._save(State(self.likelihood.tree.copy(), models, replace(self._at)))
+
+    def _end_step(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+        """Save and report what has been reached; in this order, for whoever listens may stop the search."""
+        self._save_state()
         forecast = self._forecast
         left = forecast.left(round_)
         self._listener(Progress(stage, round_, self.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
 
-    def _tune(self, stage: str, epsilon: float) -> None:
-        """Model parameters between two smoothings."""
-        self.lnl = smooth(self.likelihood, epsilon).lnl
-        if self.plan.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
-            optimise_model(self.likelihood, epsilon=epsilon)
-            before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
-            while stage == "model" and self.lnl - before > TUNING_SHARE * abs(self.lnl):
-                optimise_model(self.likelihood, epsilon=epsilon)
-                before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
-        self._report(stage, 1)
+    def _make_rounds(self, stage: Stage) -> None:
+        """The rounds of a stage that are still to be made.
 
-    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float, share: float = 0.0) -> None:
-        """Rounds at one radius, over the whole tree and then each over what the last one changed.
-
-        The stage ends with a round that gains less than `epsilon` or `share` of lnL; the next stage looks at the whole
-        tree again. After the last one nobody does: that has hardly ever gained anything.
+        Those with moves look at the whole tree and then each at what the last one changed. They end with one that gains
+        less than the stage's epsilon or share; the next stage looks at the whole tree again. After the last one nobody
+        does: that has hardly ever gained anything.
         """
-        joints = None
-        for round_ in itertools.count(1):
-            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
-            gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self._report(stage, round_, done.n_moves, radius)
-            if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:
-                break
-            joints = done.joints
+        at = self._at
+        self._forecast.begin(at.round)
+        while not at.stage_over:
+            n_moves, before = 0, at.lnl
+            if stage.radius:
+                done = climb_round(self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints)
+                at.lnl, at.joints, n_moves = done.lnl, done.joints, done.n_moves
+                gain = at.lnl - before
+                at.stage_over = gain < max(stage.epsilon, stage.share * abs(at.lnl)) or not n_moves
+            else:
+                at.lnl = self._tune(stage)
+                at.stage_over = True
+            at.round += 1
+            self._end_step(stage.name, at.round, n_moves, stage.radius)
+
+    def _tune(self, stage: Stage) -> float:
+        """Model parameters between two smoothings; returns lnL."""
+        likelihood, epsilon = self.likelihood, stage.epsilon
+        lnl = smooth(likelihood, epsilon).lnl
+        if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
+            optimise_model(likelihood, epsilon=epsilon)
+            before, lnl = lnl, smooth(likelihood, epsilon).lnl
+            while stage.name == "model" and lnl - before > TUNING_SHARE * abs(lnl):
+                optimise_model(likelihood, epsilon=epsilon)
+                before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        return lnl
 
 
-def is_hopeless(marks: list[float], leader: list[float]) -> bool:
+def is_hopeless(marks: Sequence[float], leader: Sequence[float]) -> bool:
     """Whether a climb with these lnL after its first stages cannot be expected to end above the leader's.
 
     It would have to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the leader gained from there on.
