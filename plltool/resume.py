@@ -8,6 +8,7 @@ import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from plltool.model.model import Model
 from plltool.results import mean_tree, write_rooted
 from plltool.search.effort import Plan
 from plltool.tree.duplicates import restore_duplicates
-from plltool.tree.topology import Tree
+from plltool.tree.topology import FloatArray, Tree
 
 DIGEST_LETTERS = 16
 
@@ -66,6 +67,14 @@ def identify_search(
     }
 
 
+def show_tree(
+    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: Sequence[str] | None
+) -> str:
+    """A tree without duplicates as Newick text with all `names`; `groups` and `sites` as elsewhere."""
+    whole = tree if tree.n_taxa == len(names) else restore_duplicates(tree, names, groups)
+    return write_rooted(mean_tree(whole, sites), outgroup)[0]
+
+
 def open_checkpoint(
     folder: str | os.PathLike[str] | None,
     identity: dict[str, Any],
@@ -83,11 +92,7 @@ def open_checkpoint(
     if folder is None:
         return nullcontext()
     sites = np.array([len(part.sites) for part in data.parts])
-
-    def show(tree: Tree) -> str:
-        whole = tree if tree.n_taxa == data.n_taxa else restore_duplicates(tree, data.names, groups)
-        return write_rooted(mean_tree(whole, sites), outgroup)[0]
-
+    show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
     checkpoint = Checkpoint(folder, identity, show)
     if checkpoint.resumed:
         _log.info("the search goes on from %s", checkpoint.folder)

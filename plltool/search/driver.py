@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.constants import (
-    ABANDON_FACTOR,
-    ABANDON_MARGIN,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -24,9 +22,9 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Progress
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.search.ratchet import Ratchet
-from plltool.search.state import Cursor, State
+from plltool.search.state import Cursor, State, stages_with_hope
 from plltool.search.stopping import StopRule
 
 
@@ -88,65 +86,51 @@ class TreeSearch:
         self._listener = report
         self._save = save
 
-    @property
-    def lnl(self) -> float:
-        """Reached."""
-        return self._at.lnl
-
-    @property
-    def marks(self) -> tuple[float, ...]:
-        """lnL after each stage of the climb, to compare other climbs with."""
-        return self._at.marks
-
-    @property
-    def finished(self) -> bool:
-        """Whether the climb has come to its end and was not given up."""
-        return self._at.finished
-
-    @property
-    def rest_lnl(self) -> float:
-        """Reached when there were no perturbations to be made, or no more."""
-        return self.marks[-1] if self._at.rest_lnl is None else self._at.rest_lnl
-
-    def climb(self, leader: TreeSearch | None = None) -> None:
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> State:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
         wider radius than the first gains nothing; if the plan says so, rounds at the last radius that look at more
-        insertions. A climb is given up after a stage where it is hopelessly behind `leader`, see `is_hopeless`; it ends
-        early where ``plan.stop`` says so.
+        insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the marks of
+        earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
         """
         at, stages = self._at, self._stages()
         if at.climbed:
             self._forecast.skip(len(stages))
-            return
+            return self._state().judge(rivals)
         self._forecast.skip(at.stage)
         rule = StopRule(self.plan.stop, self.likelihood, at.memory)
         while not at.climbed:
-            stage, is_lost = stages[at.stage], False
+            stage = stages[at.stage]
             if at.wide_enough and stage.name in ("spr", "model"):
                 self._forecast.skip(1)
                 at.end_stage()
             else:
-                self._make_rounds(stage)
-                is_lost = self._judge_stage(stage, rule, leader)
+                try:
+                    self._make_rounds(stage)
+                except StopSearch:
+                    return self._state(interrupted=True)
+                self._end_stage(stage, rule)
+            is_lost = stages_with_hope(at.marks, rivals) < at.stage
             at.climbed = at.settled or is_lost or at.stage == len(stages)
-            at.finished = at.climbed and not is_lost
         left = len(stages) - at.stage
         self._forecast.skip(left)
-        if at.finished:
+        if at.settled:
             at.marks += (at.lnl,) * left
         self._save_state()
+        return self._state().judge(rivals)
 
-    def _judge_stage(self, stage: Stage, rule: StopRule, leader: TreeSearch | None) -> bool:
-        """Note what a stage's gain says of the next ones; returns whether the climb is hopelessly behind the leader."""
+    def _end_stage(self, stage: Stage, rule: StopRule) -> None:
+        """Note what a stage's gain says of the next ones."""
         at = self._at
         if stage.name == "spr" and stage.radius > self.plan.radii[0]:
             at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
         at.end_stage()
         at.settled = stage.name != "model" and rule.says_enough()
         at.memory = rule.memory
-        return not at.settled and leader is not None and is_hopeless(at.marks, leader.marks)
+
+    def _state(self, interrupted: bool = False) -> State:
+        return State(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
 
     def _stages(self) -> list[Stage]:
         """The stages of a climb."""
@@ -158,24 +142,16 @@ class TreeSearch:
             stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
 
-    def begin_perturbations(self) -> None:
-        """Let the forecast know of the stage of perturbations, which others share."""
-        self._forecast.begin(self._at.spent or 0)
-
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> int:
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[State, int]:
         """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
 
-        `done` of the former have been spent on other trees; returns how many have been spent now.
+        `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
-        at = self._at
-        if at.generator is not None:
-            rng.bit_generator.state = at.generator
-        done = done if at.spent is None else at.spent
-        if at.rest_lnl is not None or at.settled or done >= self.plan.perturbations:
-            return done
-        self.likelihood.model_changed()  # the engine may hold another climb's
-        if at.spent is None:
+        at, interrupted = self._at, False
+        if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
+        else:
+            done, rng.bit_generator.state = at.spent, at.generator
         ratchet = Ratchet(self.likelihood, at.lnl, self.plan.radii[-1], rng, at.best)
         try:
             while at.rest_lnl is None:
@@ -187,11 +163,12 @@ class TreeSearch:
                     ratchet.finish()
                     at.rest_lnl, at.best = at.lnl, None
                 self._end_step(PERTURB, done, n_moves)
-        finally:
-            ratchet.finish()
-        return done
+        except StopSearch:
+            interrupted = True
+        ratchet.finish()
+        return self._state(interrupted), done
 
-    def polish(self) -> None:
+    def polish(self) -> State:
         """Lengths and model in turn until neither gains."""
         at = self._at
 
@@ -199,24 +176,27 @@ class TreeSearch:
             at.lnl, at.round, at.polished = lnl, round_, is_last
             self._end_step("polish", round_)
 
-        if at.polished:
-            return
         self._forecast.begin(at.round)
+        if at.polished:
+            return self._state()
         groups = None if self.plan.optimise_parameters else ()
-        polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
+        try:
+            polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
+        except StopSearch:
+            return self._state(interrupted=True)
+        return self._state()
 
     def _save_state(self) -> None:
         """Tell where the climb stands."""
         if self._save is not None:
-            models = [model.copy() for model in self.likelihood.models]
-            self._save(State(self.likelihood.tree.copy(), models, replace(self._at)))
+            self._save(self._state().copy())
 
     def _end_step(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
         """Save and report what has been reached; in this order, for whoever listens may stop the search."""
         self._save_state()
         forecast = self._forecast
         left = forecast.left(round_)
-        self._listener(Progress(stage, round_, self.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
+        self._listener(Progress(stage, round_, self._at.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
 
     def _make_rounds(self, stage: Stage) -> None:
         """The rounds of a stage that are still to be made.
@@ -251,12 +231,3 @@ class TreeSearch:
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
         return lnl
-
-
-def is_hopeless(marks: Sequence[float], leader: Sequence[float]) -> bool:
-    """Whether a climb with these lnL after its first stages cannot be expected to end above the leader's.
-
-    It would have to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the leader gained from there on.
-    """
-    final, then = leader[-1], leader[len(marks) - 1]
-    return marks[-1] + ABANDON_FACTOR * (final - then) + ABANDON_MARGIN < final

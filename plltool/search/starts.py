@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -13,10 +12,10 @@ from plltool.constants import PLATEAU_DEPTH
 from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.driver import TreeSearch, planned_stages
+from plltool.search.driver import TreeSearch
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, StopSearch
-from plltool.search.state import State, Store
+from plltool.search.progress import Forecast, Listener
+from plltool.search.state import Starts, State
 from plltool.tree.topology import Tree
 
 _log = logging.getLogger("plltool")
@@ -39,60 +38,85 @@ class Found:
     interrupted: bool
 
 
+def climb_in_turn(
+    starts: Starts, engine: AnyEngine, plan: Plan, forecast: Forecast, report: Listener
+) -> Iterator[State]:
+    """Climb from each start tree, made when its turn comes, until one is interrupted."""
+    rivals: list[Sequence[float]] = []
+    for number in range(plan.starts):
+        _log.info("start tree %d of %d", number + 1, plan.starts)
+        climbed = search_on(number, starts.begin(number), starts, engine, plan, forecast, report).climb(rivals)
+        if not climbed.cursor.given_up:
+            rivals.append(climbed.cursor.marks)
+        yield climbed
+        if climbed.interrupted:
+            return
+
+
+def search_on(
+    number: int,
+    state: State,
+    starts: Starts,
+    engine: AnyEngine,
+    plan: Plan,
+    forecast: Forecast,
+    report: Listener,
+) -> TreeSearch:
+    """The search from start tree `number`, at the state in which it is."""
+    likelihood = TreeLikelihood(state.tree, state.models, engine)
+    return TreeSearch(likelihood, plan, forecast, report, state.cursor, starts.saver(number))
+
+
 def search_starts(
-    starts: Sequence[Callable[[], Tree]],
-    models: Sequence[Model],
+    climbs: Iterable[State],
+    starts: Starts,
     engine: AnyEngine,
     plan: Plan,
     rng: np.random.Generator,
+    forecast: Forecast,
     report: Listener,
-    store: Store | None = None,
 ) -> Found:
-    """Search from each start tree, made when its turn comes, with copies of `models`.
+    """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
 
-    The best climb is perturbed, `rng` being the source of that; what is left of the perturbations when it has come to
-    rest is spent on the next best. The winner is polished. Climbs that are given up have no say in who wins.
-
-    What `store` has of a search of the same data with the same plan, it goes on with; it is told of every state.
+    `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
+    next best. Climbs that are given up have no say in who wins. Climbs that have been perturbed or polished before are
+    not again.
     """
-    forecast = Forecast(planned_stages(plan))
-    climbs: list[TreeSearch] = []
-    leader: TreeSearch | None = None
-    interrupted = False
-    try:
-        for number, make_tree in enumerate(starts, start=1):
-            _log.info("start tree %d of %d", number, len(starts))
-            name = f"climb-{number}"
-            saved = store.load(name) if store else None
-            state = State.unpack(saved, models) if saved else State(make_tree(), [model.copy() for model in models])
-            save = partial(store.save, name) if store else None
-            likelihood = TreeLikelihood(state.tree, state.models, engine)
-            climbs.append(TreeSearch(likelihood, plan, forecast, report, state.cursor, save))
-            climbs[-1].climb(leader)
-            if not climbs[-1].finished:
-                _log.info("start tree %d given up at lnL %.3f: too far behind", number, climbs[-1].lnl)
-            elif leader is None or climbs[-1].marks[-1] > leader.marks[-1] + PLATEAU_DEPTH:  # less is chance
-                leader = climbs[-1]
-        assert leader is not None, "the first climb is never given up"
-        leader = _perturb(plan, [climb for climb in climbs if climb.finished], leader, rng)
-        leader.likelihood.model_changed()  # the engine may hold another climb's
-        leader.polish()
-    except StopSearch:
-        interrupted = True
-        leader = max(climbs, key=lambda climb: climb.lnl)
-    lnls = tuple(climb.lnl for climb in climbs)
-    return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models, lnls, interrupted)
+    everyone: list[State] = []
+
+    def go_on(number: int) -> TreeSearch:
+        return search_on(number, everyone[number], starts, engine, plan, forecast, report)
+
+    for climbed in climbs:
+        everyone.append(climbed)
+        if climbed.cursor.given_up:
+            _log.info("start tree %d given up at lnL %.3f: too far behind", len(everyone), climbed.lnl)
+    hopeful = [number for number, climbed in enumerate(everyone) if not climbed.cursor.given_up]
+    leader = _leader([one.climb_lnl for one in everyone], hopeful)
+    if plan.perturbations and not _interrupted(everyone):
+        hopeful.sort(key=lambda number: (number != leader, -everyone[number].climb_lnl))
+        forecast.begin(max(one.cursor.spent or 0 for one in everyone))
+        done = 0
+        for number in hopeful:
+            if done < plan.perturbations and not everyone[number].cursor.settled and not _interrupted(everyone):
+                everyone[number], done = go_on(number).perturb(rng, done)
+        leader = _leader([one.rest_lnl for one in everyone], hopeful)
+    if _interrupted(everyone):
+        leader = max(hopeful, key=lambda number: everyone[number].lnl)
+    else:
+        everyone[leader] = go_on(leader).polish()
+    best = everyone[leader]
+    return Found(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
 
 
-def _perturb(plan: Plan, climbs: list[TreeSearch], leader: TreeSearch, rng: np.random.Generator) -> TreeSearch:
-    """Perturb the leader and then other climbs, best first, as long as perturbations last; returns the new leader."""
-    if not plan.perturbations:
-        return leader
-    leader.begin_perturbations()
-    done = 0
-    others = [climb for climb in climbs if climb is not leader]
-    for climb in [leader, *sorted(others, key=lambda climb: -climb.marks[-1])]:
-        done = climb.perturb(rng, done)
-        if climb.rest_lnl > leader.rest_lnl + PLATEAU_DEPTH:
-            leader = climb
+def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
+    """The best in that order; one that is better by less than PLATEAU_DEPTH owes it to convergence."""
+    leader = order[0]
+    for number in order:
+        if lnls[number] > lnls[leader] + PLATEAU_DEPTH:
+            leader = number
     return leader
+
+
+def _interrupted(climbs: Sequence[State]) -> bool:
+    return any(climbed.interrupted for climbed in climbs)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.search.stopping import Memory
 from plltool.tree.topology import Tree
@@ -39,7 +41,7 @@ class Cursor:
     wide_enough : whether a wider radius is not worth while
     memory : of the stop rule
     climbed : whether the climb is over
-    finished : whether it is, and was not given up
+    given_up : whether it fell hopelessly behind another one; lnL and marks are those of that stage
     settled : whether the plan's rule ended it, so that perturbations are not worth while
     spent : perturbations of this climb and those before it, once there was one
     failures : the last so many perturbations gained nothing
@@ -57,7 +59,7 @@ class Cursor:
     wide_enough: bool = False
     memory: Memory | None = None
     climbed: bool = False
-    finished: bool = False
+    given_up: bool = False
     settled: bool = False
     spent: int | None = None
     failures: int = 0
@@ -79,11 +81,19 @@ class Cursor:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A climb between two steps; nothing that the search changes is shared with it."""
+    """How far the search from one start tree came, apart from any engine.
+
+    Attributes
+    ----------
+    tree, models : reached
+    cursor : what else the rest depends on
+    interrupted : whether the listener stopped it
+    """
 
     tree: Tree
-    models: Sequence[Model]
+    models: list[Model]
     cursor: Cursor = field(default_factory=Cursor)
+    interrupted: bool = False
 
     @property
     def lnl(self) -> float:
@@ -94,6 +104,30 @@ class State:
     def best(self) -> Tree:
         """The best tree so far."""
         return self.cursor.best or self.tree
+
+    @property
+    def climb_lnl(self) -> float:
+        """Reached by the climb alone, if that is over."""
+        return self.cursor.marks[-1] if self.cursor.climbed else self.lnl
+
+    @property
+    def rest_lnl(self) -> float:
+        """Reached after perturbations, if there were any, without a polish."""
+        return self.climb_lnl if self.cursor.rest_lnl is None else self.cursor.rest_lnl
+
+    def judge(self, rivals: Sequence[Sequence[float]]) -> State:
+        """The same, given up where it fell hopelessly behind one of `rivals`, whether or not it climbed on."""
+        marks = self.cursor.marks
+        hopeful = stages_with_hope(marks, rivals)
+        if hopeful == len(marks):
+            return self
+        return replace(
+            self, cursor=replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True)
+        )
+
+    def copy(self) -> State:
+        """One that shares nothing that a search changes."""
+        return State(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
 
     def pack(self) -> Arrays:
         """The state as arrays, which `unpack` reads; numbers keep every bit."""
@@ -136,9 +170,55 @@ def unpack_tree(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequen
     return Tree(names, *(packed[f"{name} {array}"] for array in TREE_ARRAYS))
 
 
+def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
+    """After how many stages a climb with these lnL may still be expected to end above each of its rivals.
+
+    There is no hope if it has to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the rival gained from that
+    stage on. The first ABANDON_STAGES tell nothing: what NNI leaves a climb behind with, SPR often makes up for.
+    """
+    for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
+        for rival in rivals:
+            if lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN < rival[-1]:
+                return stage
+    return len(marks)
+
+
 class Store(Protocol):
     """Keeps states by name, see `plltool.io.checkpoint.Checkpoint`."""
 
     def load(self, name: str) -> Mapping[str, npt.NDArray[Any]] | None: ...
 
     def save(self, name: str, state: State) -> None: ...
+
+    def flush(self) -> None: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Starts:
+    """Where climbs begin: at their start trees, or where a store says that they stand.
+
+    Attributes
+    ----------
+    make_tree : makes start tree `number`, from 0; a function of a module or a partial of one
+    models : with their start values
+    store : of this very search; None for none
+    """
+
+    make_tree: Callable[[int], Tree]
+    models: Sequence[Model]
+    store: Store | None = None
+
+    def begin(self, number: int) -> State:
+        """Where climb `number` stands."""
+        saved = self.store.load(_name(number)) if self.store else None
+        if saved is not None:
+            return State.unpack(saved, self.models)
+        return State(self.make_tree(number), [model.copy() for model in self.models])
+
+    def saver(self, number: int) -> Callable[[State], None] | None:
+        """What is told of every state of climb `number`."""
+        return partial(self.store.save, _name(number)) if self.store else None
+
+
+def _name(number: int) -> str:
+    return f"climb-{number + 1}"

@@ -9,10 +9,10 @@ import pytest
 from plltool.api import SearchOptions, remove_checkpoint, search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
-from plltool.search import driver
+from plltool.search import state
 from plltool.tree.duplicates import restrict_tree
 
-SETTINGS = {"device": "numpy", "seed": 5}
+SETTINGS = {"device": "numpy", "seed": 5, "workers": 1}
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=5, nstop=2)
 SHORT = replace(OPTIONS, starts=1, radii=(1,), perturbations=2)
 
@@ -83,7 +83,7 @@ def make_run(tmp_path):
 def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monkeypatch, caplog):
     """Each process makes one step, and all together those of the run that nobody stopped."""
     if case == "given up":
-        monkeypatch.setattr(driver, "ABANDON_MARGIN", 0.0)
+        monkeypatch.setattr(state, "ABANDON_MARGIN", 0.0)
         caplog.set_level("INFO", "plltool")
     run, steps, events = make_run(case), [], []
     expected = search(few, listener=steps.append, **run)
@@ -102,6 +102,17 @@ def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monke
     assert outcome(found) == outcome(expected)
     remove_checkpoint(folder)
     assert not folder.exists()
+
+
+def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run):
+    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, perturbations=1)}
+    expected = search(few, **run)
+    for n_events, n_workers in ((5, 1), (13, 2)):
+        folder = tmp_path / f"stopped-{n_events}"
+        with pytest.raises(PowerCut):
+            search(few, listener=stop_after(n_events), checkpoint=folder, **{**run, "workers": 2})
+        assert list(folder.glob("climb-*.state"))
+        assert outcome(search(few, checkpoint=folder, **{**run, "workers": n_workers})) == outcome(expected)
 
 
 def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
