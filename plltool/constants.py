@@ -107,3 +107,6 @@ CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread ov
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
+
+# --- sets of trees and supports --------------------------------------------------------------------------
+MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other

@@ -10,7 +10,7 @@ import plltool
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware"}
 DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "comparison", "live", "results", "session"}
+API = {"api", "bench", "comparison", "live", "results", "session", "supports", "treesets"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model"), DATA),
