@@ -10,7 +10,8 @@ import plltool
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "climbers", "comparison", "live", "results", "session", "supports", "treesets"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
+API |= {"bootstrap", "replicates", "supports", "treesets"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model"), DATA),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
 
+REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -15,7 +17,7 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap", whose rounds are replicates
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round
