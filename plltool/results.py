@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from plltool import __version__
 from plltool.alignment.partition import Dataset
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
 from plltool.tree.topology import FloatArray, Tree
@@ -171,7 +171,7 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         return
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
-        raise InputError(f"the outgroup's taxon {unknown[0]!r} is not in the alignment")
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in the alignment")
     if not 0 < len(set(outgroup)) < len(names):
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 
