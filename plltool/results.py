@@ -14,6 +14,7 @@ from plltool.alignment.partition import Dataset
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
+from plltool.search.progress import Progress
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -123,9 +124,11 @@ class SearchResult(Result):
     Attributes
     ----------
     interrupted : whether a listener stopped the search, so that the tree is the best so far
+    trace : every round, climb by climb in the order of the start trees
     """
 
     interrupted: bool = field(default=False, kw_only=True)
+    trace: tuple[Progress, ...] = field(default=(), kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -148,8 +151,8 @@ class SearchResult(Result):
         }
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, and the profile if there is one."""
-        record = super().as_record(command)
+        """As of any result, the trace, and the profile if there is one."""
+        record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         return record if self.profile is None else record | {"profile": self.profile}
 
 
