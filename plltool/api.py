@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE, DEFAULT_SE
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
 from plltool.hardware import Hardware
+from plltool.io.checkpoint import remove_checkpoint
 from plltool.live import Likelihood
 from plltool.model.model import SCALER, Model
 from plltool.optimise.likelihood import TreeLikelihood
@@ -39,12 +41,14 @@ from plltool.results import (
     mean_tree,
     write_rooted,
 )
+from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
+from plltool.search.state import Starts
 from plltool.session import (
     DIFFICULTY,
     PERTURBATIONS,
@@ -71,6 +75,7 @@ __all__ = [
     "SearchResult",
     "StopSearch",
     "evaluate",
+    "remove_checkpoint",
     "search",
 ]
 
@@ -98,6 +103,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
 
@@ -124,11 +130,14 @@ def search(
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
+        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
+        `remove_checkpoint` is called. None for none
 
     Raises
     ------
     InputError
-        If alignment, model, start tree or outgroup cannot be used.
+        If alignment, model, start tree or outgroup cannot be used, or the checkpoint is that of another run.
     DeviceError
         If the device cannot be used.
     """
@@ -150,18 +159,23 @@ def search(
         _announce_engine(engine, reason)
         plan = _plan(problem, wishes)
         n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
-        start_tree = partial(_start_tree, problem)
+        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
         forecast = Forecast(planned_stages(plan))
-        if n_workers > 1:
-            elsewhere = (n_workers, start_tree, problem.parts, models, share, plan, forecast, trace.hear)
-            climbs = climb_at_once(*elsewhere, engine.counters)
-        else:
-            climbs = climb_in_turn(start_tree, models, engine, plan, forecast, trace.hear)
-        found = search_starts(climbs, engine, plan, generator(seed, PERTURBATIONS), forecast, trace.hear)
+        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+            starts_ = Starts(partial(_start_tree, problem), models, store)
+            if n_workers > 1:
+                elsewhere = (n_workers, starts_, problem.parts, share, plan, forecast, trace.hear, engine.counters)
+                climbs = climb_at_once(*elsewhere)
+            else:
+                climbs = climb_in_turn(starts_, engine, plan, forecast, trace.hear)
+            rng = generator(seed, PERTURBATIONS)
+            found = search_starts(climbs, starts_, engine, plan, rng, forecast, trace.hear)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
+    if store is not None and store.problem:
+        remarks.append(f"not all of the search was saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,

@@ -41,17 +41,19 @@ class Ratchet:
 
     Attributes
     ----------
-    lnl : of the best tree
+    lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
     radius : of the climb after a perturbation
     """
 
-    def __init__(self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator):
+    def __init__(
+        self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator, best: Tree | None = None
+    ):
         self.likelihood = likelihood
         self.lnl = lnl
         self.radius = radius
         self._rng = rng
-        self._best = likelihood.tree.copy()
-        self._base = self._best
+        self._base = likelihood.tree.copy()
+        self.best = best or self._base
 
     def step(self) -> tuple[Move, ...]:
         """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
@@ -66,12 +68,12 @@ class Ratchet:
         self._base = likelihood.tree.copy()
         if lnl <= self.lnl:
             return ()
-        self.lnl, self._best = lnl, self._base
+        self.lnl, self.best = lnl, self._base
         return jump.chosen + moves
 
     def finish(self) -> None:
         """Put the best tree back into the likelihood."""
-        self._return_to(self._best)
+        self._return_to(self.best)
 
     def _jump(self) -> Round:
         """What gains on reweighted sites in some region of the tree."""
