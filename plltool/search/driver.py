@@ -120,7 +120,7 @@ class TreeSearch:
             return done
         self.likelihood.model_changed()  # the engine may hold another climb's
         self.lnl = smooth(self.likelihood).lnl
-        ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
+        ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng, self.plan.constraint)
         failures = 0
         try:
             while done < self.plan.perturbations and failures < self.plan.nstop:
@@ -167,7 +167,7 @@ class TreeSearch:
         """
         joints = None
         for round_ in itertools.count(1):
-            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
+            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints, constraint=self.plan.constraint)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
             self._report(stage, round_, done.n_moves, radius)
             if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:

@@ -24,6 +24,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, Round, climb_round, nodes_near
+from plltool.tree.constraint import Constraint
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -42,12 +43,21 @@ class Ratchet:
     ----------
     lnl : of the best tree
     radius : of the climb after a perturbation
+    constraint : that every tree obeys
     """
 
-    def __init__(self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator):
+    def __init__(
+        self,
+        likelihood: TreeLikelihood,
+        lnl: float,
+        radius: int,
+        rng: np.random.Generator,
+        constraint: Constraint | None = None,
+    ):
         self.likelihood = likelihood
         self.lnl = lnl
         self.radius = radius
+        self.constraint = constraint
         self._rng = rng
         self._best = likelihood.tree.copy()
         self._base = self._best
@@ -76,7 +86,8 @@ class Ratchet:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
         with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
-            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON)
+            lnl = likelihood.lnl()
+            return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
     def _region(self) -> npt.NDArray[np.intp] | None:
         """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
@@ -100,7 +111,7 @@ class Ratchet:
         """
         lnl, n_moves = smooth(self.likelihood, ROUND_EPSILON).lnl, 0
         while len(joints):
-            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
+            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints, constraint=self.constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             n_moves += done.n_moves
             if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
