@@ -78,6 +78,7 @@ QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an ali
 ENOUGH_PATTERNS_PER_TAXON = 10.0  # below it an alignment counts as more difficult than its parsimony trees say
 EASY = 0.5  # difficulty up to which a search does the least of its effort
 SPARSE_WEIGHT = 0.1  # so much for each halving
+ABANDON_STAGES = 3  # start, NNI, SPR at the first radius: after less no start tree is given up
 ABANDON_FACTOR = 2.0  # times what the leader gained from a stage on: a start tree further behind there is given up
 ABANDON_MARGIN = 5.0  # lnL that it may be behind besides
 STOP_RULES = ("epsilon", "rf", "kh")  # see search/stopping.py

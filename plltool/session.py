@@ -362,16 +362,19 @@ class MemoryPlan:
 
     Attributes
     ----------
-    device : where it would run
+    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
     n_bytes : memory that it would hold there at most
     resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
     full_bytes : memory of all CLAs at once
+    offered_bytes : memory that CLAs may take
     """
 
     device: str
+    kind: str
     n_bytes: int
     resident: bool
     full_bytes: int
+    offered_bytes: int
 
 
 def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware) -> MemoryPlan:
@@ -396,16 +399,19 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
         plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:
-            name, n_bytes = "numpy", numpy_bytes(layout, storage)
+            n_bytes = numpy_bytes(layout, storage)
         else:
-            name, n_bytes = device.label, engine_bytes(layout, storage, requests=search_requests(layout, storage))
+            n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
         full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-        plans.append(MemoryPlan(name, n_bytes, storage.resident, full))
+        plans.append((n_bytes, storage.resident, full, plan.memory))
+    held, resident, full_bytes, offered = zip(*plans, strict=True)
     return MemoryPlan(
-        plans[0].device,
-        sum(plan.n_bytes for plan in plans),
-        all(plan.resident for plan in plans),
-        sum(plan.full_bytes for plan in plans),
+        device.label if device else "numpy",
+        device.kind if device else "numpy",
+        sum(held),
+        all(resident),
+        sum(full_bytes),
+        sum(offered),
     )
 
 

@@ -8,9 +8,9 @@ import pytest
 import plltool
 
 PACKAGE = Path(plltool.__file__).parent
-BASE = {"plltool", "errors", "constants", "hardware"}
+BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "comparison", "live", "results", "session"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model"), DATA),

@@ -156,7 +156,8 @@ def describe_progress(event: Progress) -> str:
     moves = f"  {event.moves} moves" if event.radius or event.n_rounds > 1 else ""
     left = "" if event.stage_left is None or event.left is None else f"  left: stage {about(event.stage_left)}, all "
     left += about(event.left) if left and event.left is not None else ""
-    return f"{event.seconds:9.1f} s  {name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
+    tree = f"tree {event.start:<3} " if event.start else ""
+    return f"{event.seconds:9.1f} s  {tree}{name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
 
 
 def about(seconds: float) -> str:

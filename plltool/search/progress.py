@@ -22,6 +22,7 @@ class Progress:
     radius : of the NNI (1) and SPR rounds; 0 elsewhere
     seconds : since the search began
     n_rounds : that the stage has at most; 0 where nobody knows
+    start : number of the start tree, from 1, where several are climbed at the same time; 0 elsewhere
     stage_left, left : about how many seconds the stage and the whole search still take; None where nobody knows
     """
 
@@ -34,6 +35,7 @@ class Progress:
     n_rounds: int = 0
     stage_left: float | None = None
     left: float | None = None
+    start: int = 0
 
 
 Listener = Callable[[Progress], None]
@@ -83,6 +85,11 @@ class Forecast:
         """So many stages will not be made."""
         del self._ahead[:n_stages]
 
+    def made_elsewhere(self, n_stages: int, at_once: int) -> None:
+        """The next so many stages have been made, several at a time, by others."""
+        self._cost_done += self.cost_of(self._ahead[:n_stages]) / at_once
+        self.skip(n_stages)
+
     def left(self, round_: int) -> tuple[float | None, float | None]:
         """Seconds that the present stage, after that round, and the whole search still take."""
         now = time.perf_counter()
@@ -95,7 +102,12 @@ class Forecast:
             stage_left = max(0.0, price * self._cost(self._now) - spent)
         else:  # the first stage reports when it is over
             price, stage_left = spent / self._cost(self._now), 0.0
-        return stage_left, stage_left + price * sum(map(self._cost, self._ahead))
+        return stage_left, stage_left + price * self.cost_of(self._ahead)
+
+    @classmethod
+    def cost_of(cls, stages: Sequence[tuple[str, int]]) -> float:
+        """What stages cost together, in units of STAGE_COSTS."""
+        return sum(map(cls._cost, stages))
 
     @staticmethod
     def _cost(stage: tuple[str, int]) -> float:
