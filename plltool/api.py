@@ -168,7 +168,8 @@ def search(
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
-        remarks.append("the constraint tree has no inner branch: every tree obeys it")
+        hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
+        remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(

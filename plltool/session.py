@@ -43,8 +43,8 @@ from plltool.io.bridge import (
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import list_names, parse_newick, read_newick
-from plltool.io.part_trees import read_part_trees
+from plltool.io.newick import list_names, parse_newick
+from plltool.io.part_trees import read_tree
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.specification import ModelSpec
@@ -164,7 +164,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
 
     It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
     which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
-    tree for each part, see `read_part_trees`.
+    tree for each part, see `read_tree`.
 
     Raises
     ------
@@ -181,7 +181,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     if _is_newick(given):
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
-        return read_part_trees(given, names) if several else read_newick(given, names)
+        return read_tree(given, names, unlinked=several)
     return from_dendropy(given, names)
 
 

@@ -144,10 +144,13 @@ def test_errors_are_one_line(plltool, small, arguments, part):
 
 
 def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
-    result = plltool("search", small, *QUICK, "--outgroup", "Homo_sapiens,Tarsius_syrichta")
+    result = plltool("search", small, *QUICK, "--outgroup", "Homo_sapiens, Tarsius_syrichta")
     assert result.exit_code == 0, result.stderr
     assert "warning: the outgroup is not one clade" in result.stderr
-    assert any("not one clade" in line for line in read_record(f"{small}.plltool.json")["warnings"])
+    record = read_record(f"{small}.plltool.json")
+    assert any("not one clade" in line and "'Homo_sapiens' alone" in line for line in record["warnings"])
+    before = record["tree"].partition("Homo_sapiens")[0]
+    assert before.count("(") - before.count(")") == 1, "it is a branch of the root"
 
 
 @pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
