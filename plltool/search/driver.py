@@ -147,19 +147,19 @@ class TreeSearch:
 
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
-        at, interrupted = self._at, False
+        at, interrupted, plan = self._at, False, self.plan
         if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
             done, rng.bit_generator.state = at.spent, at.generator
-        ratchet = Ratchet(self.likelihood, at.lnl, self.plan.radii[-1], rng, at.best)
+        ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
         try:
             while at.rest_lnl is None:
                 moves = ratchet.step()
                 done += 1
-                at.failures = 0 if ratchet.lnl - at.lnl >= self.plan.epsilon else at.failures + 1
+                at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
                 at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
-                if done >= self.plan.perturbations or at.failures >= self.plan.nstop:
+                if done >= plan.perturbations or at.failures >= plan.nstop:
                     ratchet.finish()
                     at.rest_lnl, at.best = at.lnl, None
                 self._end_step(PERTURB, done, moves)
@@ -211,7 +211,9 @@ class TreeSearch:
             moves: tuple[Move, ...] = ()
             before = at.lnl
             if stage.radius:
-                done = climb_round(self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints)
+                done = climb_round(
+                    self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints, constraint=self.plan.constraint
+                )
                 at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
                 at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves
             else:

@@ -25,6 +25,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, Round, climb_round, nodes_near
 from plltool.search.progress import Move
+from plltool.tree.constraint import Constraint
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -43,14 +44,22 @@ class Ratchet:
     ----------
     lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
     radius : of the climb after a perturbation
+    constraint : that every tree obeys
     """
 
     def __init__(
-        self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator, best: Tree | None = None
+        self,
+        likelihood: TreeLikelihood,
+        lnl: float,
+        radius: int,
+        rng: np.random.Generator,
+        best: Tree | None = None,
+        constraint: Constraint | None = None,
     ):
         self.likelihood = likelihood
         self.lnl = lnl
         self.radius = radius
+        self.constraint = constraint
         self._rng = rng
         self._base = likelihood.tree.copy()
         self.best = best or self._base
@@ -79,7 +88,8 @@ class Ratchet:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
         with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
-            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON)
+            lnl = likelihood.lnl()
+            return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
     def _region(self) -> npt.NDArray[np.intp] | None:
         """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
@@ -104,7 +114,7 @@ class Ratchet:
         lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
         moves: tuple[Move, ...] = ()
         while len(joints):
-            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
+            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints, constraint=self.constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             moves += done.chosen
             if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
