@@ -107,5 +107,18 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more
+MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
+TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
 CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next state is written: 1 % of the time at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
+
+# --- sets of trees and supports --------------------------------------------------------------------------
+MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
+BOOTSTOP_STEP = 50  # replicates after which it is tested whether they are enough (RAxML)
+BOOTSTOP_MOST = 1000  # replicates that are made where the test never says so (RAxML)
+BOOTSTOP_CUTS = 100  # random halvings of a test (Pattengale et al. 2010)
+BOOTSTOP_AGREEMENT = 0.99  # share of the halvings whose halves must agree (Pattengale et al. 2010)
+BOOTSTOP_CORRELATION = 0.99  # of the frequencies of two halves that agree (Pattengale et al. 2010)
+BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
+REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search

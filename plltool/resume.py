@@ -7,11 +7,12 @@ import logging
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict
+from dataclasses import fields
 from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool import __version__
 from plltool.alignment.partition import Dataset
@@ -41,9 +42,20 @@ def describe_start(start: str | Tree) -> str:
     """The kind of start tree, or a digest of the one that was given."""
     if isinstance(start, str):
         return start
-    arrays = (start.neighbours, start.edges, start.ends, start.lengths)
+    return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
+
+
+def describe_plan(plan: Plan) -> dict[str, Any]:
+    """What a search does, by the names of `Plan`; a constraint as a digest."""
+    described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
+    if plan.constraint is not None:
+        described["constraint"] = "tree " + _digest_arrays(plan.constraint.tips, plan.constraint.parents)
+    return described
+
+
+def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
     content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-    return "tree " + hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
 
 
 def identify_search(
@@ -61,7 +73,7 @@ def identify_search(
         "brlen": brlen,
         "start": describe_start(start),
         "seed": seed,
-        **asdict(plan),
+        **describe_plan(plan),
         "device": engine.device_name,
         "layout": engine.describe(),
     }

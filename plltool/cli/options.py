@@ -21,8 +21,8 @@ from plltool.constants import (
     STOP_RULES,
     UNLINKED,
 )
-from plltool.errors import InputError
-from plltool.hardware import PRECISIONS, Hardware, parse_size
+from plltool.errors import InputError, show_name
+from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
@@ -97,8 +97,8 @@ def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None
     if value is None:
         return None
     fields_ = value.split(",")
-    if not all(field.strip().isdecimal() and int(field) > 0 for field in fields_):
-        raise click.BadParameter(f"found {value!r}, expected whole numbers from 1 on, separated by commas")
+    if not all(is_count(field.strip()) for field in fields_):
+        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1 on, separated by commas")
     return tuple(int(field) for field in fields_)
 
 
@@ -234,13 +234,12 @@ def load_alignment(path: Path, data_type: str) -> Sequences:
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
     """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
-    from plltool.io.newick import read_newick
-    from plltool.io.part_trees import read_part_trees
+    from plltool.io.part_trees import read_tree
 
-    return (read_part_trees if brlen == UNLINKED else read_newick)(path, alignment.names, resolve)
+    return read_tree(path, alignment.names, resolve, brlen == UNLINKED)
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
     """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
-    outgroup = [part for value in values for part in ([value] if value in names else value.split(","))]
-    return outgroup or None
+    parts = [part for value in values for part in ([value] if value in names else value.split(","))]
+    return [part if part in names else part.strip() for part in parts] or None

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
 from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import show_name
 from plltool.constants import DEFAULT_BRANCH_LENGTH
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.content import read_content
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
@@ -36,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BRACKET = re.compile(r"[\[\]]")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _END = "the end of the text"
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
 
@@ -104,7 +105,32 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
         If the text is not a tree, a taxon occurs twice, the taxa are not those of the alignment, there are
         fewer than three, or a node has too many branches and there is no seed.
     """
-    return unrooted_tree(_Parser(text, source).parse(), source, names, resolve_seed)
+    return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
+
+
+def parse_nodes(text: str, source: str) -> RootedNodes:
+    """The first tree of a text as it stands there, with nodes of any degree; InputError if it is no tree."""
+    return _Parser(text, source).parse()
+
+
+def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
+    """Every tree of a text, one after another, as it stands there; errors as in `parse_newick`."""
+    parser = _Parser(text, source)
+    while parser.has_more():
+        yield parser.parse()
+
+
+def number_tips(
+    nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
+) -> dict[int, int]:
+    """The number of each tip (by its node) among `names`, those of `whose`; by default tips are numbered as they come.
+
+    Raises InputError unless the tips' labels are exactly the names, a bare label being read as in `parse_newick`.
+    """
+    has_children = set(nodes.parents)
+    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    labels = [nodes.labels[tip] for tip in tips]
+    return dict(zip(tips, _number_tips(labels, nodes.bare, source, names, whose), strict=True))
 
 
 def is_length(value: str | float) -> bool:
@@ -149,12 +175,20 @@ class _Parser:
     def __init__(self, text: str, source: str):
         self.text = text
         self.source = source
+        self._unread = self._tokens()
+        self._stream: Iterator[tuple[str, str, int]] = self._unread
+
+    def has_more(self) -> bool:
+        """Whether anything but blanks and comments follows what has been read."""
+        first = next(self._stream)
+        self._stream = chain([first], self._unread)
+        return first[0] != "end"
 
     def parse(self) -> RootedNodes:
-        """Read up to the first ``;``."""
+        """Read up to the next ``;``."""
         nodes = RootedNodes()
         node, state = nodes.add(NO_NODE), _State.START
-        tokens = self._tokens()
+        tokens = self._stream
         while True:
             kind, value, position = next(tokens)
             if kind == "(" and state <= _State.OPENED:
@@ -230,7 +264,7 @@ def unrooted_tree(
     numbers = _number_tips(labels, nodes.bare, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
-    ends, lengths = _unrooted_branches(nodes, n_children)
+    ends, lengths = unrooted_branches(nodes, n_children)
     if resolve_seed is None:
         _refuse_multifurcations(nodes, ends, source)
     else:
@@ -243,7 +277,7 @@ def unrooted_tree(
     return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
 
 
-def _unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
+def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
     """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
@@ -267,7 +301,7 @@ def _add_lengths(a: float, b: float) -> float:
     """The length of two branches in a row; one that is not given (NaN) adds nothing."""
     if math.isnan(a):
         return b
-    return a if math.isnan(b) else a + b
+    return a if math.isnan(b) else min(a + b, sys.float_info.max)
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:
@@ -282,17 +316,13 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
     inner = set(nodes.parents[node:end])
     below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner]
     raise InputError(
-        f"{source}: the node above {_listing(below)} has {degrees[node]} branches, expected 3; "
+        f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
         "resolve such nodes at random with --resolve SEED"
     )
 
 
-def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None) -> list[int]:
-    """The number that each tip gets, tips being given by their labels."""
-    _refuse_duplicates(labels, f"{source}: the tree")
-    if names is None:
-        return list(range(len(labels)))
-    _refuse_duplicates(names, "the alignment")
+def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
+    """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
@@ -302,31 +332,47 @@ def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequ
         for label in labels
         if label in bare and label not in numbers and len(spare.get(label, ())) == 1
     )
+    return numbers
+
+
+def _number_tips(
+    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
+) -> list[int]:
+    """The number that each tip gets, tips being given by their labels."""
+    refuse_duplicates(labels, f"{source}: the tree")
+    if names is None:
+        return list(range(len(labels)))
+    refuse_duplicates(names, whose)
+    numbers = match_labels(labels, bare, names)
     unknown = [label for label in labels if label not in numbers]
     used = {numbers[label] for label in labels if label in numbers}
     missing = [name for number, name in enumerate(names) if number not in used]
     differences = [
-        f"{what}: {_listing(taxa)}"
-        for what, taxa in (("missing from the tree", missing), ("unknown to the alignment", unknown))
+        f"{what}: {list_names(taxa)}"
+        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
         if taxa
     ]
     if differences:
-        raise InputError(f"{source}: the taxa are not those of the alignment: {'; '.join(differences)}")
+        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
     return [numbers[label] for label in labels]
 
 
-def _refuse_duplicates(names: Sequence[str], owner: str) -> None:
+def refuse_duplicates(names: Sequence[str], owner: str) -> None:
     """Raise InputError if a name occurs twice."""
     if len(set(names)) < len(names):
         repeated = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{owner} has the same taxon more than once: {_listing(repeated)}")
+        raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
 
 
 # --- writing --------------------------------------------------------------------------------------------
 
 
 def write_newick(
-    tree: Tree, lengths: bool = True, outgroup: Sequence[str] | None = None, digits: int | None = None
+    tree: Tree,
+    lengths: bool = True,
+    outgroup: Sequence[str] | None = None,
+    digits: int | None = None,
+    labels: Sequence[str] | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
@@ -338,6 +384,8 @@ def write_newick(
     lengths : whether to write branch lengths, in expected substitutions per site.
     outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
+    labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
+        from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
 
     Raises
     ------
@@ -356,10 +404,10 @@ def write_newick(
         if pieces[-1] != "(":
             pieces.append(",")
         if tree.is_tip(node):
-            pieces.append(_written_label(tree.names[node]) + tails[branch])
+            pieces.append(written_label(tree.names[node]) + tails[branch])
         else:
             pieces.append("(")
-            unclosed.append((node, tails[branch]))
+            unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
     pieces.extend(")" + tail for _, tail in reversed(unclosed))
     return "".join(pieces) + ";"
 
@@ -386,7 +434,7 @@ def _outgroup_root(tree: Tree, outgroup: Sequence[str]) -> int:
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:
-        raise InputError(f"outgroup taxa that are not in the tree: {_listing(unknown)}")
+        raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")
     is_member = [name in members for name in tree.names]
     if not members or all(is_member):
         raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {tree.n_taxa}")
@@ -410,7 +458,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
                 raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
 
 
-def _written_label(name: str) -> str:
+def written_label(name: str) -> str:
     """The name as Newick wants it, in quotes only where needed."""
     if _BARE_LABEL.fullmatch(name):
         return name
@@ -420,7 +468,7 @@ def _written_label(name: str) -> str:
 # --- errors ---------------------------------------------------------------------------------------------
 
 
-def _listing(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first few names and how many more there are."""
     names = list(names)
     listed = ", ".join(map(show_name, names[:LISTED_NAMES]))

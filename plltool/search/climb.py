@@ -24,7 +24,9 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import Insertions, optimise_insertions
+from plltool.search.progress import Move
 from plltool.search.scan import Steps, all_prunes, scan
+from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import NO_NODE, FloatArray, Tree
 
@@ -61,14 +63,20 @@ def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.int
 
 
 def find_moves(
-    likelihood: TreeLikelihood, lnl: float, radius: int, breadth: Breadth, joints: npt.NDArray[np.integer] | None
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    breadth: Breadth,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None = None,
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
-    `lnl` is that of the current tree.
+    `lnl` is that of the current tree, which obeys the `constraint`, as it does after any one of the moves.
     """
     prunes = all_prunes(likelihood, joints)
-    steps = scan(likelihood, prunes, radius, lnl)
+    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+    steps = scan(likelihood, prunes, radius, lnl, admits)
     return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 
@@ -85,10 +93,12 @@ def apply_moves(
     ranked: npt.NDArray[np.intp],
     most: int | None = None,
     changed: Iterable[int] = (),
+    constraint: Constraint | None = None,
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
 
-    `changed` are nodes that moves applied before have changed. Returns (move, undo) of those applied.
+    `changed` are nodes that moves applied before have changed. Two moves may break a `constraint` together that obey it
+    each alone; then only so many are applied that the tree obeys. Returns (move, undo) of those applied.
     """
     tree = likelihood.tree
     touched = set(changed)
@@ -107,6 +117,10 @@ def apply_moves(
         if undo is not None:
             touched |= nodes
             applied.append((k, undo))
+    while applied and constraint is not None and not constraint.is_obeyed_by(tree):
+        for _, undo in reversed(applied[len(applied) // 2 :]):
+            undo.restore(tree)
+        del applied[len(applied) // 2 :]
     if applied:
         likelihood.topology_changed()
     return applied
@@ -129,13 +143,14 @@ class Round:
     Attributes
     ----------
     lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
-    n_moves : moves that were kept
+    n_moves, chosen : moves that were kept
     joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
     """
 
     lnl: float
     n_moves: int
     joints: npt.NDArray[np.intp]
+    chosen: tuple[Move, ...] = ()
 
 
 def climb_round(
@@ -145,34 +160,38 @@ def climb_round(
     breadth: Breadth = NARROW,
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
+    constraint: Constraint | None = None,
 ) -> Round:
     """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
 
-    Where none of them gains, near misses are tried, if `breadth` says so.
+    Where none of them gains, near misses are tried, if `breadth` says so. The tree obeys the `constraint` all along.
     """
-    moves = find_moves(likelihood, lnl, radius, breadth, joints)
+    moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
     ranked = rank_moves(moves, lnl)
     waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0
     while len(ranked) and rejected < MAX_REJECTED_MOVES:
-        applied = apply_moves(likelihood, moves, ranked, most)
+        applied = apply_moves(likelihood, moves, ranked, most, constraint=constraint)
         if not applied:
             break
         reached = smooth(likelihood, epsilon).lnl
         if reached > lnl:
-            return Round(reached, len(applied), _worth_another_look(tree, [undo for _, undo in applied], waiting))
+            joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
+            return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
         _take_back(likelihood, applied, before)
         most = max(1, len(applied) // 2)
         if len(applied) == 1:  # it fails even alone: the others get their turn
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
     n_joints = tree.n_taxa - 2 if joints is None else len(joints)
-    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints))
+    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints), constraint)
 
 
-def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int) -> Round:
+def try_near_misses(
+    likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
+) -> Round:
     """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
 
     A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
@@ -182,12 +201,13 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
     order = np.argsort(-moves.lnl, kind="stable")
     near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
     kept: list[Undo] = []
+    chosen: list[Move] = []
     if len(near_misses):  # or what is owed to the lengths would be put down to a move
         lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
     before = tree.lengths.copy()
     for k in near_misses.tolist():
         changed = (node for undo in kept for node in undo.nodes.tolist())
-        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed)
+        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed, constraint=constraint)
         if not applied:
             continue
         reached = smooth(likelihood, ROUND_EPSILON, floor=lnl).lnl
@@ -195,8 +215,28 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
             _take_back(likelihood, applied, before)
             continue
         kept.append(applied[0][1])
+        chosen.append(_describe_move(tree, moves, k, lnl))
         lnl, before = reached, tree.lengths.copy()
-    return Round(lnl, len(kept), _worth_another_look(tree, kept))
+    return Round(lnl, len(kept), _worth_another_look(tree, kept), tuple(chosen))
+
+
+def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
+    """Move `k`, which has been applied to the tree; `lnl` is what it had before."""
+    joint, column = int(moves.joints[k]), int(moves.columns[k])
+    subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
+    roots = [(subtree, joint)]
+    if not tree.is_tip(subtree):
+        roots = [(int(node), subtree) for node in tree.neighbours[subtree] if node != joint]
+    inside = tuple(_some_taxon(tree, node, parent) for node, parent in roots)
+    sides = _some_taxon(tree, first, joint), _some_taxon(tree, second, joint)
+    return Move(inside, sides, float(moves.lnl[k] - lnl), (joint, subtree, first, second))
+
+
+def _some_taxon(tree: Tree, node: int, parent: int) -> str:
+    """A taxon at or behind `node`, seen from `parent`."""
+    while not tree.is_tip(node):
+        node, parent = min(int(other) for other in tree.neighbours[node] if other != parent), node
+    return tree.names[node]
 
 
 def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:

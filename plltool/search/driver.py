@@ -22,7 +22,7 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
 from plltool.search.ratchet import Ratchet
 from plltool.search.state import Cursor, State, stages_with_hope
 from plltool.search.stopping import StopRule
@@ -147,22 +147,22 @@ class TreeSearch:
 
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
-        at, interrupted = self._at, False
+        at, interrupted, plan = self._at, False, self.plan
         if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
             done, rng.bit_generator.state = at.spent, at.generator
-        ratchet = Ratchet(self.likelihood, at.lnl, self.plan.radii[-1], rng, at.best)
+        ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
         try:
             while at.rest_lnl is None:
-                n_moves = ratchet.step()
+                moves = ratchet.step()
                 done += 1
-                at.failures = 0 if ratchet.lnl - at.lnl >= self.plan.epsilon else at.failures + 1
+                at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
                 at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
-                if done >= self.plan.perturbations or at.failures >= self.plan.nstop:
+                if done >= plan.perturbations or at.failures >= plan.nstop:
                     ratchet.finish()
                     at.rest_lnl, at.best = at.lnl, None
-                self._end_step(PERTURB, done, n_moves)
+                self._end_step(PERTURB, done, moves)
         except StopSearch:
             interrupted = True
         ratchet.finish()
@@ -191,12 +191,12 @@ class TreeSearch:
         if self._save is not None:
             self._save(self._state().copy())
 
-    def _end_step(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+    def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
         """Save and report what has been reached; in this order, for whoever listens may stop the search."""
         self._save_state()
         forecast = self._forecast
-        left = forecast.left(round_)
-        self._listener(Progress(stage, round_, self._at.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
+        times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
+        self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
 
     def _make_rounds(self, stage: Stage) -> None:
         """The rounds of a stage that are still to be made.
@@ -208,17 +208,19 @@ class TreeSearch:
         at = self._at
         self._forecast.begin(at.round)
         while not at.stage_over:
-            n_moves, before = 0, at.lnl
+            moves: tuple[Move, ...] = ()
+            before = at.lnl
             if stage.radius:
-                done = climb_round(self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints)
-                at.lnl, at.joints, n_moves = done.lnl, done.joints, done.n_moves
-                gain = at.lnl - before
-                at.stage_over = gain < max(stage.epsilon, stage.share * abs(at.lnl)) or not n_moves
+                done = climb_round(
+                    self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints, constraint=self.plan.constraint
+                )
+                at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
+                at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves
             else:
                 at.lnl = self._tune(stage)
                 at.stage_over = True
             at.round += 1
-            self._end_step(stage.name, at.round, n_moves, stage.radius)
+            self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
         """Model parameters between two smoothings; returns lnL."""

@@ -24,6 +24,8 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, Round, climb_round, nodes_near
+from plltool.search.progress import Move
+from plltool.tree.constraint import Constraint
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -42,33 +44,41 @@ class Ratchet:
     ----------
     lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
     radius : of the climb after a perturbation
+    constraint : that every tree obeys
     """
 
     def __init__(
-        self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator, best: Tree | None = None
+        self,
+        likelihood: TreeLikelihood,
+        lnl: float,
+        radius: int,
+        rng: np.random.Generator,
+        best: Tree | None = None,
+        constraint: Constraint | None = None,
     ):
         self.likelihood = likelihood
         self.lnl = lnl
         self.radius = radius
+        self.constraint = constraint
         self._rng = rng
         self._base = likelihood.tree.copy()
         self.best = best or self._base
 
-    def step(self) -> int:
-        """Perturb and climb; returns the number of moves on the way to a better tree, 0 if none was found."""
+    def step(self) -> tuple[Move, ...]:
+        """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
         likelihood = self.likelihood
         jump = self._jump()
-        lnl, n_moves = self._climb(jump.joints)
+        lnl, moves = self._climb(jump.joints)
         if lnl > self.lnl - ROUND_EPSILON:
             lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
         if lnl < self.lnl - PLATEAU_DEPTH:
             self._return_to(self._base)
-            return 0
+            return ()
         self._base = likelihood.tree.copy()
         if lnl <= self.lnl:
-            return 0
+            return ()
         self.lnl, self.best = lnl, self._base
-        return jump.n_moves + n_moves
+        return jump.chosen + moves
 
     def finish(self) -> None:
         """Put the best tree back into the likelihood."""
@@ -78,7 +88,8 @@ class Ratchet:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
         with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
-            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON)
+            lnl = likelihood.lnl()
+            return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
     def _region(self) -> npt.NDArray[np.intp] | None:
         """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
@@ -95,19 +106,20 @@ class Ratchet:
             near = np.flatnonzero(mask)
         return near
 
-    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, int]:
-        """Rounds on the true weights around `joints`; returns lnL and the number of moves.
+    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, tuple[Move, ...]]:
+        """Rounds on the true weights around `joints`; returns lnL and the moves.
 
         A tree still behind the best after a round is given up: another round has hardly ever made up for that.
         """
-        lnl, n_moves = smooth(self.likelihood, ROUND_EPSILON).lnl, 0
+        lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
+        moves: tuple[Move, ...] = ()
         while len(joints):
-            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
+            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints, constraint=self.constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-            n_moves += done.n_moves
+            moves += done.chosen
             if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
                 break
-        return lnl, n_moves
+        return lnl, moves
 
     def _return_to(self, tree: Tree) -> None:
         self.likelihood.tree.assign(tree)
