@@ -14,30 +14,22 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.branch_support import SupportResult, branch_supports
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
+from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
 from plltool.live import Likelihood
-from plltool.model.model import SCALER, Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.results import (
-    EvaluationResult,
-    PartResult,
-    SearchResult,
-    check_outgroup,
-    describe_parameters,
-    format_scheme,
-    mean_tree,
-    write_rooted,
-)
+from plltool.reports import announce, announce_engine, describe, facts, warn
+from plltool.results import EvaluationResult, SearchResult, check_outgroup
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
@@ -68,6 +60,8 @@ __all__ = [
     "SearchOptions",
     "SearchResult",
     "StopSearch",
+    "SupportResult",
+    "branch_supports",
     "evaluate",
     "search",
 ]
@@ -135,18 +129,18 @@ def search(
     if effort is not None:
         wishes = replace(wishes, effort=effort)
     problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1)
-    _announce(data, problem.parts)
+    announce(data, problem.parts)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
     engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
     with engine:
-        _announce_engine(engine, reason)
+        announce_engine(engine, reason)
         plan = _plan(problem, wishes)
         trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
         rng = generator(seed, PERTURBATIONS)
         found = search_starts(trees, models, engine, plan, rng, listener)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
-    described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     return SearchResult(
@@ -155,72 +149,10 @@ def search(
         seed=seed,
         start_lnls=found.lnls,
         brlen=brlen,
-        **_facts(data, engine, reason),
+        **facts(data, engine, reason),
         seconds=time.perf_counter() - began,
-        warnings=_warn(data, remarks),
+        warnings=warn(data, remarks),
         interrupted=found.interrupted,
-    )
-
-
-def evaluate(
-    alignment: AlignmentLike,
-    tree: TreeLike,
-    model: ModelLike | None = None,
-    *,
-    fixed: bool = False,
-    site_lnl: bool = False,
-    outgroup: Sequence[str] | None = None,
-    brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
-    listener: Listener = ignore,
-) -> EvaluationResult:
-    """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
-
-    Parameters
-    ----------
-    alignment, model, outgroup, brlen, device, precision, vw, threads, memory, listener : as for `search`
-    tree : file, Newick string, dendropy tree, or Tree
-    fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
-        says so
-    site_lnl : also return the lnL of each site
-
-    Raises
-    ------
-    InputError
-        If alignment, tree, model or outgroup cannot be used.
-    DeviceError
-        If the device cannot be used.
-    """
-    began = time.perf_counter()
-    data, models = pose(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
-    hardware = Hardware(device, precision, vw, threads, memory)
-    with Likelihood(data, tree, models, brlen=brlen, lnl_only=fixed, **asdict(hardware)) as likelihood:
-        _announce(data, likelihood.patterns)
-        _announce_engine(likelihood.engine, likelihood.reason)
-        remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
-        lnl = start_lnl = likelihood.lnl()
-        if not fixed:
-            lnl = likelihood.optimise(listener=listener)
-        sites = likelihood.site_lnl() if site_lnl else None
-        part_lnls = likelihood.part_lnl()
-    described, rooting = _describe(
-        data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup
-    )
-    return EvaluationResult(
-        lnl=lnl,
-        **described,
-        seed=None,
-        start_lnls=(start_lnl,),
-        brlen=brlen,
-        **_facts(data, likelihood.engine, likelihood.reason),
-        seconds=time.perf_counter() - began,
-        warnings=_warn(data, [*remarks, *rooting]),
-        site_lnl=sites,
     )
 
 
@@ -266,27 +198,6 @@ def _reduce(data: Dataset, start: TreeLike, starts: int | None, seed: int, unlin
     return _Problem(reduced.names, parts, groups, first, seed, unlinked)
 
 
-def _announce(data: Dataset, parts: Sequence[Patterns]) -> None:
-    """Log what is about to be computed."""
-    for warning in data.warnings:
-        _log.warning(warning)
-    n_patterns = sum(part.n_patterns for part in parts)
-    several = f", {len(parts)} parts" if len(parts) > 1 else ""
-    size = f"{data.n_taxa} taxa, {data.n_sites} sites, {n_patterns} patterns{several}"
-    _log.info("alignment: %s: %s", data.source, size)
-    n_duplicates = data.n_taxa - parts[0].n_taxa
-    if n_duplicates:
-        _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
-
-
-def _announce_engine(engine: AnyEngine, reason: str) -> None:
-    """Log what computes it, and whether its memory is short."""
-    _log.info("device: %s", reason)
-    if not engine.resident:
-        share = 100 * engine.held_share
-        _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
-
-
 def _start_tree(problem: _Problem, number: int) -> Tree:
     """Start tree `number`, from 0."""
     rng = generator(problem.seed, STARTS, number)
@@ -324,68 +235,3 @@ def _restore(
     with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         part_lnls = whole.part_lnl()
     return tree, float(part_lnls.sum()), part_lnls
-
-
-def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
-    """What "as they are" leaves open: parameters without a value, a tree without lengths."""
-    remarks = []
-    for model in likelihood.models:
-        free = [group for group in model.free_parameters if group != SCALER]
-        if free:
-            listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
-    if any(SCALER in model.free_parameters for model in likelihood.models):
-        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
-    if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
-        remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
-    return list(dict.fromkeys(remarks))
-
-
-def _warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks made during a run and return all warnings."""
-    for remark in remarks:
-        _log.warning(remark)
-    return (*data.warnings, *remarks)
-
-
-def _describe(
-    data: Dataset,
-    patterns: Sequence[Patterns],
-    models: Sequence[Model],
-    tree: Tree,
-    lnls: FloatArray,
-    outgroup: Sequence[str] | None,
-) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a result that tell of its tree, models and parts, and warnings."""
-    unlinked = tree.lengths.ndim > 1
-    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
-    newick, remarks = write_rooted(shown, outgroup)
-    parts = tuple(
-        PartResult(
-            name=part.name,
-            sites=part.ranges,
-            n_sites=len(part.sites),
-            n_patterns=own.n_patterns,
-            model=model.to_string(),
-            scaler=model.scaler,
-            lnl=lnl,
-            parameters=model.describe(),
-            newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
-        )
-        for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
-    )
-    fields = {"tree": shown, "newick": newick, "model": format_scheme(data, models), "parts": parts}
-    return fields | {"parameters": describe_parameters(models)}, remarks
-
-
-def _facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
-    """The fields that every result takes from its alignment and engine."""
-    return {
-        "n_taxa": data.n_taxa,
-        "n_sites": data.n_sites,
-        "n_patterns": engine.n_patterns,
-        "device": engine.device_name,
-        "reason": reason,
-        "layout": engine.describe(),
-        "counters": engine.counters.as_dict(),
-    }

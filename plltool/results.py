@@ -176,12 +176,14 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 
 
-def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+def write_rooted(
+    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
     """The tree as Newick and warnings: an outgroup that is not one clade must not cost the result."""
     try:
-        return write_newick(tree, outgroup=outgroup), []
+        return write_newick(tree, outgroup=outgroup, labels=labels), []
     except InputError as error:
-        return write_newick(tree), [f"{error}; the tree is written without an outgroup"]
+        return write_newick(tree, labels=labels), [f"{error}; the tree is written without an outgroup"]
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

@@ -365,7 +365,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY = range(3)  # what randomness is for
+STARTS, PERTURBATIONS, DIFFICULTY, SUPPORTS, TESTS, SIMULATION = range(6)  # what randomness is for
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -9,11 +9,11 @@ import plltool
 
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware"}
-DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "comparison", "live", "results", "session"}
+DATA = BASE | {"alignment", "tree", "model", "statistics"}
+API = {"api", "bench", "branch_support", "comparison", "evaluation", "live", "reports", "results", "session"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(("alignment", "tree", "model"), DATA),
+    **dict.fromkeys(("alignment", "tree", "model", "statistics"), DATA),
     "io": DATA | {"io"},
     "engine": DATA | {"engine"},
     "optimise": DATA | {"engine", "optimise"},

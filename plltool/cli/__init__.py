@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from plltool import __version__
+from plltool.cli.alrt import alrt
 from plltool.cli.bench import bench
 from plltool.cli.check import check
 from plltool.cli.compare import compare
@@ -96,5 +97,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, compare, check, devices, bench):
+for _command in (search, evaluate, alrt, compare, check, devices, bench):
     main.add_command(_command)

@@ -14,6 +14,7 @@ from plltool.cli.options import (
     alignment_argument,
     brlen_option,
     data_type_option,
+    fixed_option,
     hardware_options,
     json_option,
     load_alignment,
@@ -24,6 +25,7 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
     split_outgroup,
+    tree_option,
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
@@ -35,16 +37,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @alignment_argument
-@click.option(
-    "--tree",
-    required=True,
-    type=PATH,
-    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
-)
+@tree_option
 @model_option
 @brlen_option
 @data_type_option
-@click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
+@fixed_option
 @click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
 @outgroup_option
 @resolve_option

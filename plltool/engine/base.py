@@ -178,6 +178,11 @@ class Engine(Requests):
         return np.add.reduceat(self.weights[0], np.cumsum((0, *self.layout.part_patterns[:-1])))
 
     @property
+    def part_patterns(self) -> tuple[int, ...]:
+        """Patterns of each part."""
+        return self.layout.part_patterns
+
+    @property
     def n_groups(self) -> int:
         """Work-groups, each of which makes sums of its own."""
         return len(self.layout.groups)

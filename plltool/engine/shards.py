@@ -61,6 +61,14 @@ class Shards(Requests):
         return sum(engine.n_patterns for engine in self.engines)
 
     @property
+    def part_patterns(self) -> tuple[int, ...]:
+        """Patterns of each part."""
+        sizes = np.zeros(self.n_parts, dtype=np.intp)
+        for engine, parts, _ in self._shards():
+            sizes[parts] = engine.part_patterns
+        return tuple(sizes.tolist())
+
+    @property
     def n_groups(self) -> int:
         """Work-groups of the engine that has most; see `Engine`."""
         return max(engine.n_groups for engine in self.engines)

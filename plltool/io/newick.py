@@ -326,7 +326,11 @@ def _refuse_duplicates(names: Sequence[str], owner: str) -> None:
 
 
 def write_newick(
-    tree: Tree, lengths: bool = True, outgroup: Sequence[str] | None = None, digits: int | None = None
+    tree: Tree,
+    lengths: bool = True,
+    outgroup: Sequence[str] | None = None,
+    digits: int | None = None,
+    labels: Sequence[str] | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
@@ -338,6 +342,8 @@ def write_newick(
     lengths : whether to write branch lengths, in expected substitutions per site.
     outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
+    labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
+        from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
 
     Raises
     ------
@@ -359,7 +365,7 @@ def write_newick(
             pieces.append(_written_label(tree.names[node]) + tails[branch])
         else:
             pieces.append("(")
-            unclosed.append((node, tails[branch]))
+            unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
     pieces.extend(")" + tail for _, tail in reversed(unclosed))
     return "".join(pieces) + ";"
 

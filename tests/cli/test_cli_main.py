@@ -40,7 +40,7 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    assert sorted(main.commands) == ["bench", "check", "compare", "devices", "evaluate", "search"]
+    assert sorted(main.commands) == ["alrt", "bench", "check", "compare", "devices", "evaluate", "search"]
 
 
 def test_version(plltool):
