@@ -21,6 +21,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
 from plltool.branch_support import SupportResult, branch_supports
+from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
@@ -31,10 +32,11 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.reports import announce, announce_engine, describe, facts, warn
 from plltool.results import EvaluationResult, SearchResult, check_outgroup
 from plltool.search.difficulty import assess_difficulty
+from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Listener, Progress, StopSearch, ignore
-from plltool.search.starts import Found, search_starts
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
+from plltool.search.starts import Found, climb_in_turn, search_starts
 from plltool.session import (
     DIFFICULTY,
     PERTURBATIONS,
@@ -86,6 +88,7 @@ def search(
     vw: int | None = None,
     threads: int | None = None,
     memory: int | None = None,
+    workers: int | None = None,
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
@@ -109,8 +112,11 @@ def search(
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
         each part, of mean 1 over sites, "unlinked" each part's own
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
+        there are threads, on a GPU 1. Changes no digit
     options : how hard to search
-    profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit
+    profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
+        process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
 
     Raises
@@ -121,6 +127,7 @@ def search(
         If the device cannot be used.
     """
     began = time.perf_counter()
+    trace = Trace(listener)
     data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
     wishes = options or SearchOptions()
@@ -136,9 +143,15 @@ def search(
     with engine:
         announce_engine(engine, reason)
         plan = _plan(problem, wishes)
-        trees = [partial(_start_tree, problem, number) for number in range(plan.starts)]
-        rng = generator(seed, PERTURBATIONS)
-        found = search_starts(trees, models, engine, plan, rng, listener)
+        n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
+        start_tree = partial(_start_tree, problem)
+        forecast = Forecast(planned_stages(plan))
+        if n_workers > 1:
+            elsewhere = (n_workers, start_tree, problem.parts, models, share, plan, forecast, trace.hear)
+            climbs = climb_at_once(*elsewhere, engine.counters)
+        else:
+            climbs = climb_in_turn(start_tree, models, engine, plan, forecast, trace.hear)
+        found = search_starts(climbs, engine, plan, generator(seed, PERTURBATIONS), forecast, trace.hear)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
@@ -153,6 +166,7 @@ def search(
         seconds=time.perf_counter() - began,
         warnings=warn(data, remarks),
         interrupted=found.interrupted,
+        trace=trace.in_order(),
     )
 
 

@@ -78,6 +78,7 @@ QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an ali
 ENOUGH_PATTERNS_PER_TAXON = 10.0  # below it an alignment counts as more difficult than its parsimony trees say
 EASY = 0.5  # difficulty up to which a search does the least of its effort
 SPARSE_WEIGHT = 0.1  # so much for each halving
+ABANDON_STAGES = 3  # start, NNI, SPR at the first radius: after less no start tree is given up
 ABANDON_FACTOR = 2.0  # times what the leader gained from a stage on: a start tree further behind there is given up
 ABANDON_MARGIN = 5.0  # lnL that it may be behind besides
 STOP_RULES = ("epsilon", "rf", "kh")  # see search/stopping.py
@@ -114,4 +115,17 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more
+MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
+TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
+
+# --- sets of trees and supports --------------------------------------------------------------------------
+MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
+BOOTSTOP_STEP = 50  # replicates after which it is tested whether they are enough (RAxML)
+BOOTSTOP_MOST = 1000  # replicates that are made where the test never says so (RAxML)
+BOOTSTOP_CUTS = 100  # random halvings of a test (Pattengale et al. 2010)
+BOOTSTOP_AGREEMENT = 0.99  # share of the halvings whose halves must agree (Pattengale et al. 2010)
+BOOTSTOP_CORRELATION = 0.99  # of the frequencies of two halves that agree (Pattengale et al. 2010)
+BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
+REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search

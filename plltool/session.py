@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences, show_name, to_bytes
+from plltool.alignment.alignment import Alignment, Sequences, to_bytes
 from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.alignment.states import DNA, detect_states
@@ -31,7 +31,7 @@ from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy
@@ -318,16 +318,19 @@ class MemoryPlan:
 
     Attributes
     ----------
-    device : where it would run
+    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
     n_bytes : memory that it would hold there at most
     resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
     full_bytes : memory of all CLAs at once
+    offered_bytes : memory that CLAs may take
     """
 
     device: str
+    kind: str
     n_bytes: int
     resident: bool
     full_bytes: int
+    offered_bytes: int
 
 
 def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware) -> MemoryPlan:
@@ -352,20 +355,23 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
         plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:
-            name, n_bytes = "numpy", numpy_bytes(layout, storage)
+            n_bytes = numpy_bytes(layout, storage)
         else:
-            name, n_bytes = device.label, engine_bytes(layout, storage, requests=search_requests(layout, storage))
+            n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
         full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-        plans.append(MemoryPlan(name, n_bytes, storage.resident, full))
+        plans.append((n_bytes, storage.resident, full, plan.memory))
+    held, resident, full_bytes, offered = zip(*plans, strict=True)
     return MemoryPlan(
-        plans[0].device,
-        sum(plan.n_bytes for plan in plans),
-        all(plan.resident for plan in plans),
-        sum(plan.full_bytes for plan in plans),
+        device.label if device else "numpy",
+        device.kind if device else "numpy",
+        sum(held),
+        all(resident),
+        sum(full_bytes),
+        sum(offered),
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, SUPPORTS, TESTS, SIMULATION = range(6)  # what randomness is for
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION = range(8)  # what randomness is for
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -8,9 +8,11 @@ import pytest
 import plltool
 
 PACKAGE = Path(plltool.__file__).parent
-BASE = {"plltool", "errors", "constants", "hardware"}
+BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
-API = {"api", "bench", "branch_support", "comparison", "evaluation", "live", "reports", "results", "session"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
+API |= {"bootstrap", "replicates", "supports", "treesets"}
+API |= {"branch_support", "evaluation", "reports"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model", "statistics"), DATA),

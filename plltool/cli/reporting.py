@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 import click
 
 from plltool import __version__
+from plltool.constants import PERTURB
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
@@ -153,10 +154,11 @@ def draw_bar(event: Progress) -> str:
 def describe_progress(event: Progress) -> str:
     """One round as a line: time, stage, round, lnL, moves where there may be some, what is left."""
     round_ = f"{event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"{event.round}"
-    moves = f"  {event.moves} moves" if event.radius or event.n_rounds > 1 else ""
+    moves = f"  {event.moves} moves" if event.radius or event.stage == PERTURB else ""
     left = "" if event.stage_left is None or event.left is None else f"  left: stage {about(event.stage_left)}, all "
     left += about(event.left) if left and event.left is not None else ""
-    return f"{event.seconds:9.1f} s  {name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
+    tree = f"tree {event.start:<3} " if event.start else ""
+    return f"{event.seconds:9.1f} s  {tree}{name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
 
 
 def about(seconds: float) -> str:

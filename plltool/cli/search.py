@@ -52,6 +52,12 @@ _log = logging.getLogger("plltool")
 @hardware_options
 @output_options
 @effort_options
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Climb from so many start trees at the same time, each in a process with its share of the threads; by default"
+    " as many as there are threads, on a GPU 1.",
+)
 @click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
 def search(
@@ -65,6 +71,7 @@ def search(
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
+    workers: int | None,
     profile: bool,
     quiet: bool,
 ) -> None:
@@ -89,6 +96,7 @@ def search(
             outgroup=split_outgroup(outgroup, data.names),
             options=effort.options(),
             brlen=brlen,
+            workers=workers,
             profile=profile,
             listener=reporter.progress,
             **asdict(hardware),

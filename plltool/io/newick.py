@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
 from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import show_name
 from plltool.constants import DEFAULT_BRANCH_LENGTH
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.content import read_content
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
@@ -36,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BRACKET = re.compile(r"[\[\]]")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _END = "the end of the text"
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
 
@@ -107,6 +108,26 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     return unrooted_tree(_Parser(text, source).parse(), source, names, resolve_seed)
 
 
+def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
+    """Every tree of a text, one after another, as it stands there; errors as in `parse_newick`."""
+    parser = _Parser(text, source)
+    while parser.has_more():
+        yield parser.parse()
+
+
+def number_tips(
+    nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
+) -> dict[int, int]:
+    """The number of each tip (by its node) among `names`, those of `whose`; by default tips are numbered as they come.
+
+    Raises InputError unless the tips' labels are exactly the names, a bare label being read as in `parse_newick`.
+    """
+    has_children = set(nodes.parents)
+    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    labels = [nodes.labels[tip] for tip in tips]
+    return dict(zip(tips, _number_tips(labels, nodes.bare, source, names, whose), strict=True))
+
+
 def is_length(value: str | float) -> bool:
     """Whether this is, or spells, a finite branch length >= 0."""
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
@@ -149,12 +170,20 @@ class _Parser:
     def __init__(self, text: str, source: str):
         self.text = text
         self.source = source
+        self._unread = self._tokens()
+        self._stream: Iterator[tuple[str, str, int]] = self._unread
+
+    def has_more(self) -> bool:
+        """Whether anything but blanks and comments follows what has been read."""
+        first = next(self._stream)
+        self._stream = chain([first], self._unread)
+        return first[0] != "end"
 
     def parse(self) -> RootedNodes:
-        """Read up to the first ``;``."""
+        """Read up to the next ``;``."""
         nodes = RootedNodes()
         node, state = nodes.add(NO_NODE), _State.START
-        tokens = self._tokens()
+        tokens = self._stream
         while True:
             kind, value, position = next(tokens)
             if kind == "(" and state <= _State.OPENED:
@@ -267,7 +296,7 @@ def _add_lengths(a: float, b: float) -> float:
     """The length of two branches in a row; one that is not given (NaN) adds nothing."""
     if math.isnan(a):
         return b
-    return a if math.isnan(b) else a + b
+    return a if math.isnan(b) else min(a + b, sys.float_info.max)
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:
@@ -287,12 +316,14 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
     )
 
 
-def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None) -> list[int]:
+def _number_tips(
+    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
+) -> list[int]:
     """The number that each tip gets, tips being given by their labels."""
     _refuse_duplicates(labels, f"{source}: the tree")
     if names is None:
         return list(range(len(labels)))
-    _refuse_duplicates(names, "the alignment")
+    _refuse_duplicates(names, whose)
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
@@ -307,11 +338,11 @@ def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequ
     missing = [name for number, name in enumerate(names) if number not in used]
     differences = [
         f"{what}: {_listing(taxa)}"
-        for what, taxa in (("missing from the tree", missing), ("unknown to the alignment", unknown))
+        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
         if taxa
     ]
     if differences:
-        raise InputError(f"{source}: the taxa are not those of the alignment: {'; '.join(differences)}")
+        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
     return [numbers[label] for label in labels]
 
 
@@ -362,7 +393,7 @@ def write_newick(
         if pieces[-1] != "(":
             pieces.append(",")
         if tree.is_tip(node):
-            pieces.append(_written_label(tree.names[node]) + tails[branch])
+            pieces.append(written_label(tree.names[node]) + tails[branch])
         else:
             pieces.append("(")
             unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
@@ -416,7 +447,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
                 raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
 
 
-def _written_label(name: str) -> str:
+def written_label(name: str) -> str:
     """The name as Newick wants it, in quotes only where needed."""
     if _BARE_LABEL.fullmatch(name):
         return name

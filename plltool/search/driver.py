@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -11,6 +13,7 @@ import numpy as np
 from plltool.constants import (
     ABANDON_FACTOR,
     ABANDON_MARGIN,
+    ABANDON_STAGES,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -19,15 +22,17 @@ from plltool.constants import (
     START_EPSILON,
     TUNING_SHARE,
 )
+from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Progress
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
 from plltool.search.ratchet import Ratchet
 from plltool.search.stopping import StopRule
+from plltool.tree.topology import Tree
 
 
 def planned_stages(plan: Plan) -> list[tuple[str, int]]:
@@ -41,59 +46,88 @@ def planned_stages(plan: Plan) -> list[tuple[str, int]]:
     return [*(climb * plan.starts), *perturb, ("polish", 0)]
 
 
+@dataclass(frozen=True, eq=False)
+class Climbed:
+    """How far the search from one start tree came, apart from any engine.
+
+    Attributes
+    ----------
+    tree, models : reached
+    lnl : reached
+    marks : lnL after each stage of the climb, to compare other climbs with
+    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
+    given_up : whether it fell hopelessly behind an earlier climb; lnL and marks are those of that stage
+    interrupted : whether the listener stopped it
+    """
+
+    tree: Tree
+    models: list[Model]
+    lnl: float
+    marks: list[float]
+    settled: bool = False
+    given_up: bool = False
+    interrupted: bool = False
+
+    def judge(self, rivals: Sequence[Sequence[float]]) -> Climbed:
+        """The same, given up where it fell hopelessly behind one of `rivals`, whether or not it climbed on."""
+        hopeful = stages_with_hope(self.marks, rivals)
+        if hopeful == len(self.marks):
+            return self
+        return replace(self, lnl=self.marks[hopeful], marks=self.marks[: hopeful + 1], given_up=True)
+
+
 class TreeSearch:
     """One start tree on its way.
 
     Attributes
     ----------
     lnl : reached
-    marks : lnL after each stage of the climb, to compare other climbs with
-    finished : whether the climb has come to its end and was not given up
-    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
     """
 
-    def __init__(self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener):
+    def __init__(
+        self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener, lnl: float = -math.inf
+    ):
         self.likelihood = likelihood
         self.plan = plan
-        self.lnl = -math.inf
-        self.marks: list[float] = []
-        self.finished = False
-        self.settled = False
+        self.lnl = lnl
         self._forecast = forecast
         self._listener = report
 
-    def climb(self, leader: TreeSearch | None = None) -> None:
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> Climbed:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
         wider radius than the first gains nothing; if the plan says so, rounds at the last radius that look at more
-        insertions. A climb is given up after a stage where it is hopelessly behind `leader`, see `is_hopeless`; it ends
-        early where ``plan.stop`` says so.
+        insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the marks of
+        earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
         """
         stages = self._stages()
-        rule, wide_enough = None, False
+        marks: list[float] = []
+        settled = wide_enough = False
+        rule = None
         for done, stage in enumerate(stages, start=1):
             name, before = stage.args[0], self.lnl
             if wide_enough and name in ("spr", "model"):
                 self._forecast.skip(1)
-                self.marks.append(self.lnl)
-                continue
-            self._forecast.begin()
-            stage()
-            self.marks.append(self.lnl)
-            if name == "spr" and stage.args[1] > self.plan.radii[0]:
-                wide_enough = self.lnl - before < max(STAGE_EPSILON, STAGE_SHARE * abs(self.lnl))
-            if rule is None:
-                rule = StopRule(self.plan.stop, self.likelihood)
-            elif name != "model" and rule.says_enough():
-                self.settled = True
+            else:
+                self._forecast.begin()
+                try:
+                    stage()
+                except StopSearch:
+                    return self._climbed(marks, interrupted=True)
+                if name == "spr" and stage.args[1] > self.plan.radii[0]:
+                    wide_enough = self.lnl - before < max(STAGE_EPSILON, STAGE_SHARE * abs(self.lnl))
+                settled = rule is not None and name != "model" and rule.says_enough()
+                rule = rule or StopRule(self.plan.stop, self.likelihood)
+            marks.append(self.lnl)
+            if settled or stages_with_hope(marks, rivals) < done:
                 self._forecast.skip(len(stages) - done)
-                self.marks += [self.lnl] * (len(stages) - done)
+                marks += [self.lnl] * (len(stages) - done)
                 break
-            if leader is not None and is_hopeless(self.marks, leader.marks):
-                self._forecast.skip(len(stages) - done)
-                return
-        self.finished = True
+        return self._climbed(marks, settled=settled).judge(rivals)
+
+    def _climbed(self, marks: list[float], **how: bool) -> Climbed:
+        return Climbed(self.likelihood.tree, self.likelihood.models, self.lnl, marks, **how)
 
     def _stages(self) -> list[partial[None]]:
         """The stages of a climb; the first argument of each is its name."""
@@ -107,33 +141,27 @@ class TreeSearch:
             stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
         return stages
 
-    def begin_stage(self) -> None:
-        """Let the forecast know of a stage that others share: that of perturbations."""
-        self._forecast.begin()
-
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> int:
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[Climbed, int]:
         """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
 
-        `done` of the former have been spent on other trees; returns how many have been spent now.
+        `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
-        if self.settled or done >= self.plan.perturbations:
-            return done
-        self.likelihood.model_changed()  # the engine may hold another climb's
         self.lnl = smooth(self.likelihood).lnl
         ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
-        failures = 0
+        failures, interrupted = 0, False
         try:
             while done < self.plan.perturbations and failures < self.plan.nstop:
-                n_moves = ratchet.step()
+                moves = ratchet.step()
                 failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
                 self.lnl = ratchet.lnl
                 done += 1
-                self._report(PERTURB, done, n_moves)
-        finally:
-            ratchet.finish()
-        return done
+                self._report(PERTURB, done, moves)
+        except StopSearch:
+            interrupted = True
+        ratchet.finish()
+        return self._climbed([], interrupted=interrupted), done
 
-    def polish(self) -> None:
+    def polish(self) -> Climbed:
         """Lengths and model in turn until neither gains."""
 
         def report(round_: int, lnl: float) -> None:
@@ -141,12 +169,17 @@ class TreeSearch:
             self._report("polish", round_)
 
         self._forecast.begin()
-        polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
+        try:
+            polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
+        except StopSearch:
+            return self._climbed([], interrupted=True)
+        return self._climbed([])
 
-    def _report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+    def _report(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
         forecast = self._forecast
         left = forecast.left(round_)
-        self._listener(Progress(stage, round_, self.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
+        times = (forecast.seconds, forecast.n_rounds, *left)
+        self._listener(Progress(stage, round_, self.lnl, len(moves), radius, *times, chosen=moves))
 
     def _tune(self, stage: str, epsilon: float) -> None:
         """Model parameters between two smoothings."""
@@ -169,16 +202,20 @@ class TreeSearch:
         for round_ in itertools.count(1):
             done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self._report(stage, round_, done.n_moves, radius)
+            self._report(stage, round_, done.chosen, radius)
             if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:
                 break
             joints = done.joints
 
 
-def is_hopeless(marks: list[float], leader: list[float]) -> bool:
-    """Whether a climb with these lnL after its first stages cannot be expected to end above the leader's.
+def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
+    """After how many stages a climb with these lnL may still be expected to end above each of its rivals.
 
-    It would have to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the leader gained from there on.
+    There is no hope if it has to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the rival gained from that
+    stage on. The first ABANDON_STAGES tell nothing: what NNI leaves a climb behind with, SPR often makes up for.
     """
-    final, then = leader[-1], leader[len(marks) - 1]
-    return marks[-1] + ABANDON_FACTOR * (final - then) + ABANDON_MARGIN < final
+    for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
+        for rival in rivals:
+            if lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN < rival[-1]:
+                return stage
+    return len(marks)

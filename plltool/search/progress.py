@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
+
+REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+
+
+@dataclass(frozen=True)
+class Move:
+    """A subtree that was moved.
+
+    Attributes
+    ----------
+    subtree : one taxon, or two whose paths meet at its root
+    branch : where it went: a taxon on either side of the branch
+    gain : lnL that the move promised
+    nodes : (4,) the inner node that moved along, the subtree's root, and the ends of the branch
+    """
+
+    subtree: tuple[str, ...]
+    branch: tuple[str, str]
+    gain: float
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -15,13 +36,15 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap", whose rounds are replicates
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round
     radius : of the NNI (1) and SPR rounds; 0 elsewhere
     seconds : since the search began
     n_rounds : that the stage has at most; 0 where nobody knows
+    start : number of the start tree, from 1, where several are climbed at the same time; 0 elsewhere
+    chosen : those moves
     stage_left, left : about how many seconds the stage and the whole search still take; None where nobody knows
     """
 
@@ -34,6 +57,8 @@ class Progress:
     n_rounds: int = 0
     stage_left: float | None = None
     left: float | None = None
+    start: int = 0
+    chosen: tuple[Move, ...] = ()
 
 
 Listener = Callable[[Progress], None]
@@ -41,6 +66,23 @@ Listener = Callable[[Progress], None]
 
 def ignore(_: Progress) -> None:
     """The listener of a search that nobody watches."""
+
+
+class Trace:
+    """Keeps what a listener hears."""
+
+    def __init__(self, listener: Listener = ignore):
+        self._listener = listener
+        self._heard: list[Progress] = []
+
+    def hear(self, event: Progress) -> None:
+        """The listener that is to be given to the search."""
+        self._heard.append(event)
+        self._listener(event)
+
+    def in_order(self) -> tuple[Progress, ...]:
+        """The events of climbs that went on at the same time one after another, then those that the climbs share."""
+        return tuple(sorted(self._heard, key=lambda event: event.start or math.inf))
 
 
 class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is
@@ -83,6 +125,11 @@ class Forecast:
         """So many stages will not be made."""
         del self._ahead[:n_stages]
 
+    def made_elsewhere(self, n_stages: int, at_once: int) -> None:
+        """The next so many stages have been made, several at a time, by others."""
+        self._cost_done += self.cost_of(self._ahead[:n_stages]) / at_once
+        self.skip(n_stages)
+
     def left(self, round_: int) -> tuple[float | None, float | None]:
         """Seconds that the present stage, after that round, and the whole search still take."""
         now = time.perf_counter()
@@ -95,7 +142,12 @@ class Forecast:
             stage_left = max(0.0, price * self._cost(self._now) - spent)
         else:  # the first stage reports when it is over
             price, stage_left = spent / self._cost(self._now), 0.0
-        return stage_left, stage_left + price * sum(map(self._cost, self._ahead))
+        return stage_left, stage_left + price * self.cost_of(self._ahead)
+
+    @classmethod
+    def cost_of(cls, stages: Sequence[tuple[str, int]]) -> float:
+        """What stages cost together, in units of STAGE_COSTS."""
+        return sum(map(cls._cost, stages))
 
     @staticmethod
     def _cost(stage: tuple[str, int]) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,9 +12,9 @@ from plltool.constants import PLATEAU_DEPTH
 from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.driver import TreeSearch, planned_stages
+from plltool.search.driver import Climbed, TreeSearch
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, StopSearch
+from plltool.search.progress import Forecast, Listener
 from plltool.tree.topology import Tree
 
 _log = logging.getLogger("plltool")
@@ -37,53 +37,78 @@ class Found:
     interrupted: bool
 
 
-def search_starts(
-    starts: Sequence[Callable[[], Tree]],
+def climb_in_turn(
+    start: Callable[[int], Tree],
     models: Sequence[Model],
     engine: AnyEngine,
     plan: Plan,
+    forecast: Forecast,
+    report: Listener,
+) -> Iterator[Climbed]:
+    """Climb from each start tree, made when its turn comes, with copies of `models`, until one is interrupted.
+
+    `start` makes start tree `number`, from 0.
+    """
+    rivals: list[list[float]] = []
+    for number in range(plan.starts):
+        _log.info("start tree %d of %d", number + 1, plan.starts)
+        likelihood = TreeLikelihood(start(number), [model.copy() for model in models], engine)
+        climbed = TreeSearch(likelihood, plan, forecast, report).climb(rivals)
+        if not climbed.given_up:
+            rivals.append(climbed.marks)
+        yield climbed
+        if climbed.interrupted:
+            return
+
+
+def search_starts(
+    climbs: Iterable[Climbed],
+    engine: AnyEngine,
+    plan: Plan,
     rng: np.random.Generator,
+    forecast: Forecast,
     report: Listener,
 ) -> Found:
-    """Search from each start tree, made when its turn comes, with copies of `models`.
+    """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
 
-    The best climb is perturbed, `rng` being the source of that; what is left of the perturbations when it has come to
-    rest is spent on the next best. The winner is polished. Climbs that are given up have no say in who wins.
+    `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
+    next best. Climbs that are given up have no say in who wins.
     """
-    forecast = Forecast(planned_stages(plan))
-    climbs: list[TreeSearch] = []
-    leader: TreeSearch | None = None
-    interrupted = False
-    try:
-        for number, make_tree in enumerate(starts, start=1):
-            _log.info("start tree %d of %d", number, len(starts))
-            likelihood = TreeLikelihood(make_tree(), [model.copy() for model in models], engine)
-            climbs.append(TreeSearch(likelihood, plan, forecast, report))
-            climbs[-1].climb(leader)
-            if not climbs[-1].finished:
-                _log.info("start tree %d given up at lnL %.3f: too far behind", number, climbs[-1].lnl)
-            elif leader is None or climbs[-1].lnl > leader.lnl + PLATEAU_DEPTH:  # less is a matter of convergence
-                leader = climbs[-1]
-        assert leader is not None, "the first climb is never given up"
-        leader = _perturb(plan, [climb for climb in climbs if climb.finished], leader, rng)
-        leader.likelihood.model_changed()  # the engine may hold another climb's
-        leader.polish()
-    except StopSearch:
-        interrupted = True
-        leader = max(climbs, key=lambda climb: climb.lnl)
-    lnls = tuple(climb.lnl for climb in climbs)
-    return Found(leader.lnl, leader.likelihood.tree, leader.likelihood.models, lnls, interrupted)
+    everyone: list[Climbed] = []
+
+    def search_on(climbed: Climbed) -> TreeSearch:
+        return TreeSearch(TreeLikelihood(climbed.tree, climbed.models, engine), plan, forecast, report, climbed.lnl)
+
+    for climbed in climbs:
+        everyone.append(climbed)
+        if climbed.given_up:
+            _log.info("start tree %d given up at lnL %.3f: too far behind", len(everyone), climbed.lnl)
+    hopeful = [number for number, climbed in enumerate(everyone) if not climbed.given_up]
+    leader = _leader(everyone, hopeful)
+    if plan.perturbations and not _interrupted(everyone):
+        hopeful.sort(key=lambda number: (number != leader, -everyone[number].lnl))
+        forecast.begin()
+        done = 0
+        for number in hopeful:
+            if done < plan.perturbations and not everyone[number].settled and not _interrupted(everyone):
+                everyone[number], done = search_on(everyone[number]).perturb(rng, done)
+        leader = _leader(everyone, hopeful)
+    if _interrupted(everyone):
+        leader = max(hopeful, key=lambda number: everyone[number].lnl)
+    else:
+        everyone[leader] = search_on(everyone[leader]).polish()
+    best = everyone[leader]
+    return Found(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
 
 
-def _perturb(plan: Plan, climbs: list[TreeSearch], leader: TreeSearch, rng: np.random.Generator) -> TreeSearch:
-    """Perturb the leader and then other climbs, best first, as long as perturbations last; returns the new leader."""
-    if not plan.perturbations:
-        return leader
-    leader.begin_stage()
-    done = 0
-    others = [climb for climb in climbs if climb is not leader]
-    for climb in [leader, *sorted(others, key=lambda climb: -climb.lnl)]:
-        done = climb.perturb(rng, done)
-        if climb.lnl > leader.lnl + PLATEAU_DEPTH:
-            leader = climb
+def _leader(climbs: Sequence[Climbed], order: Sequence[int]) -> int:
+    """The best in that order; one that is better by less than PLATEAU_DEPTH owes it to convergence."""
+    leader = order[0]
+    for number in order:
+        if climbs[number].lnl > climbs[leader].lnl + PLATEAU_DEPTH:
+            leader = number
     return leader
+
+
+def _interrupted(climbs: Sequence[Climbed]) -> bool:
+    return any(climbed.interrupted for climbed in climbs)

@@ -40,7 +40,8 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    assert sorted(main.commands) == ["alrt", "bench", "check", "compare", "devices", "evaluate", "search"]
+    expected = ["alrt", "bench", "check", "compare", "devices", "evaluate", "search", "support", "trees"]
+    assert sorted(main.commands) == expected
 
 
 def test_version(plltool):

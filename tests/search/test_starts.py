@@ -6,20 +6,31 @@ from itertools import pairwise
 import pytest
 
 from plltool.api import SearchOptions, StopSearch, evaluate, search
+from plltool.errors import InputError
 from plltool.search import driver
-from plltool.search.driver import is_hopeless
+from plltool.search.driver import Climbed, stages_with_hope
 from plltool.search.progress import Forecast
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 5}
 
 
-def test_hopeless_means_further_behind_than_twice_what_the_leader_gained_from_there():
-    leader = [-100.0, -50.0, -40.0]
-    assert not is_hopeless([-164.9], leader)  # the leader gained 60 from here, and 5 are allowed besides
-    assert is_hopeless([-165.1], leader)
-    assert is_hopeless([-90.0, -65.1], leader)
-    assert not is_hopeless([-90.0, -65.0], leader)
-    assert is_hopeless([-90.0, -55.0, -45.1], leader)
+def test_no_hope_means_further_behind_than_twice_what_a_rival_gained_from_there(monkeypatch):
+    monkeypatch.setattr(driver, "ABANDON_STAGES", 0)
+    rival = [-100.0, -50.0, -40.0]
+    assert stages_with_hope([-164.9], [rival]) == 1  # the rival gained 60 from here, and 5 are allowed besides
+    assert stages_with_hope([-165.1], [rival]) == 0
+    assert stages_with_hope([-90.0, -65.1], [rival]) == 1
+    assert stages_with_hope([-90.0, -65.0], [rival]) == 2
+    assert stages_with_hope([-90.0, -55.0, -45.1], [rival]) == 2
+    assert stages_with_hope([-90.0, -55.0, -45.1], [[-80.0, -60.0, -50.0]]) == 3
+    assert stages_with_hope([-90.0, -65.1, -45.0], [[-80.0, -60.0, -50.0], rival]) == 1
+    assert stages_with_hope([-200.0], []) == 1
+
+
+def test_the_first_stages_do_not_count():
+    rival = [-50.0, -50.0, -50.0, -50.0]
+    assert stages_with_hope([-90.0, -90.0, -90.0, -50.0], [rival]) == 4
+    assert stages_with_hope([-50.0, -50.0, -50.0, -90.0], [rival]) == 3
 
 
 @pytest.fixture(scope="module")
@@ -30,10 +41,11 @@ def few(data_dir):
 
 
 def test_giving_up_does_not_change_the_winner(few, monkeypatch):
-    options = SearchOptions("fast", starts=4, radii=(1,))
-    found = search(few, start="random", options=options, **SETTINGS)
+    monkeypatch.setattr(driver, "ABANDON_STAGES", 1)
+    settings = {**SETTINGS, "options": SearchOptions("fast", starts=4, radii=(1,)), "workers": 1}
+    found = search(few, start="random", **settings)
     monkeypatch.setattr(driver, "ABANDON_FACTOR", math.inf)
-    patient = search(few, start="random", options=options, **SETTINGS)
+    patient = search(few, start="random", **settings)
     assert (found.lnl, found.newick) == (patient.lnl, patient.newick)
     given_up = [a < b for a, b in zip(found.start_lnls, patient.start_lnls, strict=True)]
     assert any(given_up), "else nothing was tested"
@@ -41,12 +53,55 @@ def test_giving_up_does_not_change_the_winner(few, monkeypatch):
     assert found.counters["instructions"] < patient.counters["instructions"]
 
 
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
+    heard = []
+    options = SearchOptions("fast", starts=4, radii=(1, 2), perturbations=2)
+    settings = {**SETTINGS, "options": options, "start": "random", "seed": 3}
+    in_turn = search(few, **settings, workers=1)
+    found = search(few, **settings, workers=n_workers, threads=n_workers, listener=heard.append)
+    assert (found.lnl, found.newick, found.start_lnls) == (in_turn.lnl, in_turn.newick, in_turn.start_lnls)
+    assert {event.start for event in heard if event.stage == "nni"} == {1, 2, 3, 4}
+    assert {event.start for event in heard if event.stage == "perturb"} == {0}
+    assert all(event.left >= event.stage_left >= 0 for event in heard)
+    assert found.counters["instructions"] >= in_turn.counters["instructions"]
+
+
+def test_a_climb_is_judged_by_those_before_it_whether_or_not_it_went_on():
+    rivals = [[-60.0, -55.0, -50.0, -50.0, -50.0]]
+    climbed = Climbed(None, [], -40.0, [-99.0, -90.0, -80.0, -70.0, -40.0])
+    judged = climbed.judge(rivals)
+    assert judged.given_up
+    assert (judged.lnl, judged.marks) == (-70.0, [-99.0, -90.0, -80.0, -70.0])
+    assert climbed.judge([]) is climbed
+
+
+def test_a_search_of_several_processes_may_be_stopped(few):
+    heard = []
+
+    def listen(event):
+        heard.append(event)
+        if len(heard) == 3:
+            raise StopSearch
+
+    found = search(few, listener=listen, options=SearchOptions("fast", starts=9), workers=2, **SETTINGS)
+    assert found.interrupted
+    assert len(found.start_lnls) < 9
+    fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
+    assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+def test_workers_must_be_some(few):
+    with pytest.raises(InputError, match="workers: found 0"):
+        search(few, workers=0, **SETTINGS)
+
+
 def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
     monkeypatch.setattr(driver, "ABANDON_FACTOR", math.inf)
     options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
     heard = []
     settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
-    found = search(few, start="random", options=options, **settings)
+    found = search(few, start="random", options=options, workers=1, **settings)
     steps = [event for event in heard if event.stage == "perturb"]
     assert [event.round for event in steps] == list(range(1, len(steps) + 1))
     assert any(after.lnl < before.lnl for before, after in pairwise(steps)), "the second tree, which is lower"
@@ -66,7 +121,7 @@ def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
             raise StopSearch
 
     options = SearchOptions("fast", starts=2, perturbations=4)
-    found = search(few, listener=listen, options=options, **SETTINGS)
+    found = search(few, listener=listen, options=options, workers=1, **SETTINGS)
     assert found.interrupted
     assert any("interrupted" in line for line in found.warnings)
     assert len(heard) == after

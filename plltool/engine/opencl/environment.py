@@ -16,6 +16,7 @@ from pathlib import Path
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"  # the folder that an OpenCL loader reads instead of its usual one
 INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the runtime's cl.cfg
+BLAS_THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # for numpy
 INTEL_LIBRARY = "libintelocl.so"
 INTEL_DEPENDENCIES = (
     "libintlc.so.5",
@@ -54,6 +55,17 @@ def prepare_environment(threads: int | None = None) -> list[str]:
         os.environ[INTEL_THREADS_VARIABLE] = str(threads)
         lines.append(f"{INTEL_THREADS_VARIABLE}={threads} (for Intel's OpenCL runtime)")
     return lines
+
+
+def child_environment(threads: int) -> dict[str, str]:
+    """What a child process that is to use so many cores needs in its environment, on top of this process's."""
+    return {INTEL_THREADS_VARIABLE: str(threads), **dict.fromkeys(BLAS_THREADS_VARIABLES, str(threads))}
+
+
+def prepare_child() -> None:
+    """Do in a child what the parent has done, if it has called `prepare_environment`."""
+    if VENDORS_VARIABLE in os.environ:
+        prepare_environment()
 
 
 def _offer_intel(library: Path) -> list[str]:

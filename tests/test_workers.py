@@ -1,0 +1,109 @@
+"""Child processes: results in order, reports, an end on request, and what becomes of failures."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from plltool.errors import DeviceError, InputError
+from plltool.workers import Workers
+
+
+class Task:
+    """Does what its first argument names."""
+
+    def __init__(self, base):
+        self.base = base
+
+    def __call__(self, what, number, report):
+        return getattr(self, what)(number, report)
+
+    def add(self, number, report):
+        time.sleep(0.01 * (5 - number))  # the first take longest
+        report(f"working at {number}")
+        return self.base + number, os.getpid()
+
+    def variable(self, name, _report):
+        return os.environ.get(name)
+
+    def until_told(self, number, report):
+        while report(number):
+            time.sleep(0.01)
+        return "told"
+
+    def refuse(self, number, _report):
+        raise InputError(f"found {number}")
+
+    def fail(self, number, _report):
+        return number / 0
+
+    def die(self, number, _report):
+        os.kill(os.getpid(), number)
+
+
+def workers(number=2, **environment):
+    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # where children find Task
+    return Workers(number, Task, (100,), {"PYTHONPATH": os.pathsep.join(paths), **environment})
+
+
+def ignore(_number, _message):
+    pass
+
+
+def test_results_come_in_the_order_of_the_tasks_from_all_children():
+    heard = []
+    with workers() as children:
+        found = list(children.map([("add", k) for k in range(5)], lambda *message: heard.append(message)))
+    assert [value for value, _ in found] == [100, 101, 102, 103, 104]
+    assert len({pid for _, pid in found}) == 2
+    assert os.getpid() not in {pid for _, pid in found}
+    assert sorted(heard) == [(k, f"working at {k}") for k in range(5)]
+
+
+def test_a_task_is_taken_when_a_child_is_free_and_earlier_results_are_known():
+    seen, known = [], []
+
+    def tasks():
+        for _ in range(4):
+            known.append(len(seen))
+            yield "add", 4
+
+    with workers(1) as children:
+        seen.extend(children.map(tasks(), ignore))
+    assert known == [0, 1, 2, 3]
+
+
+def test_children_have_the_environment_given():
+    with workers(PLLTOOL_TEST="yes") as children:
+        assert list(children.map([("variable", "PLLTOOL_TEST")], ignore)) == ["yes"]
+
+
+def test_stop_ends_what_runs_and_begins_nothing():
+    def heard(_number, _message):
+        children.stop()
+
+    with workers() as children:
+        assert list(children.map([("until_told", k) for k in range(9)], heard)) == ["told", "told"]
+
+
+def test_what_a_task_raises_is_raised():
+    with workers() as children, pytest.raises(InputError, match="found 7"):
+        list(children.map([("refuse", 7)], ignore))
+    with workers() as children, pytest.raises(ZeroDivisionError) as caught:
+        list(children.map([("fail", 7)], ignore))
+    assert "in fail" in "".join(caught.value.__notes__)
+
+
+def test_a_dead_child_is_told():
+    with workers() as children, pytest.raises(DeviceError, match="signal SIGKILL"):
+        list(children.map([("die", signal.SIGKILL)], ignore))
+
+
+def test_no_child_outlives_the_block():
+    with workers() as children:
+        results = children.map([("add", 4), ("until_told", 0), ("until_told", 0)], ignore)
+        _, pid = next(results)
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
