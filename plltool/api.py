@@ -51,6 +51,7 @@ from plltool.session import (
     pose,
     search_slots,
 )
+from plltool.topology_tests import TopologyTestResult, topology_tests
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
@@ -63,9 +64,11 @@ __all__ = [
     "SearchResult",
     "StopSearch",
     "SupportResult",
+    "TopologyTestResult",
     "branch_supports",
     "evaluate",
     "search",
+    "topology_tests",
 ]
 
 START_KINDS = ("parsimony", "random")

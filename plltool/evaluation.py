@@ -81,7 +81,7 @@ def evaluate_and_ask(
 
     Parameters
     ----------
-    ask : what the result has beyond the fields of `Result`, as keywords
+    ask : what the result has beyond the fields of `Result`, or instead of them, as keywords
     kind : of the result
     held : what the likelihood shall hold, keywords of `Likelihood`
     alignment, tree, model, settings : see `evaluate`, also for errors
@@ -102,17 +102,17 @@ def evaluate_and_ask(
         answer = ask(likelihood)
         part_lnls = likelihood.part_lnl()
     described, rooting = describe(data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup)
-    return kind(
-        lnl=lnl,
+    common = {
+        "lnl": lnl,
         **described,
-        seed=None,
-        start_lnls=(start_lnl,),
-        brlen=brlen,
+        "seed": None,
+        "start_lnls": (start_lnl,),
+        "brlen": brlen,
         **facts(data, likelihood.engine, likelihood.reason),
-        seconds=time.perf_counter() - began,
-        warnings=warn(data, [*remarks, *rooting]),
-        **answer,
-    )
+        "seconds": time.perf_counter() - began,
+        "warnings": warn(data, [*remarks, *rooting]),
+    }
+    return kind(**common | answer)
 
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:

@@ -132,8 +132,16 @@ class Likelihood(Parameters):
 
     @property
     def tree(self) -> Tree:
-        """A copy of the tree with its present lengths."""
+        """A copy of the tree with its present lengths. Another one of the same taxa is set by assignment."""
         return self._tree.copy()
+
+    @tree.setter
+    def tree(self, given: TreeLike) -> None:
+        several = self._tree.lengths.ndim > 1
+        tree = as_tree(given, self.data.names, several)
+        self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
+        self._bound_lengths()
+        self._likelihood.topology_changed()
 
     def newick(self) -> str:
         """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
@@ -196,11 +204,18 @@ class Likelihood(Parameters):
 
     def site_lnl(self) -> FloatArray:
         """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
-        sites = np.full(self.data.n_sites, np.nan)
-        ends = np.cumsum([patterns.n_patterns for patterns in self.patterns])
-        of_parts = np.split(self._likelihood.site_lnl(), ends[:-1])
-        for part, patterns, lnl in zip(self.data.parts, self.patterns, of_parts, strict=True):
-            sites[part.sites] = lnl[patterns.site_pattern]
+        return self.spread_over_sites(self.pattern_lnl())
+
+    def pattern_lnl(self) -> FloatArray:
+        """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
+        return self._likelihood.site_lnl()
+
+    def spread_over_sites(self, values: FloatArray) -> FloatArray:
+        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN where no part has a site."""
+        sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
+        of_parts = self._likelihood.split_patterns(values)
+        for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
+            sites[..., part.sites] = own[..., patterns.site_pattern]
         return sites
 
     def part_lnl(self) -> FloatArray:

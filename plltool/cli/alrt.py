@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from plltool.cli.asking import ask_of_tree, print_answer
+from plltool.cli.asking import ask_of_tree, one_tree, print_answer
 from plltool.cli.options import (
     OutputChoice,
     Question,
@@ -75,7 +75,8 @@ def alrt(
 
     ask = partial(api.branch_supports, kinds=kinds, n_replicates=replicates, seed=seed)
     texts = {"support.nwk": lambda result: result.labelled + "\n"}
-    result = ask_of_tree(ask, alignment, tree, question, outgroup, hardware, output, texts)
+    trees = one_tree(tree, question)
+    result = ask_of_tree(ask, alignment, trees, question, outgroup, hardware, output, texts)
     lines = [
         f"lnL: {result.lnl:.6f}",
         *describe_models(result),

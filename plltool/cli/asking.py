@@ -13,15 +13,21 @@ from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
+    from plltool.alignment.alignment import Sequences
     from plltool.results import Result
 
 R = TypeVar("R", bound="Result")
 
 
+def one_tree(path: Path, question: Question) -> Callable[[Sequences], object]:
+    """For `ask_of_tree`: the tree in a file."""
+    return lambda data: load_tree(path, data, question.brlen, question.resolve)
+
+
 def ask_of_tree(
     ask: Callable[..., R],
     alignment: Path,
-    tree: Path,
+    load: Callable[[Sequences], object],
     question: Question,
     outgroup: tuple[str, ...],
     hardware: Hardware,
@@ -33,6 +39,7 @@ def ask_of_tree(
     Parameters
     ----------
     ask : a function of the api, what it is asked already among its arguments
+    load : makes the tree, or the trees, for the taxa of the alignment
     texts : by the ending of their names, the files to write besides the record and the log
     """
     names = name_files(output.prefix, (*texts, "json", "log")) if output.prefix else {}
@@ -41,12 +48,11 @@ def ask_of_tree(
     from plltool.io.record import write_record, write_text
 
     data = load_alignment(alignment, question.data_type)
-    topology = load_tree(tree, data, question.brlen, question.resolve)
     with Reporter(question.quiet, names.get("log")) as reporter:
         prepare_devices(hardware)
         result = ask(
             data,
-            topology,
+            load(data),
             question.model,
             brlen=question.brlen,
             fixed=question.fixed,

@@ -14,21 +14,31 @@ import numpy.typing as npt
 from plltool.constants import RESAMPLED_VALUES
 
 FloatArray = npt.NDArray[np.float64]
+IndexArray = npt.NDArray[np.intp]
 
 
-def draw_weights(parts: Sequence[FloatArray], rng: np.random.Generator, scale: float = 1.0) -> FloatArray:
+def list_columns(parts: Sequence[FloatArray]) -> list[IndexArray]:
+    """Of each part the pattern of every column, patterns counted from the first part on.
+
+    `parts` are the weights of each part's patterns, whole numbers; the patterns follow one another.
+    """
+    columns, first = [], 0
+    for weights in parts:
+        columns.append(np.repeat(np.arange(first, first + len(weights)), weights.astype(np.intp)))
+        first += len(weights)
+    return columns
+
+
+def draw_weights(columns: Sequence[IndexArray], n_patterns: int, rng: np.random.Generator, scale: float) -> FloatArray:
     """Pattern weights (n_patterns,) of one resampled alignment: columns drawn with replacement, part by part.
 
     Parameters
     ----------
-    parts : of each part the weights of its patterns, which follow one another
+    columns : from `list_columns`
     scale : columns to draw as a multiple of those that there are, rounded; at least one of each part
     """
-    drawn = []
-    for weights in parts:
-        total = weights.sum()
-        drawn.append(rng.multinomial(max(1, round(scale * total)), weights / total))
-    return np.concatenate(drawn).astype(np.float64)
+    drawn = [own[rng.integers(0, len(own), max(1, round(scale * len(own))))] for own in columns]
+    return np.bincount(np.concatenate(drawn), minlength=n_patterns).astype(np.float64)
 
 
 def resampled_sums(
@@ -36,12 +46,17 @@ def resampled_sums(
 ) -> FloatArray:
     """Sums (n_replicates, n) of site values (n, n_patterns) over resampled alignments.
 
-    Weights are held for as many replicates as RESAMPLED_VALUES allows at a time; no digit of them depends on it.
-    Other arguments as of `draw_weights`.
+    Weights are held for as many replicates as RESAMPLED_VALUES allows at a time; the draws do not depend on it.
+
+    Parameters
+    ----------
+    parts : of each part the weights of its patterns, see `list_columns`
+    scale : see `draw_weights`
     """
     sums = np.empty((n_replicates, len(sites)))
+    columns = list_columns(parts)
     for some in batches(n_replicates, sites.shape[1]):
-        weights = np.stack([draw_weights(parts, rng, scale) for _ in range(some.start, some.stop)])
+        weights = np.stack([draw_weights(columns, sites.shape[1], rng, scale) for _ in range(some.start, some.stop)])
         sums[some] = weights @ sites.T
     return sums
 
