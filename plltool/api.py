@@ -51,6 +51,7 @@ from plltool.session import (
     pose,
     search_slots,
 )
+from plltool.simulation import Simulation, simulate
 from plltool.topology_tests import TopologyTestResult, topology_tests
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
@@ -62,12 +63,14 @@ __all__ = [
     "Progress",
     "SearchOptions",
     "SearchResult",
+    "Simulation",
     "StopSearch",
     "SupportResult",
     "TopologyTestResult",
     "branch_supports",
     "evaluate",
     "search",
+    "simulate",
     "topology_tests",
 ]
 

@@ -23,6 +23,7 @@ from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.reporting import COMMAND_KEY
 from plltool.cli.search import search
+from plltool.cli.simulate import simulate
 from plltool.cli.support import support
 from plltool.cli.test import test
 from plltool.cli.trees import trees
@@ -100,5 +101,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, support, alrt, test, trees, compare, check, devices, bench):
+for _command in (search, evaluate, support, alrt, test, simulate, trees, compare, check, devices, bench):
     main.add_command(_command)
