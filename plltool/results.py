@@ -179,13 +179,15 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 
 
-def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+def write_rooted(
+    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
     """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
     try:
-        return write_newick(tree, outgroup=outgroup), []
+        return write_newick(tree, outgroup=outgroup, labels=labels), []
     except InputError as error:
         first = list(outgroup or ())[:1]
-        return write_newick(tree, outgroup=first), [f"{error}; {first[0]!r} alone is taken for it"]
+        return write_newick(tree, outgroup=first, labels=labels), [f"{error}; {first[0]!r} alone is taken for it"]
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

@@ -224,6 +224,41 @@ output_options = _packed(
 )
 
 
+@dataclass(frozen=True)
+class Question:
+    """What commands that ask something of a given tree have in common."""
+
+    model: str | None
+    brlen: str
+    data_type: str
+    fixed: bool
+    resolve: int | None
+    as_json: bool
+    quiet: bool
+
+
+tree_option = click.option(
+    "--tree",
+    required=True,
+    type=PATH,
+    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
+)
+fixed_option = click.option(
+    "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
+)
+question_options = _packed(
+    "question",
+    Question,
+    model_option,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    resolve_option,
+    json_option,
+    quiet_option,
+)
+
+
 def load_alignment(path: Path, data_type: str) -> Sequences:
     """The alignment in a file, of the kind that --data-type says or the data show."""
     from plltool.alignment.states import SPACES

@@ -29,9 +29,7 @@ class OutputFiles:
     @classmethod
     def of_prefix(cls, prefix: Path) -> OutputFiles:
         """PREFIX.best.nwk, PREFIX.json, PREFIX.log; of several parts PREFIX.best.model and PREFIX.parts.nwk."""
-        folder, name = prefix.parent, prefix.name
-        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk")
-        return cls(*(folder / f"{name}.{ending}" for ending in endings))
+        return cls(*name_files(prefix, ("best.nwk", "json", "log", "best.model", "parts.nwk")).values())
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
@@ -53,6 +51,11 @@ class OutputFiles:
                 write_text(path, "\n".join(lines) + "\n")
             else:
                 path.unlink(missing_ok=True)  # that of an earlier run
+
+
+def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:
+    """PREFIX.ENDING for each ending."""
+    return {ending: prefix.parent / f"{prefix.name}.{ending}" for ending in endings}
 
 
 def claim_files(paths: Iterable[Path], redo: bool) -> None:
