@@ -25,10 +25,10 @@ from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import DeviceMemoryError, InputError
 from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
-from plltool.io.checkpoint import remove_checkpoint
+from plltool.io.checkpoint import Checkpoint, remove_checkpoint
 from plltool.live import Likelihood
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.reports import announce, announce_engine, describe, facts, warn
@@ -56,6 +56,7 @@ from plltool.session import (
     open_engine,
     pose,
     search_slots,
+    with_less_memory,
 )
 from plltool.simulation import Simulation, simulate
 from plltool.topology_tests import TopologyTestResult, topology_tests
@@ -146,7 +147,8 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
         the checkpoint is that of another run.
     DeviceError
-        If the device cannot be used.
+        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
+        goes on with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
     trace = Trace(listener)
@@ -163,23 +165,20 @@ def search(
     _announce_constraint(binding)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
-    engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
-    with engine:
-        announce_engine(engine, reason)
-        plan = _plan(problem, wishes)
-        n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
-        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-        forecast = Forecast(planned_stages(plan))
-        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
-            starts_ = Starts(partial(_start_tree, problem), models, store)
-            if n_workers > 1:
-                elsewhere = (n_workers, starts_, problem.parts, share, plan, forecast, trace.hear, engine.counters)
-                climbs = climb_at_once(*elsewhere)
-            else:
-                climbs = climb_in_turn(starts_, engine, plan, forecast, trace.hear)
-            rng = generator(seed, PERTURBATIONS)
-            found = search_starts(climbs, starts_, engine, plan, rng, forecast, trace.hear)
-        tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
+    while True:
+        engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
+        try:
+            with engine:
+                announce_engine(engine, reason)
+                plan = _plan(problem, wishes)
+                identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+                with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+                    n_workers = 1 if profile else workers
+                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+                tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
+            break
+        except DeviceMemoryError as error:
+            hardware = with_less_memory(engine, hardware, error)
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
@@ -187,7 +186,7 @@ def search(
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     if store is not None and store.problem:
-        remarks.append(f"not all of the search was saved: {store.problem}")
+        remarks.append(f"the last steps of the search could not be saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,
@@ -283,6 +282,29 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
     _log.info("effort %s: %s%s", options.effort, numbers, reason)
     return plan
+
+
+def _find(
+    problem: _Problem,
+    models: Sequence[Model],
+    plan: Plan,
+    engine: AnyEngine,
+    hardware: Hardware,
+    workers: int | None,
+    store: Checkpoint | None,
+    listener: Listener,
+) -> Found:
+    """The search itself, by one process or several."""
+    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    forecast = Forecast(planned_stages(plan))
+    starts = Starts(partial(_start_tree, problem), models, store)
+    if n_workers > 1:
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
+        climbs = climb_at_once(*elsewhere)
+    else:
+        climbs = climb_in_turn(starts, engine, plan, forecast, listener)
+    rng = generator(problem.seed, PERTURBATIONS)
+    return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
 
 
 def _restore(

@@ -220,7 +220,7 @@ output_options = _packed(
         type=PATH,
         help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
     ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
 )
 
 

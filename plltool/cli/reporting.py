@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
@@ -55,12 +55,14 @@ class Reporter(logging.Handler):
     ----------
     quiet : only warnings on stderr; the log file gets everything
     log_path : file to write as well, or None
+    append : whether the file's present content stays
     """
 
-    def __init__(self, quiet: bool, log_path: Path | None = None):
+    def __init__(self, quiet: bool, log_path: Path | None = None, append: bool = False):
         super().__init__()
         self._quiet = quiet
         self._log_path = log_path
+        self._mode: Literal["a", "w"] = "a" if append else "w"
         self._file: TextIO | None = None
         self._is_terminal = sys.stderr.isatty()
         self._interrupted = False
@@ -68,7 +70,7 @@ class Reporter(logging.Handler):
     def __enter__(self) -> Self:
         if self._log_path is not None:
             try:
-                self._file = open(self._log_path, "w", encoding="utf-8", errors="surrogateescape")
+                self._file = open(self._log_path, self._mode, encoding="utf-8", errors="surrogateescape")
             except OSError as error:
                 raise InputError(f"{self._log_path}: cannot write the file: {error.strerror}") from error
         self._old_level = _log.level
@@ -128,14 +130,37 @@ class Reporter(logging.Handler):
             signal.signal(signal.SIGINT, before)
 
     def write_log(self, line: str) -> None:
-        """A line for the log file only."""
-        if self._file is not None:
-            self._file.write(line + "\n")
-            self._file.flush()
+        """A line for the log file only; a disk that is full ends the log, not the run."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write(line + "\n")
+            file.flush()
+        except OSError as error:
+            self._file = None
+            with suppress(OSError):  # what could not be written is tried once more
+                file.close()
+            _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
             click.echo(text, err=True, nl=False)
+
+
+@contextmanager
+def tells_of_checkpoint(folder: Path) -> Iterator[None]:
+    """Whatever ends a run within, but wrong input, leaves a line that says how to go on."""
+    from plltool.io.checkpoint import has_states
+
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException:
+        if has_states(folder):
+            _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
+        raise
 
 
 def name_stage(event: Progress) -> str:

@@ -31,7 +31,8 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.output import OutputFiles, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -89,13 +90,20 @@ def search(
     Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
     unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
     and writes the best tree so far.
+
+    A search that was stopped, by whatever, goes on if the same command is given again, and ends with the same tree:
+
+        plltool search genes.phy --effort thorough
+
+    Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
     """
     files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    files.claim(output.redo)
+    resumes = files.claim_resumable(output.redo)
     from plltool import api
 
     data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
+    reporter = Reporter(quiet, files.log, append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         result = api.search(
             data,
@@ -109,9 +117,10 @@ def search(
             workers=workers,
             profile=profile,
             listener=reporter.progress,
+            checkpoint=files.checkpoint,
             **asdict(hardware),
         )
-        files.write(result, given_command())
+        write_results(result, files)
         lines = summarise(result, files)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
@@ -124,12 +133,26 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
+def write_results(result: SearchResult, files: OutputFiles) -> None:
+    """Write what was found; only then is there nothing to go on from any more."""
+    from plltool.io.checkpoint import remove_checkpoint
+
+    try:
+        files.write(result, given_command())
+    except InputError as error:
+        raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
+    if not result.interrupted:
+        remove_checkpoint(files.checkpoint)
+
+
 def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
     """What was found and where it is."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
+    if result.interrupted:
+        lines.append(f"checkpoint: {files.checkpoint}; the same command goes on from there")
     return [
         *lines,
         *describe_models(result),

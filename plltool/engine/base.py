@@ -188,6 +188,11 @@ class Engine(Requests):
         return len(self.layout.groups)
 
     @property
+    def cla_bytes(self) -> int:
+        """Memory of CLAs and scaling counts."""
+        return self.storage.n_bytes(self.layout)
+
+    @property
     def held_share(self) -> float:
         """The share of the patterns whose CLAs are held at a time; 1 if all are."""
         return 1.0 if self.resident else max(self.storage.buffer_tiles) / self.layout.n_tiles

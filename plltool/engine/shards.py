@@ -84,6 +84,11 @@ class Shards(Requests):
         return min(engine.held_share for engine in self.engines)
 
     @property
+    def cla_bytes(self) -> int:
+        """Memory of the CLAs of all engines."""
+        return sum(engine.cla_bytes for engine in self.engines)
+
+    @property
     def device_name(self) -> str:
         return ", ".join(dict.fromkeys(engine.device_name for engine in self.engines))
 
