@@ -43,7 +43,7 @@ from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
 from plltool.session import (
     DIFFICULTY,
@@ -145,6 +145,7 @@ def search(
     _announce(data, problem.parts)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
+    announce("opening the device")
     engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
     with engine:
         _announce_engine(engine, reason)
@@ -218,6 +219,7 @@ def evaluate(
         _announce_engine(likelihood.engine, likelihood.reason)
         remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
         lnl = start_lnl = likelihood.lnl()
+        announce("lengths and model")
         if not fixed:
             lnl = likelihood.optimise(listener=listener)
         sites = likelihood.site_lnl() if site_lnl else None
@@ -309,6 +311,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     elif problem.start == "random":
         tree = random_tree(problem.names, rng)
     else:
+        announce(f"parsimony start tree {number + 1}")
         tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng)
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
@@ -317,6 +320,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     """How hard to search, after a look at the data where that matters."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
+        announce("parsimony trees that tell how difficult the data are")
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
@@ -325,6 +329,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
     _log.info("effort %s: %s%s", options.effort, numbers, reason)
+    _log.info("seed: %d", problem.seed)
     return plan
 
 
@@ -399,6 +404,7 @@ def _facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,
         "device": engine.device_name,
+        "driver": engine.driver,
         "reason": reason,
         "layout": engine.describe(),
         "counters": engine.counters.as_dict(),

@@ -16,6 +16,7 @@ from plltool.cli.options import (
     data_type_option,
     hardware_options,
     json_option,
+    json_progress_option,
     load_alignment,
     load_tree,
     model_option,
@@ -32,8 +33,14 @@ from plltool.hardware import Hardware
 if TYPE_CHECKING:
     from plltool.alignment.patterns import FloatArray
 
+EPILOG = """\b
+Examples:
+  plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4
+  plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @click.option(
     "--tree",
@@ -52,6 +59,7 @@ if TYPE_CHECKING:
 @output_options
 @json_option
 @quiet_option
+@json_progress_option
 def evaluate(
     alignment: Path,
     tree: Path,
@@ -66,6 +74,7 @@ def evaluate(
     output: OutputChoice,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
 
@@ -81,7 +90,7 @@ def evaluate(
 
     data = load_alignment(alignment, data_type)
     topology = load_tree(tree, data, brlen, resolve)
-    with Reporter(quiet, files.log if files else None) as reporter:
+    with Reporter(quiet, files.log if files else None, json_progress) as reporter:
         prepare_devices(hardware)
         result = api.evaluate(
             data,

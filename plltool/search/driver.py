@@ -29,7 +29,7 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.search.ratchet import Ratchet
 from plltool.search.stopping import StopRule
 from plltool.tree.topology import Tree
@@ -111,6 +111,7 @@ class TreeSearch:
                 self._forecast.skip(1)
             else:
                 self._forecast.begin()
+                announce(name if name in ("start", "model") else f"{name} radius {stage.args[1]}")
                 try:
                     stage()
                 except StopSearch:
@@ -146,6 +147,7 @@ class TreeSearch:
 
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
+        announce(PERTURB)
         self.lnl = smooth(self.likelihood).lnl
         ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
         failures, interrupted = 0, False
@@ -169,6 +171,7 @@ class TreeSearch:
             self._report("polish", round_)
 
         self._forecast.begin()
+        announce("polish")
         try:
             polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
         except StopSearch:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
+
+ACTIVITY = "activity"  # attribute of log records, see `announce`
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,11 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+
+def announce(activity: str) -> None:
+    """Log what is about to be done: a handler may want to know what takes so long before the next event."""
+    _log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
 def ignore(_: Progress) -> None:

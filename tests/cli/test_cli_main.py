@@ -34,6 +34,15 @@ def test_every_command_and_option_has_help(command, plltool):
 
 
 @pytest.mark.parametrize("command", all_commands())
+def test_every_command_has_an_example(command, plltool):
+    shown = plltool(command.name, "--help").stdout.splitlines()
+    examples = [line.split() for line in shown if line.strip().startswith(f"plltool {command.name}")]
+    assert examples
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert {word for example in examples for word in example if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("command", all_commands())
 def test_every_command_stands_in_the_readme(command):
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
     assert f"\n**{command.name}** " in readme
