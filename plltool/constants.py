@@ -113,3 +113,13 @@ CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take
 MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
+
+# --- sets of trees and supports --------------------------------------------------------------------------
+MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
+BOOTSTOP_STEP = 50  # replicates after which it is tested whether they are enough (RAxML)
+BOOTSTOP_MOST = 1000  # replicates that are made where the test never says so (RAxML)
+BOOTSTOP_CUTS = 100  # random halvings of a test (Pattengale et al. 2010)
+BOOTSTOP_AGREEMENT = 0.99  # share of the halvings whose halves must agree (Pattengale et al. 2010)
+BOOTSTOP_CORRELATION = 0.99  # of the frequencies of two halves that agree (Pattengale et al. 2010)
+BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
+REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search

@@ -22,6 +22,8 @@ from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.reporting import COMMAND_KEY
 from plltool.cli.search import search
+from plltool.cli.support import support
+from plltool.cli.trees import trees
 from plltool.errors import PlltoolError
 
 EXIT_ERROR = 1
@@ -96,5 +98,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, compare, check, devices, bench):
+for _command in (search, evaluate, compare, check, devices, bench, support, trees):
     main.add_command(_command)

@@ -21,7 +21,7 @@ import click
 
 from plltool import __version__
 from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_for_writing
-from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS
+from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS
 
 if TYPE_CHECKING:
     from plltool.hardware import Hardware
@@ -205,7 +205,7 @@ def draw_bar(event: Progress) -> str:
 def describe_progress(event: Progress) -> str:
     """One round as a line: time, stage, round, lnL, moves where there may be some, what is left."""
     round_ = f"{event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"{event.round}"
-    moves = f"  {event.moves} moves" if event.radius or event.n_rounds > 1 else ""
+    moves = f"  {event.moves} moves" if event.radius or event.stage == PERTURB else ""
     left = "" if event.stage_left is None or event.left is None else f"  left: stage {about(event.stage_left)}, all "
     left += about(event.left) if left and event.left is not None else ""
     tree = f"tree {event.start:<3} " if event.start else ""

@@ -52,6 +52,17 @@ def from_dendropy(dtree: dendropy.Tree, names: Sequence[str] | None = None, reso
         `names`, there are fewer than three, or a node has too many branches and there is no seed.
     """
     source = "dendropy tree"
+    return unrooted_tree(rooted_nodes(dtree, source), source, names, resolve_seed)
+
+
+def rooted_nodes(dtree: dendropy.Tree, source: str) -> RootedNodes:
+    """The nodes of a dendropy tree.
+
+    Raises
+    ------
+    InputError
+        If a tip has no name, or a length is negative or not finite.
+    """
     nodes = RootedNodes()
     numbers: dict[dendropy.Node | None, int] = {None: NO_NODE}
     for dnode in dtree.preorder_node_iter():
@@ -63,7 +74,7 @@ def from_dendropy(dtree: dendropy.Tree, names: Sequence[str] | None = None, reso
             if label is None:
                 raise InputError(f"{source}: found a tip without a taxon or label, expected a name")
             nodes.labels[node] = label
-    return unrooted_tree(nodes, source, names, resolve_seed)
+    return nodes
 
 
 def alignment_from_dendropy(matrix: DendropyMatrix) -> tuple[tuple[str, ...], tuple[str, ...], StateSpace]:

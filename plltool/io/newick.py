@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from itertools import chain
 from os import PathLike
 
 import numpy as np
@@ -107,6 +108,26 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     return unrooted_tree(_Parser(text, source).parse(), source, names, resolve_seed)
 
 
+def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
+    """Every tree of a text, one after another, as it stands there; errors as in `parse_newick`."""
+    parser = _Parser(text, source)
+    while parser.has_more():
+        yield parser.parse()
+
+
+def number_tips(
+    nodes: RootedNodes, source: str, names: Sequence[str] | None = None, whose: str = "the alignment"
+) -> dict[int, int]:
+    """The number of each tip (by its node) among `names`, those of `whose`; by default tips are numbered as they come.
+
+    Raises InputError unless the tips' labels are exactly the names, a bare label being read as in `parse_newick`.
+    """
+    has_children = set(nodes.parents)
+    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    labels = [nodes.labels[tip] for tip in tips]
+    return dict(zip(tips, _number_tips(labels, nodes.bare, source, names, whose), strict=True))
+
+
 def is_length(value: str | float) -> bool:
     """Whether this is, or spells, a finite branch length >= 0."""
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
@@ -149,12 +170,20 @@ class _Parser:
     def __init__(self, text: str, source: str):
         self.text = text
         self.source = source
+        self._unread = self._tokens()
+        self._stream: Iterator[tuple[str, str, int]] = self._unread
+
+    def has_more(self) -> bool:
+        """Whether anything but blanks and comments follows what has been read."""
+        first = next(self._stream)
+        self._stream = chain([first], self._unread)
+        return first[0] != "end"
 
     def parse(self) -> RootedNodes:
-        """Read up to the first ``;``."""
+        """Read up to the next ``;``."""
         nodes = RootedNodes()
         node, state = nodes.add(NO_NODE), _State.START
-        tokens = self._tokens()
+        tokens = self._stream
         while True:
             kind, value, position = next(tokens)
             if kind == "(" and state <= _State.OPENED:
@@ -287,12 +316,14 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
     )
 
 
-def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None) -> list[int]:
+def _number_tips(
+    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
+) -> list[int]:
     """The number that each tip gets, tips being given by their labels."""
     _refuse_duplicates(labels, f"{source}: the tree")
     if names is None:
         return list(range(len(labels)))
-    _refuse_duplicates(names, "the alignment")
+    _refuse_duplicates(names, whose)
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
@@ -307,11 +338,11 @@ def _number_tips(labels: Sequence[str], bare: set[str], source: str, names: Sequ
     missing = [name for number, name in enumerate(names) if number not in used]
     differences = [
         f"{what}: {_listing(taxa)}"
-        for what, taxa in (("missing from the tree", missing), ("unknown to the alignment", unknown))
+        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
         if taxa
     ]
     if differences:
-        raise InputError(f"{source}: the taxa are not those of the alignment: {'; '.join(differences)}")
+        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
     return [numbers[label] for label in labels]
 
 
@@ -326,7 +357,11 @@ def _refuse_duplicates(names: Sequence[str], owner: str) -> None:
 
 
 def write_newick(
-    tree: Tree, lengths: bool = True, outgroup: Sequence[str] | None = None, digits: int | None = None
+    tree: Tree,
+    lengths: bool = True,
+    outgroup: Sequence[str] | None = None,
+    digits: int | None = None,
+    labels: Sequence[str] | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
@@ -338,6 +373,8 @@ def write_newick(
     lengths : whether to write branch lengths, in expected substitutions per site.
     outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
+    labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
+        from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
 
     Raises
     ------
@@ -356,10 +393,10 @@ def write_newick(
         if pieces[-1] != "(":
             pieces.append(",")
         if tree.is_tip(node):
-            pieces.append(_written_label(tree.names[node]) + tails[branch])
+            pieces.append(written_label(tree.names[node]) + tails[branch])
         else:
             pieces.append("(")
-            unclosed.append((node, tails[branch]))
+            unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
     pieces.extend(")" + tail for _, tail in reversed(unclosed))
     return "".join(pieces) + ";"
 
@@ -410,7 +447,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
                 raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
 
 
-def _written_label(name: str) -> str:
+def written_label(name: str) -> str:
     """The name as Newick wants it, in quotes only where needed."""
     if _BARE_LABEL.fullmatch(name):
         return name

@@ -12,6 +12,8 @@ from plltool.constants import PERTURB, STAGE_COSTS
 
 ACTIVITY = "activity"  # attribute of log records, see `announce`
 
+REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+
 _log = logging.getLogger("plltool")
 
 
@@ -39,7 +41,7 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap", whose rounds are replicates
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round

@@ -1,0 +1,186 @@
+"""The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
+
+    from plltool.api import search
+    from plltool.bootstrap import bootstrap
+    from plltool.supports import map_supports
+    best = search("primates.phy", "GTR+F+G4")
+    found = bootstrap("primates.phy", "GTR+F+G4", replicates=100)
+    print(map_supports(best.tree, found.trees, ("fbp", "tbe")).newick("fbp"))
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.patterns import compress
+from plltool.alignment.resample import draw_sites
+from plltool.climbers import share_hardware
+from plltool.constants import BOOTSTOP_MOST, BOOTSTOP_STEP, DEFAULT_LINKAGE, DEFAULT_SEED, REPLICATE_EFFORT, UNLINKED
+from plltool.errors import InputError
+from plltool.hardware import Hardware
+from plltool.replicates import Replicate, Resampling, replicate_at_once, replicate_in_turn
+from plltool.search.effort import SearchOptions
+from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
+from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, generator, pose
+from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import Splits, make_tree_set, splits_of
+
+AUTO = "auto"
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class BootstrapResult:
+    """The replicates.
+
+    Attributes
+    ----------
+    trees : of the resampled alignments, with all taxa
+    lnls : (n_replicates,) of the trees on their alignments
+    seed : of the resampling; replicate k depends on it and on k only, whatever their number
+    convergence : what the tests said of how many are enough, where that was to be found out
+    seconds : wall time
+    interrupted : whether the listener ended it early
+    """
+
+    trees: tuple[Tree, ...]
+    lnls: tuple[float, ...]
+    seed: int
+    convergence: tuple[Convergence, ...]
+    seconds: float
+    interrupted: bool
+
+
+def bootstrap(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    replicates: int | str = AUTO,
+    seed: int = DEFAULT_SEED,
+    options: SearchOptions | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    device: str = "auto",
+    precision: str = "double",
+    vw: int | None = None,
+    threads: int | None = None,
+    memory: int | None = None,
+    workers: int | None = None,
+    listener: Listener = ignore,
+) -> BootstrapResult:
+    """Trees of resampled alignments.
+
+    Each part is resampled by itself. A replicate's search starts at a parsimony tree of its own sites; model parameters
+    begin with the values that `model` has and are optimised for each replicate anew, unless given in braces, or
+    ``options.optimise_parameters`` is False.
+
+    Parameters
+    ----------
+    alignment, model, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models that a search
+        has optimised, `SearchResult.models`, save time
+    replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
+        `tree.bootstop`; "auto" is "autoMRE"
+    seed : of everything random; replicate k depends on it and on k only
+    options : of each search; by default those of the effort REPLICATE_EFFORT. There is one start tree
+    workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
+        threads, on a GPU 1. Changes no digit
+    listener : hears of every replicate; if it raises StopSearch, those made so far are the result
+
+    Raises
+    ------
+    InputError
+        If alignment or model cannot be used, or the number of replicates is less than 1 or unknown.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    most, criterion = _read_number(replicates)
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    data, models = pose(alignment, model, brlen)
+    reduced, groups = without_duplicates(data)
+    parts = [compress(part) for part in reduced.alignments]
+    hardware = Hardware(device, precision, vw, threads, memory)
+    n_workers, share = share_hardware(workers, most, parts, models, hardware)
+    wishes = options or SearchOptions(REPLICATE_EFFORT)
+    plan = wishes.plan(0.0, sum(part.codes.size for part in parts))
+    unlinked = brlen == UNLINKED and len(models) > 1
+    resampling = Resampling(
+        data.names, reduced.names, groups, parts, models, replace(plan, starts=1), seed, unlinked, share
+    )
+    if n_workers > 1:
+        made = replicate_at_once(resampling, range(most), n_workers)
+    else:
+        made = replicate_in_turn(resampling, range(most))
+    return _collect(made, most, criterion, seed, listener, began)
+
+
+def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:
+    """The sequences of replicate `number`, from 0.
+
+    Columns of a part take the places of its columns, so that a partition file stays good; those of no part are left
+    as they are.
+    """
+    columns = np.arange(sequences.n_sites)
+    drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
+    for part, sites in zip(data.parts, drawn, strict=True):
+        columns[part.sites] = part.sites[sites]
+    return dict(zip(sequences.names, sequences.columns(columns), strict=True))
+
+
+def _read_number(replicates: int | str) -> tuple[int, str | None]:
+    """How many replicates at most, and the criterion of enough."""
+    if isinstance(replicates, int):
+        if replicates < 1:
+            raise InputError(f"replicates: found {replicates}, expected at least 1")
+        return replicates, None
+    if replicates not in (AUTO, *CRITERIA):
+        raise InputError(f"replicates: found {replicates!r}, expected a number, {AUTO}, {' or '.join(CRITERIA)}")
+    return BOOTSTOP_MOST, MRE if replicates == AUTO else replicates
+
+
+def _collect(
+    made: Generator[Replicate], most: int, criterion: str | None, seed: int, listener: Listener, began: float
+) -> BootstrapResult:
+    """Take replicates until there are enough."""
+    trees: list[Tree] = []
+    lnls: list[float] = []
+    splits: list[Splits] = []
+    tests: list[Convergence] = []
+    interrupted = False
+    try:
+        for number, replicate in enumerate(islice(made, most), start=1):
+            trees.append(replicate.tree)
+            lnls.append(replicate.lnl)
+            seconds = time.perf_counter() - began
+            left = seconds / number * (most - number) if criterion is None else None
+            listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, most, left, left))
+            if criterion is None:
+                continue
+            splits.append(splits_of(replicate.tree))
+            if number % BOOTSTOP_STEP == 0:
+                rng = generator(seed, BOOTSTOP, number)
+                tests.append(check_convergence(make_tree_set(replicate.tree.names, splits), criterion, rng))
+                _log.info("%s", tests[-1])
+                if tests[-1].converged:
+                    break
+    except StopSearch:
+        interrupted = True
+    finally:
+        made.close()  # ends the processes that make them
+    if interrupted:
+        _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
+    elif tests and not tests[-1].converged:
+        _log.warning("%d replicates are not enough by %s", len(trees), criterion)
+    return BootstrapResult(
+        tuple(trees), tuple(lnls), seed, tuple(tests), time.perf_counter() - began, interrupted
+    )

@@ -1,0 +1,100 @@
+"""``plltool support``: supports of a tree's branches by replicate trees."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from plltool.cli.options import PATH, OutputChoice, output_options
+from plltool.cli.output import claim_files, print_line
+from plltool.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plltool.supports import Supports
+
+
+@click.command()
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, without multifurcations.")
+@click.option(
+    "--replicates",
+    required=True,
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="Trees of the same taxa, Newick or NEXUS, any number in a file; may be repeated.",
+)
+@click.option(
+    "--supports",
+    "kinds",
+    default="fbp",
+    show_default=True,
+    metavar="KIND[,KIND]",
+    help="fbp: per cent of the replicates that have the branch (Felsenstein 1985); tbe: transfer bootstrap expectation,"
+    " 0 to 1 (Lemoine et al. 2018).",
+)
+@click.option("--outgroup", metavar="NAME[,NAME]...", help="Taxa that the tree shows as one clade.")
+@output_options
+def support(
+    tree: Path, replicates: tuple[Path, ...], kinds: str, outgroup: str | None, output: OutputChoice
+) -> None:
+    """Write how well replicate trees support the branches of a tree.
+
+    PREFIX.support.KIND.nwk is the tree with supports of one kind as labels, PREFIX.support.nwk the same with all kinds
+    as named comments, PREFIX.support.json a table. Labels belong to branches, whatever the outgroup.
+
+    Example: plltool support --tree run.best.nwk --replicates run.bootstraps.nwk --supports fbp,tbe --prefix run
+    """
+    wanted = split_kinds(kinds)
+    prefix = output.prefix or tree.with_name(tree.name + ".plltool")
+    claim_supports(prefix, wanted, output.redo)
+    from plltool.supports import map_supports
+
+    found = map_supports(tree, replicates, wanted)
+    names = found.tree.names
+    members = None if outgroup is None else [outgroup] if outgroup in names else outgroup.split(",")
+    for line in write_supports(found, prefix, members):
+        print_line(line)
+
+
+def split_kinds(text: str) -> tuple[str, ...]:
+    """Kinds of supports, each once."""
+    return tuple(dict.fromkeys(kind.strip() for kind in text.split(",")))
+
+
+def support_path(prefix: Path, ending: str) -> Path:
+    return prefix.with_name(f"{prefix.name}.{ending}")
+
+
+def claim_supports(prefix: Path, kinds: Sequence[str], redo: bool) -> None:
+    """`claim_files` of all that `write_supports` writes; raises InputError for an unknown kind, too."""
+    from plltool.supports import MEANINGS, check_kinds
+
+    check_kinds(kinds, tuple(MEANINGS))
+    endings = [*(f"support.{kind}.nwk" for kind in kinds), "support.nwk", "support.json"]
+    claim_files([support_path(prefix, ending) for ending in endings], redo)
+
+
+def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | None) -> list[str]:
+    """Write the files; returns what to tell of them. An outgroup that is not one clade must not cost the result."""
+    import json
+
+    from plltool.io.record import write_text
+    from plltool.supports import MEANINGS, supports_to_files
+
+    lines = []
+    try:
+        texts = supports_to_files(supports, outgroup)
+    except InputError as error:
+        texts = supports_to_files(supports)
+        lines.append(f"warning: {error}; the trees are written without an outgroup")
+    for ending, text in texts.items():
+        write_text(support_path(prefix, ending), text)
+    write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")
+    for kind, number in supports.n_replicates.items():
+        lines.append(f"{support_path(prefix, f'support.{kind}.nwk')}: {MEANINGS[kind]} ({number} trees)")
+    table = support_path(prefix, "support.json")
+    return [*lines, f"{support_path(prefix, 'support.nwk')}: all kinds, named", f"{table}: a table of the branches"]

@@ -1,0 +1,131 @@
+"""Files of many trees: Newick, one after another, or NEXUS; and trees written by their splits."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from os import PathLike, fspath
+
+from plltool.errors import InputError
+from plltool.io.bridge import rooted_nodes
+from plltool.io.content import read_text
+from plltool.io.newick import RootedNodes, number_tips, parse_trees, written_label
+from plltool.io.nexus_commands import starts_like_nexus
+from plltool.tree.topology import NO_NODE
+from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
+
+FIRST_TREE = "the first tree"
+NO_SPLIT = -1  # all taxa
+
+
+def read_tree_set(
+    paths: Sequence[str | PathLike[str]], names: Sequence[str] | None = None, whose: str = "the tree"
+) -> TreeSet:
+    """All trees of some files, gzipped or not, file after file; nodes may have any number of branches.
+
+    Parameters
+    ----------
+    names : the taxa, those of `whose`; by default those of the first tree
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read or holds no tree, a text is no tree, or the taxa are not the same in all.
+    """
+    known: list[str] | None = None if names is None else list(names)
+    owner = FIRST_TREE if names is None else whose
+    trees: list[Splits] = []
+    for path in paths:
+        before = len(trees)
+        for number, nodes in enumerate(_read_nodes(path), start=1):
+            where = f"{fspath(path)}: tree {number}"
+            tips = number_tips(nodes, where, known, owner)
+            if known is None:
+                known = [nodes.labels[node] for node in tips]
+            trees.append(find_splits(nodes, tips))
+        if len(trees) == before:
+            raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+    return make_tree_set(known or (), trees)
+
+
+def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
+    """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
+
+    `tips` holds the number of each tip. The root is taken away: two branches of one split are one, as long as both.
+    """
+    everybody = everyone(len(tips))
+    below = [0] * len(nodes.parents)
+    for node, number in tips.items():
+        below[node] = 1 << number
+    for node in range(len(below) - 1, 0, -1):
+        below[nodes.parents[node]] |= below[node]
+    splits: dict[int, float] = {}
+    for node, parent in enumerate(nodes.parents):
+        if parent == NO_NODE or below[node] == everybody:
+            continue
+        split = everybody ^ below[node] if below[node] & 1 else below[node]
+        length = nodes.lengths[node]
+        if split in splits:
+            parts = [part for part in (splits[split], length) if not math.isnan(part)]
+            length = sum(parts) if parts else math.nan
+        splits[split] = length
+    return splits
+
+
+def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
+    """The trees of a file."""
+    content, source = read_text(path), fspath(path)
+    text = content.decode("utf-8", "surrogateescape")
+    if not starts_like_nexus(content):
+        yield from parse_trees(text, source)
+        return
+    import dendropy
+
+    try:
+        found = dendropy.TreeList.get(data=text, schema="nexus", preserve_underscores=True)
+    except Exception as error:  # dendropy has a class of its own for each of many problems
+        raise InputError(f"{source}: dendropy cannot read the trees: {' '.join(str(error).split())}") from error
+    for number, dtree in enumerate(found, start=1):
+        yield rooted_nodes(dtree, f"{source}: tree {number}")
+
+
+def write_splits(
+    names: Sequence[str],
+    splits: Sequence[int],
+    lengths: Sequence[float],
+    labels: Sequence[str],
+    pendants: Sequence[float],
+) -> str:
+    """Write a tree given by its inner splits, which may leave nodes with many branches, on one line.
+
+    It is rooted at the node next to taxon 0; children are in the order of their first taxa.
+
+    Parameters
+    ----------
+    names : n_taxa names.
+    splits : as in `TreeSet`; of any two that overlap one holds the other.
+    lengths, labels : of the splits' branches; a length that is NaN is not written.
+    pendants : (n_taxa,) lengths of the branches at the tips.
+    """
+    order = sorted(range(len(splits)), key=lambda k: -splits[k].bit_count())
+    holder = [NO_SPLIT] * len(names)  # the smallest split so far that holds each taxon
+    children: dict[int, list[tuple[int, bool, int]]] = {k: [] for k in (NO_SPLIT, *order)}
+    for k in order:
+        members = list(members_of(splits[k]))
+        children[holder[members[0]]].append((members[0], False, k))
+        for taxon in members:
+            holder[taxon] = k
+    for taxon, smallest in enumerate(holder):
+        children[smallest].append((taxon, True, taxon))
+    text: dict[int, str] = {}
+    for k in (*reversed(order), NO_SPLIT):
+        parts = [
+            written_label(names[i]) + _tail(pendants[i]) if is_tip else text[i] + labels[i] + _tail(lengths[i])
+            for _, is_tip, i in sorted(children[k])
+        ]
+        text[k] = f"({','.join(parts)})"
+    return text[NO_SPLIT] + ";"
+
+
+def _tail(length: float) -> str:
+    return "" if math.isnan(length) else f":{float(length)!r}"

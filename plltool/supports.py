@@ -1,0 +1,136 @@
+"""Supports of a tree's branches by replicate trees, each kind by its name.
+
+    from plltool.supports import map_supports
+    supports = map_supports("best.nwk", "run.bootstraps.nwk", ("fbp", "tbe"))
+    print(supports.values["fbp"], supports.newick("tbe"))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from plltool.errors import InputError
+from plltool.io.newick import parse_newick, read_newick, write_newick
+from plltool.tree.supports import frequencies, transfer_supports
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.tree_set import TreeSet, everyone, members_of, splits_of
+from plltool.treesets import TreesLike, as_tree_set, format_share
+
+FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
+MEANINGS = {
+    FBP: "Felsenstein's bootstrap proportion: per cent of the replicate trees that have the branch",
+    TBE: "transfer bootstrap expectation: 0 to 1",
+    UFBOOT: "ultrafast bootstrap: per cent of resampled alignments whose best tree met in the search has it",
+}
+IN_PERCENT = (FBP, UFBOOT)
+MAPPED: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
+
+
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """Supports of the branches of a tree.
+
+    Attributes
+    ----------
+    tree : the tree
+    n_replicates : how many trees each kind comes from
+    values : of each kind (n_edges,), from 0 to 1, NaN at the branches of tips
+    """
+
+    tree: Tree
+    n_replicates: dict[str, int]
+    values: dict[str, FloatArray]
+
+    def newick(self, kind: str, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with supports of one kind as labels: per cent, or of "tbe" from 0 to 1; errors as in `write_newick`.
+
+        A label belongs to the branch towards the root, so that an outgroup given here moves none to another branch.
+        """
+        return write_newick(self.tree, outgroup=outgroup, labels=self._labels(kind))
+
+    def newick_named(self, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with all kinds as named comments, such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
+        columns = [[f"{kind}={label}" for label in self._labels(kind)] for kind in self.values]
+        labels = [f"[&{','.join(parts)}]" for parts in zip(*columns, strict=True)]
+        return write_newick(self.tree, outgroup=outgroup, labels=labels)
+
+    def as_record(self) -> dict[str, Any]:
+        """The supports of each inner branch, which is named by the taxa on its smaller side, and what they mean."""
+        splits = list(splits_of(self.tree))
+        branches = []
+        for branch, split in enumerate(splits):
+            if (self.tree.ends[branch] < self.tree.n_taxa).any():
+                continue
+            other = everyone(self.tree.n_taxa) ^ split
+            smaller = split if split.bit_count() < other.bit_count() else other
+            taxa = [self.tree.names[taxon] for taxon in members_of(smaller)]
+            numbers = {kind: float(self._shown(kind)[branch]) for kind in self.values}
+            branches.append({"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch])), **numbers})
+        kinds = {kind: {"meaning": MEANINGS[kind], "replicates": self.n_replicates[kind]} for kind in self.values}
+        return {"kinds": kinds, "tree": self.newick_named(), "branches": branches}
+
+    def joined(self, other: Supports) -> Supports:
+        """These and others of the same tree."""
+        return Supports(self.tree, self.n_replicates | other.n_replicates, self.values | other.values)
+
+    def _shown(self, kind: str) -> FloatArray:
+        return self.values[kind] * 100 if kind in IN_PERCENT else self.values[kind]
+
+    def _labels(self, kind: str) -> list[str]:
+        values = self.values[kind].tolist()
+        return [format_share(value) if kind in IN_PERCENT else f"{value:.6g}" for value in values]
+
+
+def map_supports(
+    tree: str | PathLike[str] | Tree, replicates: TreesLike, kinds: Sequence[str] = (FBP,)
+) -> Supports:
+    """How well replicate trees support the branches of a tree.
+
+    Parameters
+    ----------
+    tree : file, Newick string or Tree, without multifurcations
+    replicates : trees of the same taxa, see `treesets.as_tree_set`; they may have multifurcations
+    kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown, a file cannot be read or the taxa are not the same.
+    """
+    check_kinds(kinds, tuple(MAPPED))
+    target = _as_target(tree)
+    found = as_tree_set(replicates, target.names)
+    values = {kind: MAPPED[kind](target, found) for kind in kinds}
+    return Supports(target, dict.fromkeys(kinds, found.n_trees), values)
+
+
+def count_supports(tree: Tree, replicates: TreeSet, kind: str) -> Supports:
+    """The frequencies of a tree's branches in replicates, under the name of a kind."""
+    return Supports(tree, {kind: replicates.n_trees}, {kind: frequencies(tree, replicates)})
+
+
+def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
+    """Raise InputError unless there is one kind at least and all are known."""
+    unknown = [kind for kind in kinds if kind not in known]
+    if unknown or not kinds:
+        found = repr(unknown[0]) if unknown else "none"
+        raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")
+
+
+def supports_to_files(supports: Supports, outgroup: Sequence[str] | None = None) -> Mapping[str, str]:
+    """The texts of files, by the ends of their names: one tree for each kind, and one with all kinds named."""
+    texts = {f"support.{kind}.nwk": supports.newick(kind, outgroup) + "\n" for kind in supports.values}
+    return texts | {"support.nwk": supports.newick_named(outgroup) + "\n"}
+
+
+def _as_target(tree: str | PathLike[str] | Tree) -> Tree:
+    if isinstance(tree, Tree):
+        return tree
+    if isinstance(tree, str) and tree.lstrip().startswith(("(", "[")):
+        return parse_newick(tree, "the tree given")
+    return read_newick(tree)

@@ -1,0 +1,103 @@
+"""Are there enough bootstrap replicates? Tests on random halves of them (Pattengale et al. 2010).
+
+The replicates are cut into random halves so many times. If nearly all pairs of halves say nearly the same, more
+replicates would say it again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.constants import (
+    BOOTSTOP_AGREEMENT,
+    BOOTSTOP_CORRELATION,
+    BOOTSTOP_CUTS,
+    BOOTSTOP_WRF,
+    MAJORITY,
+)
+from plltool.tree.consensus import extend
+from plltool.tree.topology import FloatArray
+from plltool.tree.tree_set import IndexArray, TreeSet
+
+CRITERIA = MRE, FC = "autoMRE", "autoFC"
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """What a test found.
+
+    Attributes
+    ----------
+    n_trees : replicates tested
+    criterion : "autoMRE" or "autoFC"
+    mean : over the cuts; of autoMRE the weighted RF distance of two halves' extended majority-rule trees, from 0 to 1;
+        of autoFC the correlation of the frequencies that two halves give to all splits
+    agreeing : share of the cuts whose halves agree by the criterion
+    converged : whether enough of them do
+    """
+
+    n_trees: int
+    criterion: str
+    mean: float
+    agreeing: float
+
+    @property
+    def converged(self) -> bool:
+        return self.agreeing >= BOOTSTOP_AGREEMENT
+
+    def __str__(self) -> str:
+        what = "weighted RF distance" if self.criterion == MRE else "correlation"
+        verdict = "enough" if self.converged else "not enough"
+        agreeing = f"{100 * self.agreeing:.0f} % of the halvings agree"
+        return f"{self.criterion}: {self.n_trees} replicates: mean {what} {self.mean:.4f}, {agreeing}: {verdict}"
+
+
+def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) -> Convergence:
+    """Cut the trees into halves BOOTSTOP_CUTS times and compare them.
+
+    Halves agree by "autoMRE" if the weighted RF distance of their extended majority-rule trees, each branch weighted
+    by its frequency, is at most BOOTSTOP_WRF of the largest possible; by "autoFC" if the frequencies of all splits have
+    a correlation of at least BOOTSTOP_CORRELATION.
+    """
+    half = trees.n_trees // 2
+    everything = trees.counts
+    values = np.empty(BOOTSTOP_CUTS)
+    for cut in range(BOOTSTOP_CUTS):
+        order = rng.permutation(trees.n_trees)
+        first, second = (count_splits(trees, some) for some in (order[:half], order[half : 2 * half]))
+        if criterion == FC:
+            values[cut] = _correlation(first, second, everything)
+        else:
+            values[cut] = _weighted_distance(trees, first, second, half)
+    agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= BOOTSTOP_WRF
+    return Convergence(trees.n_trees, criterion, float(values.mean()), float(agree.mean()))
+
+
+def count_splits(trees: TreeSet, numbers: IndexArray) -> IndexArray:
+    """How many of some trees have each split: (n_splits,)."""
+    chosen = np.zeros(trees.n_trees, dtype=bool)
+    chosen[numbers] = True
+    return np.bincount(trees.members[np.repeat(chosen, np.diff(trees.starts))], minlength=len(trees.splits))
+
+
+def _correlation(first: IndexArray, second: IndexArray, everything: IndexArray) -> float:
+    """Pearson's, over the splits that any tree has; 1 where all are equally frequent in both."""
+    a, b = first[everything > 0].astype(np.float64), second[everything > 0].astype(np.float64)
+    a, b = a - a.mean(), b - b.mean()
+    spread = float(np.sqrt((a @ a) * (b @ b)))
+    return float(a @ b) / spread if spread else float(np.array_equal(first, second))
+
+
+def _weighted_distance(trees: TreeSet, first: IndexArray, second: IndexArray, half: int) -> float:
+    shares = [_consensus_shares(trees, counts, half) for counts in (first, second)]
+    return float(np.abs(shares[0] - shares[1]).sum()) / (2 * max(1, len(trees.names) - 3))
+
+
+def _consensus_shares(trees: TreeSet, counts: IndexArray, n_trees: int) -> FloatArray:
+    """The frequencies of the splits of the extended majority-rule tree of some trees, 0 for others: (n_splits,)."""
+    chosen = extend(trees, counts, np.flatnonzero(counts > MAJORITY * n_trees))
+    shares = np.zeros(len(counts))
+    shares[chosen] = counts[chosen] / n_trees
+    return shares

@@ -1,0 +1,104 @@
+"""Consensus trees of a set of trees: strict, majority rule, extended majority rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.constants import MAJORITY
+from plltool.errors import InputError
+from plltool.tree.topology import FloatArray
+from plltool.tree.tree_set import IndexArray, TreeSet, members_of
+
+RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus:
+    """A tree that may have nodes of many branches.
+
+    Attributes
+    ----------
+    names : the taxa
+    splits : its inner branches, as `TreeSet.splits`
+    shares : (n_splits,) the share of the trees that have each
+    lengths : (n_splits,) mean length of each in the trees that have it, NaN where a tree gives none
+    pendants : (n_taxa,) the same of the branches at the tips
+    """
+
+    names: tuple[str, ...]
+    splits: tuple[int, ...]
+    shares: FloatArray
+    lengths: FloatArray
+    pendants: FloatArray
+
+
+def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:
+    """What trees agree on.
+
+    Parameters
+    ----------
+    rule : "strict", splits of all trees; "majority", of more than `threshold` of them (Margush & McMorris 1981);
+        "extended", besides those of the majority others that contradict none taken before, the most frequent first, of
+        equals the one seen first (the extended majority rule of Felsenstein's PHYLIP)
+    threshold : a share, 0.5 to below 1
+
+    Raises
+    ------
+    InputError
+        If the rule is unknown or the threshold out of bounds.
+    """
+    if rule not in RULES:
+        raise InputError(f"rule: found {rule!r}, expected one of: {', '.join(RULES)}")
+    if not MAJORITY <= threshold < 1:
+        raise InputError(f"threshold: found {threshold}, expected a share from {MAJORITY} to below 1")
+    counts = trees.counts
+    if rule == STRICT:
+        chosen = np.flatnonzero(counts == trees.n_trees)
+    else:
+        chosen = np.flatnonzero(counts > threshold * trees.n_trees)
+        if rule == EXTENDED:
+            chosen = extend(trees, counts, chosen)
+    lengths = np.bincount(trees.members, weights=trees.lengths, minlength=len(counts))[chosen] / counts[chosen]
+    return Consensus(
+        trees.names,
+        tuple(trees.splits[number] for number in chosen.tolist()),
+        counts[chosen] / trees.n_trees,
+        lengths,
+        trees.pendants.mean(axis=0),
+    )
+
+
+def extend(trees: TreeSet, counts: IndexArray, chosen: IndexArray) -> IndexArray:
+    """The numbers of splits `chosen`, which agree with each other, and of others that agree with all before them.
+
+    The others are taken by `counts` (n_splits,), largest first, ties by number; those that no tree has are left out.
+    """
+    most = len(trees.names) - 3
+    result = chosen.tolist()
+    taken = set(result)
+    holding: list[list[int]] = [[] for _ in trees.names]  # of each taxon: the splits taken that have it
+    for number in result:
+        _enter(trees.splits[number], holding)
+    for number in np.argsort(-counts, kind="stable").tolist():
+        if len(result) == most or not counts[number]:
+            break
+        if number not in taken and _fits(trees.splits[number], holding):
+            _enter(trees.splits[number], holding)
+            result.append(number)
+    return np.array(result, dtype=np.intp)
+
+
+def _fits(split: int, holding: list[list[int]]) -> bool:
+    """Whether each of the splits taken that share a taxon with `split` holds it or lies in it."""
+    for taxon in members_of(split):
+        for other in holding[taxon]:
+            if split & other not in (split, other):
+                return False
+    return True
+
+
+def _enter(split: int, holding: list[list[int]]) -> None:
+    for taxon in members_of(split):
+        holding[taxon].append(split)

@@ -1,0 +1,73 @@
+"""Supports: how often other trees have the branches of one tree, or nearly have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.tree_set import TreeSet, pack, splits_of
+
+
+def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
+    """Felsenstein's bootstrap proportions: the share of the replicates that have each branch (Felsenstein 1985).
+
+    Returns
+    -------
+    (n_edges,), 0 to 1; NaN at the branches of tips, which all trees have.
+
+    Raises
+    ------
+    InputError
+        If the taxa are not the same.
+    """
+    shares = dict(zip(replicates.splits, (replicates.counts / replicates.n_trees).tolist(), strict=True))
+    values = np.array([shares.get(split, 0.0) for split in splits_of(tree, replicates.names)])
+    values[~_is_inner(tree)] = np.nan
+    return values
+
+
+def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
+    """Transfer bootstrap expectations (Lemoine et al. 2018).
+
+    One less the mean over the replicates of d / (p - 1): d is the least number of taxa that must change sides to make
+    the branch one of the replicate's, p the number of taxa on its smaller side.
+
+    Returns, and raises, as `frequencies`.
+    """
+    inner = _is_inner(tree)
+    splits = [split for split, wanted in zip(splits_of(tree, replicates.names), inner.tolist(), strict=True) if wanted]
+    sides = _unpack(splits, tree.n_taxa)
+    sizes = sides.sum(axis=1, dtype=np.float64)
+    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until the branch is that of a tip
+    found = np.zeros(len(splits))
+    for number in range(replicates.n_trees):
+        own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
+        present = set(own)
+        lacking = np.array([k for k, split in enumerate(splits) if split not in present], dtype=np.intp)
+        if len(lacking):
+            nearest = _nearest(sides[lacking], _unpack(own, tree.n_taxa))
+            found[lacking] += np.minimum(nearest, most[lacking]) / most[lacking]
+    values = np.full(tree.n_edges, np.nan)
+    values[inner] = 1.0 - found / replicates.n_trees
+    return values
+
+
+def _is_inner(tree: Tree) -> npt.NDArray[np.bool_]:
+    return np.asarray((tree.ends >= tree.n_taxa).all(axis=1))
+
+
+def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:
+    """Splits as rows of zeros and ones (n_splits, n_taxa), of a type whose sums are exact below 2^24."""
+    rows = pack(splits, n_taxa).astype("<u8").view(np.uint8)
+    return np.unpackbits(rows, axis=1, count=n_taxa, bitorder="little").astype(np.float32)
+
+
+def _nearest(sides: npt.NDArray[np.float32], others: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The least number of taxa to move from each of `sides` (n, n_taxa) to one of `others` (m, n_taxa): (n,)."""
+    if not len(others):
+        return np.full(len(sides), np.inf, dtype=np.float32)
+    moved = sides.sum(axis=1)[:, None] + others.sum(axis=1) - 2 * (sides @ others.T)
+    return np.asarray(np.minimum(moved, sides.shape[1] - moved).min(axis=1))

@@ -1,0 +1,185 @@
+"""Many trees over the same taxa, multifurcating or not, as the splits that they have, and how far they are apart.
+
+A split is a Python integer: bit i is set if taxon i is on the side without taxon 0. Integers of any size are quick to
+join and serve as keys, which is all that reading a thousand trees of a thousand taxa asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.errors import InputError
+from plltool.tree.splits import BITS_PER_WORD, SplitArray, branch_splits
+from plltool.tree.topology import FloatArray, Tree
+
+IndexArray = npt.NDArray[np.intp]
+Splits = Mapping[int, float]
+
+DISTANCES = RF, WEIGHTED_RF, BRANCH_SCORE = "rf", "wrf", "branch-score"
+
+
+@dataclass(frozen=True, eq=False)
+class TreeSet:
+    """Trees as sets of splits.
+
+    Attributes
+    ----------
+    names : the taxa, in the order of the splits' bits
+    splits : the distinct splits of all inner branches, in the order in which they were first seen
+    starts : (n_trees + 1,) where the splits of each tree begin in `members`
+    members : (starts[-1],) numbers of splits, ascending within a tree
+    lengths : (starts[-1],) lengths of these branches, NaN where a tree gives none
+    pendants : (n_trees, n_taxa) lengths of the branches at the tips
+    """
+
+    names: tuple[str, ...]
+    splits: tuple[int, ...]
+    starts: IndexArray
+    members: IndexArray
+    lengths: FloatArray
+    pendants: FloatArray
+
+    @property
+    def n_trees(self) -> int:
+        return len(self.pendants)
+
+    @property
+    def counts(self) -> IndexArray:
+        """How many trees have each split: (n_splits,)."""
+        return np.bincount(self.members, minlength=len(self.splits))
+
+    def of_tree(self, number: int) -> IndexArray:
+        """The numbers of the splits of one tree, ascending."""
+        return self.members[self.starts[number] : self.starts[number + 1]]
+
+    def part(self, first: int, last: int) -> TreeSet:
+        """The trees from `first` up to, not including, `last`; all splits keep their numbers."""
+        ends = self.starts[first : last + 1]
+        own = slice(ends[0], ends[-1])
+        return TreeSet(
+            self.names, self.splits, ends - ends[0], self.members[own], self.lengths[own], self.pendants[first:last]
+        )
+
+
+def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
+    """A set of trees, each given as its splits (those of tips included) with branch lengths.
+
+    Raises InputError if there is no tree.
+    """
+    numbers: dict[int, int] = {}
+    tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
+    starts, members, lengths, pendants = [0], [], [], []
+    for tree in trees:
+        pendant = np.full(len(names), np.nan)
+        inner = {}
+        for split, length in tree.items():
+            if split in tips:
+                pendant[tips[split]] = length
+            else:
+                inner[numbers.setdefault(split, len(numbers))] = length
+        own = sorted(inner)
+        members.append(np.array(own, dtype=np.intp))
+        lengths.append(np.array([inner[number] for number in own], dtype=np.float64))
+        starts.append(starts[-1] + len(own))
+        pendants.append(pendant)
+    if not pendants:
+        raise InputError("found no trees, expected at least one")
+    return TreeSet(
+        tuple(names),
+        tuple(numbers),
+        np.array(starts, dtype=np.intp),
+        np.concatenate(members),
+        np.concatenate(lengths),
+        np.array(pendants),
+    )
+
+
+def everyone(n_taxa: int) -> int:
+    """The set of all taxa."""
+    return (1 << n_taxa) - 1
+
+
+def members_of(split: int) -> Iterator[int]:
+    """The taxa of a split, ascending."""
+    while split:
+        lowest = split & -split
+        yield lowest.bit_length() - 1
+        split ^= lowest
+
+
+def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float]:
+    """The splits of a tree, those of tips included, with branch lengths, branch after branch.
+
+    Parameters and errors as in `branch_splits`; of parts with lengths of their own the mean.
+    """
+    lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
+    rows = branch_splits(tree, names).astype("<u8")
+    return {
+        int.from_bytes(row.tobytes(), "little"): length for row, length in zip(rows, lengths.tolist(), strict=True)
+    }
+
+
+def pack(splits: Sequence[int], n_taxa: int) -> SplitArray:
+    """Splits as rows of bits: uint64 (n_splits, ceil(n_taxa / 64)), as `branch_splits` has them."""
+    words = -(-n_taxa // BITS_PER_WORD)
+    raw = b"".join(split.to_bytes(8 * words, "little") for split in splits)
+    return np.frombuffer(raw, dtype="<u8").reshape(-1, words).astype(np.uint64)
+
+
+def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
+    """The distances of all pairs of trees: (n_trees, n_trees).
+
+    Parameters
+    ----------
+    kind : "rf", the splits in exactly one of two trees (Robinson & Foulds 1981); "wrf", the summed absolute differences
+        of the lengths of corresponding branches, one that is missing counting as 0 (Robinson & Foulds 1979);
+        "branch-score", the root of their summed squares (Kuhner & Felsenstein 1994). The last two count the branches
+        at the tips as well; a root is no node and splits no branch.
+
+    Raises
+    ------
+    InputError
+        If `kind` is unknown, or lengths are asked for that a tree does not have.
+    """
+    if kind not in DISTANCES:
+        raise InputError(f"distance: found {kind!r}, expected one of: {', '.join(DISTANCES)}")
+    if kind == RF:
+        sizes = np.diff(trees.starts)
+        values = np.ones(len(trees.members))
+        return np.array(
+            [sizes[i] + sizes - 2.0 * _sum_trees(trees, row) for i, row in _rows(trees, values)]
+        )
+    for i in range(trees.n_trees):
+        own = trees.lengths[trees.starts[i] : trees.starts[i + 1]]
+        if np.isnan(own).any() or np.isnan(trees.pendants[i]).any():
+            raise InputError(f"tree {i + 1} of {trees.n_trees}: found a branch without length, expected one for each")
+    result = np.empty((trees.n_trees, trees.n_trees))
+    power = 1 if kind == WEIGHTED_RF else 2
+    for i, row in _rows(trees, trees.lengths):
+        both = _sum_trees(trees, np.abs(row - trees.lengths) ** power)
+        shared = _sum_trees(trees, row**power)  # in the same order for trees with the same splits
+        tips = (np.abs(trees.pendants - trees.pendants[i]) ** power).sum(axis=1)
+        result[i] = both + (shared[i] - shared) + tips
+    result = np.maximum(result, 0.0)
+    return result if power == 1 else np.sqrt(result)
+
+
+def _rows(trees: TreeSet, values: FloatArray) -> Iterable[tuple[int, FloatArray]]:
+    """Of each tree in turn: its value at every member of every tree, 0 where it lacks the split."""
+    dense = np.zeros(len(trees.splits))
+    for i in range(trees.n_trees):
+        own = slice(trees.starts[i], trees.starts[i + 1])
+        dense[trees.members[own]] = values[own]
+        yield i, dense[trees.members]
+        dense[trees.members[own]] = 0.0
+
+
+def _sum_trees(trees: TreeSet, values: FloatArray) -> FloatArray:
+    """The sum of `values`, one for each member, over each tree: (n_trees,)."""
+    padded = np.append(values, 0.0)
+    sums = np.add.reduceat(padded, trees.starts[:-1])
+    return np.where(np.diff(trees.starts) > 0, sums, 0.0)

@@ -1,0 +1,59 @@
+"""The commands that take trees only: distances, consensus, supports."""
+
+import json
+
+import pytest
+
+TREES = "((a:1,b:1):1,c:1,d:1);\n((a:1,c:1):2,b:1,d:1);\n((a:1,b:1):3,c:1,d:1);\n"
+
+
+@pytest.fixture
+def trees(tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text(TREES)
+    return path
+
+
+def test_distances(plltool, trees, tmp_path):
+    assert plltool("trees", "distances", trees).stdout == "0\t2\t0\n2\t0\t2\n0\t2\t0\n"
+    assert plltool("trees", "distances", trees, "--relative").stdout == "0\t1\t0\n1\t0\t1\n0\t1\t0\n"
+    assert plltool("trees", "distances", trees, "--kind", "wrf").stdout == "0\t3\t2\n3\t0\t5\n2\t5\t0\n"
+    record = json.loads(plltool("trees", "distances", trees, "--kind", "branch-score", "--json").stdout)
+    assert record["kind"] == "branch-score"
+    assert record["distances"][1][2] == pytest.approx(13**0.5)
+    output = tmp_path / "d.tsv"
+    assert plltool("trees", "distances", trees, trees, "--output", output).stdout == ""
+    assert len(output.read_text().splitlines()) == 6
+    again = plltool("trees", "distances", trees, "--output", output)
+    assert again.exit_code == 1
+    assert "d.tsv: exists already; --redo" in again.stderr
+    assert plltool("trees", "distances", trees, "--kind", "wrf", "--relative").exit_code == 2
+
+
+def test_consensus(plltool, trees):
+    assert plltool("trees", "consensus", trees).stdout == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:2.0);\n"
+    assert plltool("trees", "consensus", trees, "--rule", "strict").stdout == "(a:1.0,b:1.0,c:1.0,d:1.0);\n"
+    assert plltool("trees", "consensus", "nowhere").exit_code == 1
+
+
+def test_support(plltool, trees, tmp_path):
+    tree = tmp_path / "best.nwk"
+    tree.write_text("((a:1,b:1):1,c:1,d:1);")
+    done = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "tbe,fbp", "--outgroup", "c,d")
+    assert done.exit_code == 0, done.stderr
+    written = sorted(path.name for path in tmp_path.glob("best.nwk.plltool.*"))
+    assert written == [f"best.nwk.plltool.support{end}" for end in (".fbp.nwk", ".json", ".nwk", ".tbe.nwk")]
+    assert "best.nwk.plltool.support.fbp.nwk: Felsenstein's bootstrap proportion: per cent" in done.stdout
+    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:1.0);\n"
+    named = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
+    assert "[&tbe=0.666667,fbp=66.6667]:1.0" in named
+    record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
+    assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
+    again = plltool("support", "--tree", tree, "--replicates", trees)
+    assert again.exit_code == 1
+    assert "exists already" in again.stderr
+    bad = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "x")
+    assert bad.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot")
+    intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo")
+    assert intruder.exit_code == 0
+    assert "the outgroup is not one clade" in intruder.stdout

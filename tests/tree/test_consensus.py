@@ -1,0 +1,100 @@
+"""Consensus trees, against dendropy, RAxML and small ones by hand."""
+
+import shutil
+import subprocess
+
+import pytest
+from dendropy import TreeList
+from tree_samples import dendropy_list, dendropy_sides, similar_trees
+
+from plltool.errors import InputError
+from plltool.io.tree_files import read_tree_set
+from plltool.tree.consensus import make_consensus
+from plltool.treesets import consensus, write_consensus
+
+SAMPLES = [(9, 11, 1), (30, 15, 4), (80, 21, 6)]  # taxa, trees (odd: no split in just half of them), swaps
+
+
+@pytest.fixture(params=SAMPLES, ids=str)
+def path(request, tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text("\n".join(similar_trees(*request.param, seed=9)) + "\n")
+    return path
+
+
+def sides(newick):
+    """Of each inner branch of a consensus text: the taxa on the side without t0, label, length."""
+    (tree,) = trees = TreeList.get(data="[&U]" + newick, schema="newick")
+    everyone = everyone_in(trees)
+    found = {}
+    for node in tree.preorder_internal_node_iter(exclude_seed_node=True):
+        names = canonical(frozenset(leaf.taxon.label for leaf in node.leaf_iter()), everyone)
+        found[names] = (node.label, node.edge_length)
+    return found
+
+
+def canonical(names, everyone):
+    return names if "t0" not in names else everyone - names
+
+
+def inner_sides(tree, everyone):
+    return {canonical(side, everyone) for side in dendropy_sides(tree) if 1 < len(side) < len(everyone) - 1}
+
+
+def everyone_in(trees):
+    return frozenset(taxon.label for taxon in trees.taxon_namespace)
+
+
+def test_majority_rule_and_strict_are_those_of_dendropy(path):
+    trees = dendropy_list(path.read_text().splitlines())
+    everyone = everyone_in(trees)
+    expected = inner_sides(trees.consensus(min_freq=0.5), everyone)
+    all_sides = [inner_sides(tree, everyone) for tree in trees]
+    found = sides(write_consensus(consensus(path)))
+    assert found.keys() == expected
+    for side, (label, _) in found.items():
+        assert float(label) == pytest.approx(100 * sum(side in own for own in all_sides) / len(trees), rel=1e-5)
+    assert sides(write_consensus(consensus(path, "strict"))).keys() == set.intersection(*all_sides)
+
+
+def run_raxml(path, rule, folder):
+    command = ["raxmlHPC", "-J", rule, "-z", str(path), "-n", rule, "-m", "GTRCAT", "-p", "1", "-w", str(folder)]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    (result,) = folder.glob(f"RAxML_*Consensus*{rule}")
+    return result.read_text()
+
+
+@pytest.mark.parametrize("rule", ["STRICT", "MR", "MRE"])
+def test_rules_are_those_of_raxml(path, rule, tmp_path):
+    if shutil.which("raxmlHPC") is None:
+        pytest.skip("raxmlHPC is not installed")
+    everyone = everyone_in(dendropy_list(path.read_text().splitlines()))
+    (theirs,) = TreeList.get(data="[&U]" + run_raxml(path, rule, tmp_path), schema="newick")
+    found = consensus(path, {"STRICT": "strict", "MR": "majority", "MRE": "extended"}[rule])
+    ours = sides(write_consensus(found)).keys()
+    expected = inner_sides(theirs, everyone)
+    assert ours == expected
+
+
+def test_extended_by_hand(tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a,b,(c,(d,(e,f))));\n(a,b,(c,(d,(e,f))));\n(a,b,(e,(d,(c,f))));\n(a,c,(b,(e,(d,f))));\n")
+    trees = read_tree_set([path])
+    # 3 of 4 have cdef, 3 have def, 2 have ef; the others contradict one of these
+    assert write_consensus(make_consensus(trees)) == "(a,b,(c,(d,e,f)75)75);"
+    assert write_consensus(make_consensus(trees, "extended")) == "(a,b,(c,(d,(e,f)50)75)75);"
+    assert write_consensus(make_consensus(trees, "majority", 0.75)) == "(a,b,c,d,e,f);"
+    assert write_consensus(make_consensus(trees, "strict")) == "(a,b,c,d,e,f);"
+
+
+def test_lengths_are_means_where_the_branch_is(tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a:1,b:1,(c:1,d:1):1);\n(a:1,b:1,(c:1,d:1):4);\n(a:1,c:1,(b:4,d:1):9);\n")
+    assert write_consensus(consensus(path)) == "(a:1.0,b:2.0,(c:1.0,d:1.0)66.6667:2.5);"
+
+
+def test_bad_rules(path):
+    with pytest.raises(InputError, match="rule: found 'x', expected one of: strict, majority, extended"):
+        consensus(path, "x")
+    with pytest.raises(InputError, match=r"threshold: found 0.4, expected a share from 0.5 to below 1"):
+        consensus(path, threshold=0.4)

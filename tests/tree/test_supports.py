@@ -1,0 +1,85 @@
+"""Supports by replicate trees, against a slow oracle, values by hand and what re-rooting must leave alone."""
+
+import numpy as np
+import pytest
+from dendropy import Tree as DendropyTree
+from oracles.transfer import transfer_support
+from tree_samples import dendropy_list, dendropy_sides, similar_trees
+
+from plltool.errors import InputError
+from plltool.io.newick import parse_newick
+from plltool.supports import map_supports
+from plltool.tree.tree_set import members_of, splits_of
+
+
+def named_sides(tree):
+    """The names on the side without taxon 0, of each branch."""
+    return [frozenset(tree.names[taxon] for taxon in members_of(split)) for split in splits_of(tree)]
+
+
+@pytest.mark.parametrize(("n_taxa", "n_trees", "swaps"), [(4, 3, 1), (6, 5, 1), (13, 8, 2), (66, 6, 5)])
+def test_supports_are_those_of_the_oracle(n_taxa, n_trees, swaps):
+    texts = similar_trees(n_taxa, n_trees + 1, swaps, seed=2)
+    tree = parse_newick(texts[0], "test")
+    names = frozenset(tree.names)
+    replicates = [[*dendropy_sides(other)] for other in dendropy_list(texts[1:])]
+    found = map_supports(tree, [parse_newick(text, "test") for text in texts[1:]], ("fbp", "tbe"))
+    for branch, side in enumerate(named_sides(tree)):
+        if 1 < len(side) < n_taxa - 1:
+            share = sum(side in sides or names - side in sides for sides in replicates) / n_trees
+            assert found.values["fbp"][branch] == pytest.approx(share, rel=1e-12)
+            expected = transfer_support(side, replicates, names)
+            assert found.values["tbe"][branch] == pytest.approx(expected, rel=1e-12)
+        else:
+            assert np.isnan([found.values["fbp"][branch], found.values["tbe"][branch]]).all()
+
+
+def test_by_hand():
+    tree = parse_newick("(a,(b,c),(d,(e,f)));", "test")
+    trees = [parse_newick(text, "test") for text in ("(a,(b,c),(d,(e,f)));", "(b,(a,c),(d,(e,f)));")]
+    found = map_supports(tree, trees, ["fbp", "tbe"])
+    assert found.newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,(e,f)100)100);"
+    assert found.newick("tbe").replace(":0.1", "") == "(a,(b,c)0.5,(d,(e,f)1)1);"
+    assert found.newick_named().replace(":0.1", "") == (
+        "(a,(b,c)[&fbp=50,tbe=0.5],(d,(e,f)[&fbp=100,tbe=1])[&fbp=100,tbe=1]);"
+    )
+    record = found.as_record()
+    assert record["kinds"]["tbe"]["replicates"] == 2
+    rows = {",".join(row["taxa"]): (row["fbp"], row["tbe"]) for row in record["branches"]}
+    assert rows.keys() >= {"b,c", "e,f"}
+    assert rows["b,c"] == (50, 0.5)
+
+
+@pytest.mark.parametrize("outgroup", [["t3"], None])
+def test_supports_stay_with_their_branches(outgroup):
+    texts = similar_trees(15, 9, 2, seed=5)
+    found = map_supports(texts[0], [parse_newick(text, "test") for text in texts[1:]])
+    expected = dict(zip(named_sides(found.tree), found.values["fbp"], strict=True))
+    names = frozenset(found.tree.names)
+    written = DendropyTree.get(data="[&U]" + found.newick("fbp", outgroup), schema="newick")
+    n_labels = 0
+    for node in written.preorder_internal_node_iter(exclude_seed_node=True):
+        side = frozenset(leaf.taxon.label for leaf in node.leaf_iter())
+        side = side if found.tree.names[0] not in side else names - side
+        assert float(node.label) == pytest.approx(100 * expected[side], rel=1e-5)
+        n_labels += 1
+    assert n_labels == 12
+
+
+def test_replicates_with_multifurcations(tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a,b,c,d,e,f);\n(a,b,c,d,(e,f));\n")
+    found = map_supports("(a,(b,c),(d,(e,f)));", path, ("fbp", "tbe"))
+    assert found.newick("fbp").replace(":0.1", "") == "(a,(b,c)0,(d,(e,f)50)0);"
+    assert found.newick("tbe").replace(":0.1", "") == "(a,(b,c)0,(d,(e,f)0.5)0.25);"  # def is one taxon from ef
+
+
+def test_errors(tmp_path):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a,b,(c,x));")
+    with pytest.raises(InputError, match=r"trees.nwk: tree 1: the taxa are not those of the tree: missing .*'d'"):
+        map_supports("(a,b,(c,d));", path)
+    with pytest.raises(InputError, match="supports: found 'alrt', expected some of: fbp, tbe"):
+        map_supports("(a,b,(c,d));", path, ("alrt",))
+    with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
+        map_supports("(a,b,(c,d));", path, ())
