@@ -43,7 +43,7 @@ def single_commands(group, path=()):
             yield pytest.param((*path, name), command, id="-".join((*path, name)))
 
 
-@pytest.mark.parametrize(("path", "command"), single_commands(main))
+@pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
 def test_every_command_has_an_example(path, command, plltool):
     shown = " ".join(plltool(*path, "--help").stdout.split())
     found = re.search(r"Examples?: (.*?)(?: Options: |$)", shown)
