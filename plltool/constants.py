@@ -112,6 +112,7 @@ REDRAW_SECONDS = 1.0  # between two looks at the clock; on a terminal the bar is
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more
 MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
+CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next state is written: 1 % of the time at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------

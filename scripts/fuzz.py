@@ -40,7 +40,7 @@ from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.model_reader import read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
-from plltool.io.part_trees import read_part_trees
+from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.model.spec import parse_model
@@ -201,7 +201,7 @@ def run_record(content: bytes, path: Path) -> object:
 
 def run_part_trees(content: bytes, path: Path) -> object:
     path.write_bytes(content)
-    return read_part_trees(path, NAMES).lengths.shape
+    return read_tree(path, NAMES, unlinked=True).lengths.shape
 
 
 def run_tree_files(content: bytes, path: Path) -> object:
@@ -327,7 +327,7 @@ PARSERS = {
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(
-        run_tree_files, [*TREES, NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
+        run_tree_files, [TREES[0], *TREES[3:], NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
     ),
     "outgroup": Parser(run_outgroup, [b"a\nb c", b"a,b c", b"it's,f"], [b"a", b"b c", b"d_e"]),
     "hardware": Parser(

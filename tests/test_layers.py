@@ -10,7 +10,7 @@ import plltool
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "resume", "session"}
 API |= {"bootstrap", "replicates", "supports", "treesets"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),

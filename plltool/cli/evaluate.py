@@ -89,8 +89,8 @@ def evaluate(
     from plltool.io.record import format_record, write_text
 
     data = load_alignment(alignment, data_type)
-    topology = load_tree(tree, data, brlen, resolve)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
+        topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
         result = api.evaluate(
             data,
