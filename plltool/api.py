@@ -30,15 +30,16 @@ from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint, remove_checkpoint
 from plltool.live import Likelihood
+from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.reports import announce, announce_engine, describe, facts, warn
+from plltool.reports import announce_data, announce_engine, describe, facts, warn
 from plltool.results import EvaluationResult, SearchResult, check_outgroup
 from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
 from plltool.search.state import Starts
 from plltool.session import (
@@ -161,11 +162,12 @@ def search(
         wishes = replace(wishes, effort=effort)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
-    announce(data, problem.parts)
+    announce_data(data, problem.parts)
     _announce_constraint(binding)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
     while True:
+        announce("opening the device")
         engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
         try:
             with engine:
@@ -265,6 +267,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
         bound = problem.constraint
         tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
     else:
+        announce(f"parsimony start tree {number + 1}")
         tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng, problem.constraint)
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
@@ -273,6 +276,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     """How hard to search, after a look at the data where that matters."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
+        announce("parsimony trees that tell how difficult the data are")
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng, problem.constraint)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
@@ -281,6 +285,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
     _log.info("effort %s: %s%s", options.effort, numbers, reason)
+    _log.info("seed: %d", problem.seed)
     return plan
 
 

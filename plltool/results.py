@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
 from plltool.tree.topology import FloatArray, Tree
+
+LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Result:
     brlen : how their branch lengths hang together, one of LINKAGES
     n_taxa, n_sites, n_patterns : of the alignment
     device, reason : what did the arithmetic, and why it was chosen
+    driver : between the engine and the device, with its version
     layout : of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
@@ -87,6 +93,7 @@ class Result:
     seed: int | None
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
+    driver: str = field(default="", kw_only=True)
     version: str = field(default=__version__, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
@@ -113,6 +120,8 @@ class Result:
             "counters": self.counters,
             "warnings": list(self.warnings),
             "version": self.version,
+            "driver": self.driver,
+            "software": software_versions(),
             "command": command,
         }
 
@@ -166,6 +175,15 @@ class EvaluationResult(Result):
     """
 
     site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that digits may depend on."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

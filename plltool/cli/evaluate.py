@@ -16,6 +16,7 @@ from plltool.cli.options import (
     fixed_option,
     hardware_options,
     json_option,
+    json_progress_option,
     load_alignment,
     load_tree,
     model_option,
@@ -30,8 +31,14 @@ from plltool.cli.output import OutputFiles, claim_files, describe_models, print_
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
+EPILOG = """\b
+Examples:
+  plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4
+  plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @tree_option
 @model_option
@@ -50,6 +57,7 @@ from plltool.hardware import Hardware
 @output_options
 @json_option
 @quiet_option
+@json_progress_option
 def evaluate(
     alignment: Path,
     tree: Path,
@@ -64,6 +72,7 @@ def evaluate(
     output: OutputChoice,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
 
@@ -79,7 +88,7 @@ def evaluate(
     from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
 
     data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log if files else None) as reporter:
+    with Reporter(quiet, files.log if files else None, json_progress) as reporter:
         topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
         result = api.evaluate(

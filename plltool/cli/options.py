@@ -146,6 +146,12 @@ resolve_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
 
+json_progress_option = click.option(
+    "--json-progress",
+    metavar="FILE",
+    help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
+)
+
 hardware_options = _packed(
     "hardware",
     Hardware,

@@ -21,6 +21,7 @@ from plltool.cli.options import (
     data_type_option,
     effort_options,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -42,8 +43,14 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
+EPILOG = """\b
+Examples:
+  plltool search data/primates.phy --model GTR+F+G4 --seed 7 --prefix primates
+  plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @model_option
 @brlen_option
@@ -69,6 +76,7 @@ _log = logging.getLogger("plltool")
 )
 @click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
+@json_progress_option
 def search(
     alignment: Path,
     model: str | None,
@@ -84,6 +92,7 @@ def search(
     workers: int | None,
     profile: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
@@ -102,7 +111,7 @@ def search(
     from plltool import api
 
     data = load_alignment(alignment, data_type)
-    reporter = Reporter(quiet, files.log, append=resumes)
+    reporter = Reporter(quiet, files.log, json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         result = api.search(
@@ -190,6 +199,7 @@ def describe_work(result: SearchResult) -> list[str]:
     counters = result.counters
     return [
         f"device: {result.device}",
+        f"driver: {result.driver}",
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",

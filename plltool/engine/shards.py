@@ -92,6 +92,10 @@ class Shards(Requests):
     def device_name(self) -> str:
         return ", ".join(dict.fromkeys(engine.device_name for engine in self.engines))
 
+    @property
+    def driver(self) -> str:
+        return ", ".join(dict.fromkeys(engine.driver for engine in self.engines))
+
     def describe(self) -> dict[str, object]:
         """What a result file records of the layouts."""
         shards = zip(self.engines, self._members, strict=True)

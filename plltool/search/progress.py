@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +10,11 @@ from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
 
+ACTIVITY = "activity"  # attribute of log records, see `announce`
+
 REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,11 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+
+def announce(activity: str) -> None:
+    """Log what is about to be done: a handler may want to know what takes so long before the next event."""
+    _log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
 def ignore(_: Progress) -> None:
