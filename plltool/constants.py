@@ -117,4 +117,4 @@ BOOTSTOP_CUTS = 100  # random halvings of a test (Pattengale et al. 2010)
 BOOTSTOP_AGREEMENT = 0.99  # share of the halvings whose halves must agree (Pattengale et al. 2010)
 BOOTSTOP_CORRELATION = 0.99  # of the frequencies of two halves that agree (Pattengale et al. 2010)
 BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
-REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search
+REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search; see README for what "default" changes

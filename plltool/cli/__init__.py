@@ -16,6 +16,7 @@ import click
 
 from plltool import __version__
 from plltool.cli.bench import bench
+from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
 from plltool.cli.compare import compare
 from plltool.cli.devices import devices
@@ -98,5 +99,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, compare, check, devices, bench, support, trees):
+for _command in (search, evaluate, compare, check, devices, bench, bootstrap, support, trees):
     main.add_command(_command)
