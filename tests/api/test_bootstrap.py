@@ -46,7 +46,7 @@ def test_each_is_the_search_of_its_alignment(primates, three):
         resampled = resample_alignment(sequences, data, 4, number)
         own = {name: row.decode() for name, row in resampled.items()}
         again = evaluate(own, tree, MODEL, device="numpy")
-        assert lnl - 0.01 < again.lnl < lnl + 1.0  # which is not polished in a replicate
+        assert lnl - 0.01 < again.lnl < lnl + 3.0  # lengths and model to 1 each, and no polish
         assert again.lnl >= search(own, MODEL, device="numpy", effort="fast").lnl - 0.5
 
 
