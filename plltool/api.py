@@ -43,7 +43,7 @@ from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch, ignore
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
 from plltool.session import (
     DIFFICULTY,
@@ -133,6 +133,7 @@ def search(
         If the device cannot be used.
     """
     began = time.perf_counter()
+    trace = Trace(listener)
     data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
     wishes = options or SearchOptions()
@@ -152,11 +153,11 @@ def search(
         start_tree = partial(_start_tree, problem)
         forecast = Forecast(planned_stages(plan))
         if n_workers > 1:
-            elsewhere = (n_workers, start_tree, problem.parts, models, share, plan, forecast, listener)
+            elsewhere = (n_workers, start_tree, problem.parts, models, share, plan, forecast, trace.hear)
             climbs = climb_at_once(*elsewhere, engine.counters)
         else:
-            climbs = climb_in_turn(start_tree, models, engine, plan, forecast, listener)
-        found = search_starts(climbs, engine, plan, generator(seed, PERTURBATIONS), forecast, listener)
+            climbs = climb_in_turn(start_tree, models, engine, plan, forecast, trace.hear)
+        found = search_starts(climbs, engine, plan, generator(seed, PERTURBATIONS), forecast, trace.hear)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if found.interrupted:
@@ -171,6 +172,7 @@ def search(
         seconds=time.perf_counter() - began,
         warnings=_warn(data, remarks),
         interrupted=found.interrupted,
+        trace=trace.in_order(),
     )
 
 

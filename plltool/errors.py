@@ -1,5 +1,12 @@
 """One exception class per cause; the command line prints any of them as one line and exits with 1."""
 
+_MAX_SHOWN = 60  # characters of a user's text in a message
+
+
+def show_name(name: str) -> str:
+    """A name, or another text of a user's, for a message: quoted, on one line, shortened if very long."""
+    return repr(name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "...")
+
 
 class PlltoolError(Exception):
     """Something plltool can explain; the message is one complete line."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 
 PRECISIONS = ("double", "mixed", "single")
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
@@ -39,6 +41,11 @@ class Hardware:
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
 
 
+def is_count(text: str) -> bool:
+    """Whether this spells a whole number above 0 of at most 9 digits."""
+    return re.fullmatch("[0-9]{1,9}", text) is not None and int(text) > 0
+
+
 def parse_size(text: str) -> int:
     """Bytes of a size such as ``2G``, ``1.5GiB``, ``500M`` or ``1000000``; units are powers of 1024.
 
@@ -47,10 +54,10 @@ def parse_size(text: str) -> int:
     InputError
         If it is no size of at least a byte.
     """
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)(?:I?B)?", text.strip().upper())
+    found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)([KMGT]?)(?:I?B)?", text.strip().upper())
     size = int(float(found[1]) * 2 ** SIZE_UNITS[found[2]]) if found else 0
     if size < 1:
-        raise InputError(f"memory: found {text!r}, expected a size such as 2G, 500M or a number of bytes")
+        raise InputError(f"memory: found {show_name(text)}, expected a size such as 2G, 500M or a number of bytes")
     return size
 
 
@@ -74,12 +81,21 @@ def parse_hardware(text: str) -> Hardware:
 def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
     if setting == "precision" and value in PRECISIONS:
         return replace(hardware, precision=value)
-    if setting == "vw" and value.isdecimal() and int(value) > 0:
+    if setting == "vw" and is_count(value):
         return replace(hardware, vw=int(value))
-    if setting == "threads" and value.isdecimal() and int(value) > 0:
+    if setting == "threads" and is_count(value):
         return replace(hardware, threads=int(value))
     if setting == "memory":
         return replace(hardware, memory=parse_size(value))
-    raise InputError(
-        f"{text!r}: found {setting}={value}, expected vw=N, threads=N, memory=SIZE or precision={'|'.join(PRECISIONS)}"
-    )
+    found = show_name(f"{setting}={value}")
+    expected = f"vw=N, threads=N, memory=SIZE or precision={'|'.join(PRECISIONS)}"
+    raise InputError(f"{show_name(text)}: found {found}, expected {expected}")
+
+
+def available_memory() -> int:
+    """Bytes that programs may still take on the host, as Linux tells; elsewhere all that is free."""
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -11,9 +11,10 @@ import numpy.typing as npt
 
 from plltool import __version__
 from plltool.alignment.partition import Dataset
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
+from plltool.search.progress import Progress
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -125,9 +126,11 @@ class SearchResult(Result):
     Attributes
     ----------
     interrupted : whether a listener stopped the search, so that the tree is the best so far
+    trace : every round, climb by climb in the order of the start trees
     """
 
     interrupted: bool = field(default=False, kw_only=True)
+    trace: tuple[Progress, ...] = field(default=(), kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -150,8 +153,8 @@ class SearchResult(Result):
         }
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, and the profile if there is one."""
-        record = super().as_record(command)
+        """As of any result, the trace, and the profile if there is one."""
+        record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         return record if self.profile is None else record | {"profile": self.profile}
 
 
@@ -173,7 +176,7 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         return
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
-        raise InputError(f"the outgroup's taxon {unknown[0]!r} is not in the alignment")
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in the alignment")
     if not 0 < len(set(outgroup)) < len(names):
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 

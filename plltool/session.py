@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment, Sequences, show_name, to_bytes
+from plltool.alignment.alignment import Alignment, Sequences, to_bytes
 from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.alignment.states import DNA, detect_states
@@ -31,7 +31,7 @@ from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy

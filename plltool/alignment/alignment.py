@@ -9,13 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 
 IndexArray = npt.NDArray[np.intp]
 
 MIN_TAXA = 4  # fewer have only one unrooted topology
 _MAX_LISTED = 5  # names in one message
-_MAX_SHOWN_NAME = 60  # characters of a name in a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,11 +130,6 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
     codes = np.stack([_encode_row(given, taxon, row, states, sites) for taxon, row in enumerate(rows)])
     codes.setflags(write=False)
     return Alignment(given.names, codes, states, given.source, _doubtful_warnings(given, rows, states, sites))
-
-
-def show_name(name: str) -> str:
-    """A name for a message: quoted, on one line, shortened if very long."""
-    return repr(name if len(name) <= _MAX_SHOWN_NAME else name[: _MAX_SHOWN_NAME - 3] + "...")
 
 
 def gap_share(alignment: Alignment) -> float:

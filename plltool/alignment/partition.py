@@ -15,10 +15,9 @@ from plltool.alignment.alignment import (
     data_warnings,
     encode,
     first_identical,
-    show_name,
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.model.specification import ModelSpec
 
 

@@ -21,8 +21,8 @@ from plltool.constants import (
     STOP_RULES,
     UNLINKED,
 )
-from plltool.errors import InputError
-from plltool.hardware import PRECISIONS, Hardware, parse_size
+from plltool.errors import InputError, show_name
+from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
@@ -97,8 +97,8 @@ def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None
     if value is None:
         return None
     fields_ = value.split(",")
-    if not all(field.strip().isdecimal() and int(field) > 0 for field in fields_):
-        raise click.BadParameter(f"found {value!r}, expected whole numbers from 1 on, separated by commas")
+    if not all(is_count(field.strip()) for field in fields_):
+        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1 on, separated by commas")
     return tuple(int(field) for field in fields_)
 
 

@@ -8,7 +8,6 @@ import re
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +21,7 @@ from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
 from plltool.errors import DeviceError, DeviceMemoryError, InputError
+from plltool.hardware import available_memory
 
 NUMPY_LANES = (1, 2, 4)
 NUMPY_DEFAULT_LANES = 4
@@ -221,15 +221,6 @@ def _offered_memory(device: Device | None) -> int:
         return int(DEVICE_MEMORY_SHARE * device.memory)
     offered = int(HOST_MEMORY_SHARE * available_memory())
     return offered if device is None else min(device.memory, offered)
-
-
-def available_memory() -> int:
-    """Bytes that programs may still take on the host, as Linux tells; elsewhere all that is free."""
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
 
 
 def rank_devices(devices: Sequence[Device]) -> list[Device]:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.alignment.alignment import show_name
 from plltool.alignment.states import ILLEGAL_CODE, StateSpace
+from plltool.errors import show_name
 
 Line = tuple[int, bytes]  # its 1-based number in the file, its text
 Row = tuple[str, int, list[bytes]]  # a record that is being read: name, line, pieces of the sequence

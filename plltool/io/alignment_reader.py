@@ -63,6 +63,15 @@ def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = Non
     )
 
 
+def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
+    """Whether the start of a file is that of a format of alignments; not whether it can be read as one."""
+    try:
+        start = read_text(path).lstrip()
+    except InputError:
+        return False
+    return start.startswith(b">") or starts_like_nexus(start) or starts_like_phylip(start)
+
+
 def _load_text(source: str) -> bytes:
     """The unpacked content with LF line ends; raises InputError if there is no text."""
     content = read_text(source)

@@ -1,15 +1,20 @@
-"""The bytes of a user's file, unpacked where it is gzipped."""
+"""The bytes of a user's file, unpacked where it is gzipped, and never more of them than the machine can hold."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
+from typing import IO
 
+from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, TRUSTED_CONTENT
 from plltool.errors import InputError
+from plltool.hardware import available_memory
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
+_CHUNK = 1 << 24  # bytes
 
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
@@ -18,13 +23,17 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
     Raises
     ------
     InputError
-        If it cannot be read, or is a broken or incomplete gzip file.
+        If it cannot be read, is a broken or incomplete gzip file, has more bytes than CONTENT_MEMORY_SHARE of the free
+        memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more than TRUSTED_CONTENT bytes: no
+        alignment does.
     """
     source = os.fspath(path)
     try:
         with open(source, "rb") as file:
-            content = file.read()
-        return gzip.decompress(content) if content.startswith(_GZIP_MAGIC) else content
+            packed = _read_chunks(file, source)
+        if not packed.startswith(_GZIP_MAGIC):
+            return packed
+        return _unpack(packed, source)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise InputError(f"{source}: found a broken or incomplete gzip file ({error})") from error
     except (OSError, ValueError) as error:  # ValueError: a path with a NUL character
@@ -35,3 +44,26 @@ def read_content(path: str | os.PathLike[str]) -> bytes:
 def read_text(path: str | os.PathLike[str]) -> bytes:
     """The content of a text file, LF at the end of each line, no UTF-8 byte order mark; errors as of `read_content`."""
     return read_content(path).removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _unpack(packed: bytes, source: str) -> bytes:
+    """The content of a gzip file, which may have several members."""
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        return _read_chunks(file, source, max(TRUSTED_CONTENT, MAX_GZIP_RATIO * len(packed)))
+
+
+def _read_chunks(file: IO[bytes] | gzip.GzipFile, source: str, believable: int | None = None) -> bytes:
+    """All of a file that may be endless; InputError once it is too long for memory or for what it was packed to."""
+    chunks: list[bytes] = []
+    n_bytes, room = 0, int(CONTENT_MEMORY_SHARE * available_memory())
+    while chunk := file.read(_CHUNK):
+        chunks.append(chunk)
+        n_bytes += len(chunk)
+        if believable is not None and n_bytes > believable:
+            raise InputError(
+                f"{source}: found a gzip file that unpacks to more than {believable} bytes, over {MAX_GZIP_RATIO} times"
+                " its size, expected an alignment, a tree or a model; unpack it if it is one"
+            )
+        if n_bytes > room:
+            raise InputError(f"{source}: found more than {room} bytes, expected a file that fits the free memory")
+    return b"".join(chunks)

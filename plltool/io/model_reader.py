@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from plltool.alignment.partition import PartSpec, Scheme
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.content import read_content, read_text
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
@@ -15,6 +15,7 @@ from plltool.io.record import read_object
 from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
 from plltool.model.spec import parse_model
 from plltool.model.specification import ModelSpec
+from plltool.model.values import MAX_GIVEN
 
 _N_NUMBERS = len(PAIRS) + N_STATES
 
@@ -76,9 +77,14 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     words = read_content(path).decode("utf-8", "replace").split()
     if len(words) < _N_NUMBERS:
         raise InputError(f"{path}: found {len(words)} words, expected {_N_NUMBERS} numbers, a protein matrix as PAML's")
+    word = ""
     try:
-        numbers = np.array([float(word) for word in words[:_N_NUMBERS]])
-    except ValueError as problem:
-        raise InputError(f"{path}: found something else than a number in a protein matrix: {problem}") from None
+        numbers = np.array([float(word := text) for text in words[:_N_NUMBERS]])
+    except ValueError:
+        raise InputError(f"{path}: found {show_name(word)} in a protein matrix, expected a number") from None
+    wrong = next((number for number in numbers.tolist() if not 0 <= number <= MAX_GIVEN), None)
+    if wrong is not None or not numbers[len(PAIRS) :].any():
+        found = "no frequency above 0" if wrong is None else f"{wrong:g}"
+        raise InputError(f"{path}: found {found} in a protein matrix, expected numbers from 0 to {MAX_GIVEN:g}")
     exchangeabilities, frequencies = unpack_matrix(numbers)
     return tuple(exchangeabilities.tolist()), tuple(frequencies.tolist())

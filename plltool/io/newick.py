@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,9 +20,8 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import show_name
 from plltool.constants import DEFAULT_BRANCH_LENGTH
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.content import read_content
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 _BRACKET = re.compile(r"[\[\]]")
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _END = "the end of the text"
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
 
@@ -296,7 +296,7 @@ def _add_lengths(a: float, b: float) -> float:
     """The length of two branches in a row; one that is not given (NaN) adds nothing."""
     if math.isnan(a):
         return b
-    return a if math.isnan(b) else a + b
+    return a if math.isnan(b) else min(a + b, sys.float_info.max)
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:

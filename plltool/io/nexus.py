@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from plltool.alignment.alignment import show_name
 from plltool.alignment.states import PROTEIN, StateSpace
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import (
     AnnouncedSize,
     Line,

@@ -27,7 +27,7 @@ def read_part_trees(path: str | PathLike[str], names: Sequence[str], resolve_see
         If the file cannot be read, a line is no tree of these taxa, or topologies differ.
     """
     text = read_text(path).decode("utf-8", "surrogateescape")
-    lines = [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) < 2 or not all(line.endswith(";") for _, line in lines):
         return parse_newick(text, str(path), names, resolve_seed)
     first, lengths = None, []

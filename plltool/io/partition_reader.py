@@ -20,10 +20,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from plltool.alignment.alignment import show_name
 from plltool.alignment.partition import PartSpec, Scheme, SiteRange
 from plltool.constants import DEFAULT_MODEL, DEFAULT_PROTEIN_MODEL
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
 from plltool.model.proteins import canonical_names
@@ -31,18 +30,34 @@ from plltool.model.specification import ModelSpec
 
 ModelReader = Callable[[str], ModelSpec]
 
-_LINE = re.compile(r"(?P<model>(?:[^,{}]|\{[^{}]*\})+),\s*(?P<name>[^=]*?)\s*=(?P<sites>[^=]*)")
-_RANGE = re.compile(r"(\d+)(?:\s*-\s*(\d+|\.)(?:\s*[\\/]\s*(\d+))?)?")
+_MAX_LISTED = 10  # charsets in one message
+
+# Nothing that has matched is given back (``++``), so that a line of a million blanks takes no longer than any other.
+_ITEM = r"(?:[^,{}]|\{[^{}]*+\})++"
+_MODEL = re.compile(rf"(?P<model>{_ITEM}),")
+_COLUMN = r"([0-9]{1,18})(?![0-9])"
+_RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_COLUMN})?)?")
+_SEPARATORS = re.compile(r"[ \t\n,]*+")
 _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
 _SUFFIXES = {"F": "+F", "X": "+FO"}
-_COUNT = re.compile(r"(\d+)\s*:")  # how many charsets a MrBayes partition has
-_NAME = r"(?P<name>'[^']*'|[^\s=*]+)"
-_SET = re.compile(rf"\s*\*?\s*{_NAME}\s*(?:\([^()]*\)\s*)?=(?P<text>.*)", re.DOTALL)
+_COUNT = re.compile(rf"{_COLUMN}\s*+:")  # how many charsets a MrBayes partition has
+_NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
+_SET = re.compile(rf"\s*+(?:\*\s*+)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?=(?P<text>.*)", re.DOTALL)
 
 
 def is_partition_line(text: str) -> bool:
     """Whether a text is ``MODEL, NAME = SITES``."""
-    return _LINE.fullmatch(text.strip()) is not None
+    return _split_line(text) is not None
+
+
+def _split_line(line: str) -> tuple[str, str, str] | None:
+    """Model, name and sites of ``MODEL, NAME = SITES``; None if the line is something else."""
+    line = line.strip()
+    match = _MODEL.match(line)
+    if match is None:
+        return None
+    name, *sites = line[match.end() :].split("=")
+    return (match["model"].strip(), name.strip(), sites[0]) if len(sites) == 1 else None
 
 
 def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
@@ -57,18 +72,19 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         again.
     """
     scheme: list[PartSpec] = []
+    seen: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         where = f"{source}: line {number}"
-        match = _LINE.fullmatch(line.strip())
-        if match is None:
+        fields = _split_line(line)
+        if fields is None:
             raise InputError(f"{where}: found {show_name(line.strip())}, expected MODEL, NAME = SITES")
-        name = match["name"].strip()
+        text, name, sites = fields
         _check_name(name, where)
-        _check_new(name, scheme, where)
-        model = _read_model(match["model"].strip(), f"{where}: part {show_name(name)}", read_model)
-        scheme.append(PartSpec(model, name, _read_ranges(match["sites"], where, name), where))
+        _check_new(name, seen, where)
+        model = _read_model(text, f"{where}: part {show_name(name)}", read_model)
+        scheme.append(PartSpec(model, name, _read_ranges(sites, where, name), where))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each part")
     return tuple(scheme)
@@ -109,26 +125,32 @@ def _check_name(name: str, where: str) -> None:
         raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
 
 
-def _check_new(name: str, scheme: list[PartSpec], where: str) -> None:
-    for other in scheme:
-        if other.name == name:
-            raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({other.where})")
+def _check_new(name: str, seen: dict[str, str], where: str) -> None:
+    """Remember where a part is named; InputError if it has been before."""
+    if name in seen:
+        raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({seen[name]})")
+    seen[name] = where
 
 
 def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
     """Ranges separated by commas or blanks."""
-    ranges, position = [], 0
-    while text[position:].strip(" \t\n,"):
-        position += len(text[position:]) - len(text[position:].lstrip(" \t\n,"))
+    ranges, position = [], _skip_separators(text, 0)
+    while position < len(text):
         match = _RANGE.match(text, position)
-        if match is None or int(match[3] or 1) == 0:
+        if match is None or int(match[4] or 1) == 0:
             found = show_name(text[position:].strip())
             raise InputError(rf"{where}: part {show_name(name)}: found {found}, expected columns such as 1-100\3")
-        start, stop = int(match[1]), match[2]
-        last = start if stop is None else None if stop == "." else int(stop)
-        ranges.append(SiteRange(start, last, int(match[3] or 1)))
-        position = match.end()
+        start, stop, to_end, stride = match.groups()
+        last = None if to_end else int(stop or start)
+        ranges.append(SiteRange(int(start), last, int(stride or 1)))
+        position = _skip_separators(text, match.end())
     return tuple(ranges)
+
+
+def _skip_separators(text: str, position: int) -> int:
+    match = _SEPARATORS.match(text, position)
+    assert match is not None, "it matches nothing, too"
+    return match.end()
 
 
 # --- NEXUS --------------------------------------------------------------------------------------------------
@@ -165,8 +187,11 @@ def _read_charset(text: str, where: str, name: str, charsets: Charsets) -> tuple
 
 def _charset(name: str, where: str, charsets: Charsets) -> tuple[SiteRange, ...]:
     if name not in charsets:
-        there = ", ".join(charsets) or "none"
-        raise InputError(f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}")
+        there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
+        more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
+        raise InputError(
+            f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
+        )
     return charsets[name][0]
 
 
@@ -174,13 +199,14 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
     """``MODEL: CHARSET [CHARSET ...], ...``: a part is called as its charsets are."""
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
-    for item in re.findall(r"(?:[^,{}]|\{[^{}]*\})+", text) or [""]:
+    seen: dict[str, str] = {}
+    for item in re.findall(_ITEM, text) or [""]:
         model, colon, sets = item.rpartition(":")
         names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
-        if not colon or not names:
-            raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET")
+        if not colon or not names or len(set(names)) < len(names):
+            raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
         name = "_".join(names)
-        _check_new(name, scheme, where)
+        _check_new(name, seen, where)
         ranges = tuple(some for one in names for some in _charset(one, where, charsets))
         found = _read_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
         scheme.append(PartSpec(found, name, ranges, where))

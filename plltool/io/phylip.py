@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plltool.alignment.alignment import show_name
 from plltool.alignment.states import StateSpace
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import (
     AnnouncedSize,
     Line,

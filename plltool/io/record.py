@@ -60,7 +60,7 @@ def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) ->
     source = os.fspath(path)
     try:
         record = json.loads(read_content(source))
-    except ValueError as error:  # not JSON, or not UTF-8
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested a thousand times
         raise InputError(f"{source}: found something else than JSON ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"{source}: found a JSON {type(record).__name__}, expected {what}")

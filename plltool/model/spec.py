@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.model import proteins
 from plltool.model.nucleotides import (
     ALIASES,
@@ -86,7 +86,8 @@ _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no ot
 
 Checked = TypeVar("Checked")
 
-_TOKEN = re.compile(r"\s*([^+{}\s]+)\s*((?:\{[^{}]*\})*)\s*(\+|\Z)")  # word, braces, plus sign or end
+# word, braces, plus sign or end; nothing is given back, so that long blanks cost no more than once
+_TOKEN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{[^{}]*+\})*+)\s*+(\+|\Z)")
 
 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
@@ -128,8 +129,8 @@ class _Token:
     def error(self, problem: object) -> InputError:
         sign = "" if self.start == 0 else "+"
         values = "" if self.values is None else f"{{{self.values}}}"
-        where = f"{sign + self.word + values!r} at character {self.start + 1}"
-        return InputError(f"model {self.source!r}: {where}: {problem}")
+        where = f"{show_name(sign + self.word + values)} at character {self.start + 1}"
+        return InputError(f"model {show_name(self.source)}: {where}: {problem}")
 
     def numbers(self) -> tuple[float, ...]:
         """The values in braces, separated by slashes or by commas."""
@@ -159,7 +160,7 @@ class _Token:
             try:
                 numbers.append(float(field))
             except ValueError:
-                raise self.error(f"expected a number, found {field.strip()!r}") from None
+                raise self.error(f"expected a number, found {show_name(field.strip())}") from None
         return tuple(numbers)
 
 
@@ -170,9 +171,9 @@ def _tokenise(source: str) -> list[_Token]:
     while True:
         match = _TOKEN.match(source, position)
         if match is None:
-            found = repr(source[position:]) if position < len(source) else "nothing"
+            found = show_name(source[position:]) if position < len(source) else "nothing"
             raise InputError(
-                f"model {source!r}: cannot read {found} at character {position + 1};"
+                f"model {show_name(source)}: cannot read {found} at character {position + 1};"
                 " expected NAME[{rates}][+F...][+G...], such as GTR+FO+G4"
             )
         tokens.append(_Token(source, max(position - 1, 0), match[1], match[2][1:-1] if match[2] else None))

@@ -24,6 +24,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import Insertions, optimise_insertions
+from plltool.search.progress import Move
 from plltool.search.scan import Steps, all_prunes, scan
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import NO_NODE, FloatArray, Tree
@@ -129,13 +130,14 @@ class Round:
     Attributes
     ----------
     lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
-    n_moves : moves that were kept
+    n_moves, chosen : moves that were kept
     joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
     """
 
     lnl: float
     n_moves: int
     joints: npt.NDArray[np.intp]
+    chosen: tuple[Move, ...] = ()
 
 
 def climb_round(
@@ -162,7 +164,8 @@ def climb_round(
             break
         reached = smooth(likelihood, epsilon).lnl
         if reached > lnl:
-            return Round(reached, len(applied), _worth_another_look(tree, [undo for _, undo in applied], waiting))
+            joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
+            return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
         _take_back(likelihood, applied, before)
         most = max(1, len(applied) // 2)
         if len(applied) == 1:  # it fails even alone: the others get their turn
@@ -182,6 +185,7 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
     order = np.argsort(-moves.lnl, kind="stable")
     near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
     kept: list[Undo] = []
+    chosen: list[Move] = []
     if len(near_misses):  # or what is owed to the lengths would be put down to a move
         lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
     before = tree.lengths.copy()
@@ -195,8 +199,28 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
             _take_back(likelihood, applied, before)
             continue
         kept.append(applied[0][1])
+        chosen.append(_describe_move(tree, moves, k, lnl))
         lnl, before = reached, tree.lengths.copy()
-    return Round(lnl, len(kept), _worth_another_look(tree, kept))
+    return Round(lnl, len(kept), _worth_another_look(tree, kept), tuple(chosen))
+
+
+def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
+    """Move `k`, which has been applied to the tree; `lnl` is what it had before."""
+    joint, column = int(moves.joints[k]), int(moves.columns[k])
+    subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
+    roots = [(subtree, joint)]
+    if not tree.is_tip(subtree):
+        roots = [(int(node), subtree) for node in tree.neighbours[subtree] if node != joint]
+    inside = tuple(_some_taxon(tree, node, parent) for node, parent in roots)
+    sides = _some_taxon(tree, first, joint), _some_taxon(tree, second, joint)
+    return Move(inside, sides, float(moves.lnl[k] - lnl), (joint, subtree, first, second))
+
+
+def _some_taxon(tree: Tree, node: int, parent: int) -> str:
+    """A taxon at or behind `node`, seen from `parent`."""
+    while not tree.is_tip(node):
+        node, parent = min(int(other) for other in tree.neighbours[node] if other != parent), node
+    return tree.names[node]
 
 
 def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:

@@ -29,7 +29,7 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
 from plltool.search.ratchet import Ratchet
 from plltool.search.stopping import StopRule
 from plltool.tree.topology import Tree
@@ -151,11 +151,11 @@ class TreeSearch:
         failures, interrupted = 0, False
         try:
             while done < self.plan.perturbations and failures < self.plan.nstop:
-                n_moves = ratchet.step()
+                moves = ratchet.step()
                 failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
                 self.lnl = ratchet.lnl
                 done += 1
-                self._report(PERTURB, done, n_moves)
+                self._report(PERTURB, done, moves)
         except StopSearch:
             interrupted = True
         ratchet.finish()
@@ -175,10 +175,11 @@ class TreeSearch:
             return self._climbed([], interrupted=True)
         return self._climbed([])
 
-    def _report(self, stage: str, round_: int, moves: int = 0, radius: int = 0) -> None:
+    def _report(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
         forecast = self._forecast
         left = forecast.left(round_)
-        self._listener(Progress(stage, round_, self.lnl, moves, radius, forecast.seconds, forecast.n_rounds, *left))
+        times = (forecast.seconds, forecast.n_rounds, *left)
+        self._listener(Progress(stage, round_, self.lnl, len(moves), radius, *times, chosen=moves))
 
     def _tune(self, stage: str, epsilon: float) -> None:
         """Model parameters between two smoothings."""
@@ -201,7 +202,7 @@ class TreeSearch:
         for round_ in itertools.count(1):
             done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
             gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self._report(stage, round_, done.n_moves, radius)
+            self._report(stage, round_, done.chosen, radius)
             if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:
                 break
             joints = done.joints

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -9,6 +10,24 @@ from dataclasses import dataclass
 from plltool.constants import PERTURB, STAGE_COSTS
 
 REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+
+
+@dataclass(frozen=True)
+class Move:
+    """A subtree that was moved.
+
+    Attributes
+    ----------
+    subtree : one taxon, or two whose paths meet at its root
+    branch : where it went: a taxon on either side of the branch
+    gain : lnL that the move promised
+    nodes : (4,) the inner node that moved along, the subtree's root, and the ends of the branch
+    """
+
+    subtree: tuple[str, ...]
+    branch: tuple[str, str]
+    gain: float
+    nodes: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -25,6 +44,7 @@ class Progress:
     seconds : since the search began
     n_rounds : that the stage has at most; 0 where nobody knows
     start : number of the start tree, from 1, where several are climbed at the same time; 0 elsewhere
+    chosen : those moves
     stage_left, left : about how many seconds the stage and the whole search still take; None where nobody knows
     """
 
@@ -38,6 +58,7 @@ class Progress:
     stage_left: float | None = None
     left: float | None = None
     start: int = 0
+    chosen: tuple[Move, ...] = ()
 
 
 Listener = Callable[[Progress], None]
@@ -45,6 +66,23 @@ Listener = Callable[[Progress], None]
 
 def ignore(_: Progress) -> None:
     """The listener of a search that nobody watches."""
+
+
+class Trace:
+    """Keeps what a listener hears."""
+
+    def __init__(self, listener: Listener = ignore):
+        self._listener = listener
+        self._heard: list[Progress] = []
+
+    def hear(self, event: Progress) -> None:
+        """The listener that is to be given to the search."""
+        self._heard.append(event)
+        self._listener(event)
+
+    def in_order(self) -> tuple[Progress, ...]:
+        """The events of climbs that went on at the same time one after another, then those that the climbs share."""
+        return tuple(sorted(self._heard, key=lambda event: event.start or math.inf))
 
 
 class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is

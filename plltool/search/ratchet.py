@@ -24,6 +24,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, Round, climb_round, nodes_near
+from plltool.search.progress import Move
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -52,21 +53,21 @@ class Ratchet:
         self._best = likelihood.tree.copy()
         self._base = self._best
 
-    def step(self) -> int:
-        """Perturb and climb; returns the number of moves on the way to a better tree, 0 if none was found."""
+    def step(self) -> tuple[Move, ...]:
+        """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
         likelihood = self.likelihood
         jump = self._jump()
-        lnl, n_moves = self._climb(jump.joints)
+        lnl, moves = self._climb(jump.joints)
         if lnl > self.lnl - ROUND_EPSILON:
             lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
         if lnl < self.lnl - PLATEAU_DEPTH:
             self._return_to(self._base)
-            return 0
+            return ()
         self._base = likelihood.tree.copy()
         if lnl <= self.lnl:
-            return 0
+            return ()
         self.lnl, self._best = lnl, self._base
-        return jump.n_moves + n_moves
+        return jump.chosen + moves
 
     def finish(self) -> None:
         """Put the best tree back into the likelihood."""
@@ -93,19 +94,20 @@ class Ratchet:
             near = np.flatnonzero(mask)
         return near
 
-    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, int]:
-        """Rounds on the true weights around `joints`; returns lnL and the number of moves.
+    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, tuple[Move, ...]]:
+        """Rounds on the true weights around `joints`; returns lnL and the moves.
 
         A tree still behind the best after a round is given up: another round has hardly ever made up for that.
         """
-        lnl, n_moves = smooth(self.likelihood, ROUND_EPSILON).lnl, 0
+        lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
+        moves: tuple[Move, ...] = ()
         while len(joints):
             done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-            n_moves += done.n_moves
+            moves += done.chosen
             if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
                 break
-        return lnl, n_moves
+        return lnl, moves
 
     def _return_to(self, tree: Tree) -> None:
         self.likelihood.tree.assign(tree)

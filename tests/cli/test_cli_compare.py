@@ -1,8 +1,14 @@
-"""`plltool compare`: exit 0 or 3, the traces side by side."""
+"""`plltool compare`: exit 0 or 3, the traces side by side, and where and how two searches part."""
 
 import json
+import shutil
+from importlib import resources
 
 import pytest
+
+from plltool.comparison import compare_records
+from plltool.engine.numpy_engine import NumpyEngine
+from plltool.io.newick import parse_newick
 
 QUICK = ("--model", "HKY+F", "--start", "random", "--radius", "3")
 
@@ -11,7 +17,8 @@ def test_widths_agree(plltool, small):
     result = plltool("compare", small, "--a", "numpy:vw=1", "--b", "numpy:vw=4", *QUICK)
     assert result.exit_code == 0, result.stderr
     assert "Robinson-Foulds distance: 0" in result.stdout
-    assert "first difference beyond 0.01: none" in result.stdout
+    assert "branch score distance: 0.000000" in result.stdout
+    assert "first difference in moves, or in lnL beyond 0.01: none" in result.stdout
     assert "nni 1" in result.stdout
 
 
@@ -29,10 +36,156 @@ def test_a_difference_exits_3(plltool, small):
     assert found["agree"] is False
     assert found["first_difference"] == 0
     assert found["difference"] != 0
-    assert len(found["trace_a"]) > 3
+    assert len(found["a"]["trace"]) > 3
+    assert found["command"].startswith("plltool compare ")
 
 
 def test_a_specification_that_cannot_be_read(plltool, small):
     result = plltool("compare", small, "--a", "numpy:wv=2", "--b", "numpy")
     assert result.exit_code == 1
     assert "wv=2" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--a", "numpy")])
+def test_half_a_question_is_a_usage_error(plltool, small, arguments):
+    result = plltool("compare", small, *arguments)
+    assert result.exit_code == 2
+    assert "--a and --b" in result.stderr
+
+
+# --- an engine that is broken on purpose -------------------------------------------------------------------
+
+
+def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir, monkeypatch, tmp_path):
+    """Scores of insertions without the subtree: the two searches part in the first round that moves."""
+    insert = NumpyEngine._insert
+
+    def broken(self, row):
+        return insert(self, row) * (1 + row[3] % 7 if self.layout.vw == 2 else 1)
+
+    monkeypatch.setattr(NumpyEngine, "_insert", broken)
+    arguments = ("--a", "numpy:vw=4", "--b", "numpy:vw=2", "--model", "JC", "--start", "random", "--effort", "fast")
+    few = tmp_path / "few.fasta"
+    few.write_text(">".join((data_dir / "hard.fasta").read_text().split(">")[:21]))
+    result = plltool("compare", few, *arguments, "--radius", "1")
+    assert result.exit_code == 3, result.stdout + result.stderr
+    assert "in moves, or in lnL beyond 0.01: row 2 of the table" in result.stdout
+    assert "only a moved" in result.stdout
+    assert "promising" in result.stdout
+    assert "the two DIFFER" in result.stdout
+
+
+@pytest.mark.opencl
+def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
+    """One line of a copy of the kernels' folder: P matrices are transposed."""
+    copy = tmp_path / "kernels"
+    with resources.as_file(resources.files("plltool.kernels")) as folder:
+        shutil.copytree(folder, copy)
+    source = copy / "pmatrices.cl"
+    sound = source.read_text()
+    line = "#define ENTRY(i, j) ((i) * N_STATES + (j))"
+    assert sound.count(line) == 1
+    source.write_text(sound.replace(line, "#define ENTRY(i, j) ((j) * N_STATES + (i))"))
+    monkeypatch.setattr("plltool.engine.opencl.engine.files", lambda _package: copy)
+    result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
+    assert result.exit_code == 3, result.stdout + result.stderr
+    assert "beyond 0.01: row 1 of the table" in result.stdout
+    assert "the two DIFFER" in result.stdout
+
+
+# --- records ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def records(plltool, small, tmp_path):
+    """Three runs: twice the same, and one from another seed that has stopped at the start tree."""
+    for name, more in (("one", ()), ("two", ()), ("other", ("--seed", 9, "--perturbations", 0))):
+        result = plltool("search", small, "--device", "numpy", *QUICK, "--prefix", tmp_path / name, *more)
+        assert result.exit_code == 0, result.stderr
+    return [tmp_path / f"{name}.json" for name in ("one", "two", "other")]
+
+
+def test_records_of_the_same_search_agree(plltool, records):
+    result = plltool("compare", records[0], records[1], "--tolerance", "0")
+    assert result.exit_code == 0, result.stderr
+    assert "difference 0.000000" in result.stdout
+    assert "note:" not in result.stdout
+
+
+def test_records_of_different_searches(plltool, records, tmp_path):
+    record = json.loads(records[2].read_text())
+    record["tree"] = record["tree"].replace("Tarsius_syrichta", "X").replace("Lemur_catta", "Tarsius_syrichta")
+    record["tree"] = record["tree"].replace("X", "Lemur_catta")
+    record["lnl"] -= 1.0
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(record))
+    result = plltool("compare", records[0], changed)
+    assert result.exit_code == 3
+    assert "note: not the same search: seed 1 and 9" in result.stdout
+    found = compare_records(records[0], changed)
+    assert found.difference == pytest.approx(-1.0, abs=0.05)
+    again = [parse_newick(run.record["tree"], "x", found.a.tree.names) for run in (found.a, found.b)]
+    assert found.rf == len(splits(again[0]) ^ splits(again[1]))
+
+
+def splits(tree):
+    """Each inner branch as the set of taxa on the side without the first."""
+    found = set()
+    for a, b in tree.ends.tolist():
+        if a >= tree.n_taxa and b >= tree.n_taxa:
+            side, stack = set(), [(a, b)]
+            while stack:
+                node, parent = stack.pop()
+                if node < tree.n_taxa:
+                    side.add(tree.names[node])
+                else:
+                    stack += [(other, node) for other in tree.neighbours[node].tolist() if other != parent]
+            found.add(frozenset(side if tree.names[0] not in side else set(tree.names) - side))
+    return found
+
+
+def test_records_of_other_taxa_are_refused(plltool, records, tmp_path):
+    changed = tmp_path / "changed.json"
+    changed.write_text(records[0].read_text().replace("Lemur_catta", "Lemur"))
+    result = plltool("compare", records[0], changed)
+    assert result.exit_code == 1
+    assert "found a tree of other taxa" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("trace", 7), ("trace", [{"lnl": 1}]), ("trace", ["x"]), ("tree", 5), ("lnl", "x")]
+)
+def test_a_record_that_cannot_be_read(plltool, records, tmp_path, key, value):
+    changed = tmp_path / "changed.json"
+    changed.write_text(json.dumps(json.loads(records[0].read_text()) | {key: value}))
+    result = plltool("compare", records[0], changed)
+    assert result.exit_code == 1
+    assert "expected" in result.stderr
+
+
+# --- folders ------------------------------------------------------------------------------------------------
+
+
+def test_a_folder(plltool, small, tmp_path):
+    folder = tmp_path / "suite"
+    folder.mkdir()
+    for name in ("one.fasta", "two.fasta"):
+        shutil.copy(small, folder / name)
+    (folder / "README.md").write_text("no alignment\n")
+    arguments = ("compare", folder, "--a", "numpy:vw=1", "--b", "numpy:vw=2", *QUICK)
+    result = plltool(*arguments)
+    assert result.exit_code == 0, result.stderr
+    rows = result.stdout.splitlines()
+    assert [row.split()[0] for row in rows] == ["alignment", "one.fasta", "two.fasta", "2"]
+    assert [row.split()[-1] for row in rows[1:3]] == ["agree", "agree"]
+    (folder / "broken.fasta").write_text(">a\nACGT\n>b\nACG\n>c\nAC\n>d\nA\n")
+    result = plltool(*arguments, "--json")
+    assert result.exit_code == 1
+    found = json.loads(result.stdout)
+    assert not found["agree"]
+    assert ["error" in row for row in found["alignments"]] == [True, False, False]
+
+
+def test_a_folder_takes_no_start_tree(plltool, tmp_path):
+    result = plltool("compare", tmp_path, "--a", "numpy", "--b", "numpy", "--start", "x.nwk")
+    assert result.exit_code == 2

@@ -38,7 +38,7 @@ def test_steps_never_lead_down_and_weights_come_back(seed):
     for _ in range(6):
         moves = ratchet.step()
         lnls.append(ratchet.lnl)
-        assert (moves > 0) == (lnls[-1] > lnls[-2])
+        assert bool(moves) == (lnls[-1] > lnls[-2])
         np.testing.assert_array_equal(likelihood.engine.weights, weights)
     assert all(after >= before for before, after in pairwise(lnls))
     assert lnls[-1] > lnls[0]  # from a random tree there is a way up

@@ -1,0 +1,251 @@
+"""Input that is broken, huge or made to hurt: one line, soon and in little memory. `scripts/fuzz.py` found most.
+
+Limits of seconds are ten times what this takes here; before it was mended each of these took minutes or for ever.
+"""
+
+import gzip
+import json
+import time
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plltool.errors import InputError, PlltoolError
+from plltool.hardware import parse_hardware, parse_size
+from plltool.io import content
+from plltool.io.content import read_content
+from plltool.io.model_reader import read_model, read_paml_matrix
+from plltool.io.newick import parse_newick, write_newick
+from plltool.io.part_trees import read_part_trees
+from plltool.io.record import read_record
+from plltool.model.spec import parse_model
+from plltool.results import check_outgroup
+from plltool.session import pose
+
+MANY = 100_000
+ROWS = dict.fromkeys("abcd", "ACGTACGT" * 5)
+LONGEST_MESSAGE = 1000  # characters
+
+
+@contextmanager
+def soon(seconds=10.0):
+    began = time.perf_counter()
+    yield
+    assert time.perf_counter() - began < seconds
+
+
+@contextmanager
+def refused(match, seconds=5.0):
+    """One line that is not long, before the time is over."""
+    with soon(seconds), pytest.raises(InputError, match=match) as caught:
+        yield
+    message = str(caught.value)
+    assert len(message) < LONGEST_MESSAGE
+    assert len(message.splitlines()) == 1
+
+
+class TestNewick:
+    def test_a_hundred_thousand_tips_come_back(self):
+        text = "(" + ",".join(f"t{i}" for i in range(MANY)) + ");"
+        with soon(40):
+            tree = parse_newick(text, "x", resolve_seed=1)
+            again = parse_newick(write_newick(tree), "y")
+        assert again.n_taxa == MANY
+
+    def test_nested_a_hundred_thousand_deep(self):
+        text = "(" * MANY + "a" + "".join(f",b{i})" for i in range(MANY)) + ";"
+        with soon(20):
+            assert parse_newick(text, "x").n_taxa == MANY + 1
+
+    @pytest.mark.parametrize("text", ["(" * 10 * MANY, "(a:" + "1" * MANY + "x,b,c);", "[" * MANY, "'" * (MANY + 1)])
+    def test_no_tree(self, text):
+        with refused("expected"):
+            parse_newick(text, "x")
+
+    def test_lengths_that_overflow_are_the_largest_number(self):
+        tree = parse_newick("(((a:1e308):1e308,d:1),b,c);", "x")
+        assert max(tree.lengths.tolist()) < float("inf")
+        assert parse_newick(write_newick(tree), "y").names == tree.names
+
+    def test_names_with_odd_line_ends_in_trees_of_parts(self, tmp_path):
+        names = ("a\x0cb", "c\u2028d", "e\x85f", "g")
+        path = tmp_path / "parts.nwk"
+        tree = "('a\x0cb':1,'c\u2028d':1,('e\x85f':1,g:1):1);"
+        path.write_text(tree + "\n" + tree + "\n", encoding="utf-8")
+        assert read_part_trees(path, names).lengths.shape == (5, 2)
+
+
+class TestModels:
+    @pytest.mark.parametrize("text", ["GTR" + " " * MANY + "x", "7" * MANY, "GTR+" + "x" * MANY, "GTR{" + "1" * MANY])
+    def test_no_model(self, text):
+        with refused("model '"):
+            read_model(text)
+
+    @pytest.mark.parametrize("number", ["nan", "inf", "-1", "1e10", "x" * MANY])
+    def test_no_protein_matrix(self, tmp_path, number):
+        path = tmp_path / "m.dat"
+        path.write_text(" ".join(["1"] * 100 + [number] + ["1"] * 109))
+        with refused("in a protein matrix, expected"):
+            read_paml_matrix(str(path))
+
+    def test_a_protein_matrix_without_frequencies(self, tmp_path):
+        path = tmp_path / "m.dat"
+        path.write_text(" ".join(["1"] * 190 + ["0"] * 20))
+        with refused("found no frequency above 0"):
+            read_paml_matrix(str(path))
+
+    @pytest.mark.parametrize("text", ["vw=" + "7" * 5000, "threads=0", "memory=" + "9" * 400, "=\n", "x=" + "7" * 5000])
+    def test_no_hardware(self, text):
+        with refused("found"):
+            parse_hardware(text)
+
+    def test_no_size(self):
+        with refused("expected a size"):
+            parse_size("9" * 400)
+
+
+def read_parts(tmp_path, text):
+    path = tmp_path / "x.part"
+    path.write_text(text)
+    return pose(ROWS, str(path))
+
+
+class TestPartitions:
+    @pytest.mark.parametrize(
+        "sites",
+        ["1" * 5000, "1-10\\1" + "0" * 30, "1-" + "9" * 5000, ",".join(str(i) for i in range(1, 2 * MANY)), " " * MANY],
+    )
+    def test_no_columns(self, tmp_path, sites):
+        with refused("line 1: part 'a': found"):
+            read_parts(tmp_path, f"GTR, a = {sites}")
+
+    def test_a_stride_beyond_the_alignment_is_one_column(self, tmp_path):
+        data, _ = read_parts(tmp_path, "GTR, a = 1-10\\999999999999999999\nGTR, b = 2-40")
+        assert [len(part.sites) for part in data.parts] == [1, 39]
+
+    def test_many_parts(self, tmp_path):
+        with refused("line 2: part 'a1': found column 1"):
+            read_parts(tmp_path, "\n".join(f"GTR, a{i} = 1" for i in range(30_000)))
+
+    @pytest.mark.parametrize(
+        "line", ["GTR, " + "a " * MANY, "GTR," + " " * MANY, "GTR" + "," * MANY, "GTR,{" + "{" * MANY]
+    )
+    def test_no_lines(self, tmp_path, line):
+        with refused("found|model"):
+            read_parts(tmp_path, f"GTR, a = 1-3\n{line}")
+
+    @pytest.mark.parametrize("name", [" " * MANY + "x", " ''" * MANY + "'x", "x" * MANY, "= " + "1-2," * MANY + "x"])
+    def test_no_charset(self, tmp_path, name):
+        with refused("line 2"):
+            read_parts(tmp_path, f"#NEXUS\nbegin sets; charset {name}; end;")
+
+    def test_a_charset_twice_in_a_part(self, tmp_path):
+        sets = "charset a = 1-5; charpartition p = GTR: a a;"
+        with refused("expected MODEL: CHARSET, each charset once"):
+            read_parts(tmp_path, f"#NEXUS\nbegin sets; {sets} end;")
+
+    def test_an_unknown_charset_among_many(self, tmp_path):
+        sets = "".join(f"charset a{i} = {i + 1};" for i in range(40))
+        with refused("found charset 'b', expected one of those that are there: 'a0', .* and 30 more"):
+            read_parts(tmp_path, f"#NEXUS\nbegin sets; {sets} charpartition p = GTR: b; end;")
+
+
+class TestRecords:
+    def test_nested_too_deep(self, tmp_path):
+        path = tmp_path / "x.json"
+        path.write_text('{"model":' + "[" * MANY + "]" * MANY + "}")
+        with refused("found something else than JSON"):
+            read_record(path)
+
+    def test_a_model_that_is_no_string(self, tmp_path):
+        with refused("model .*yyy"):
+            read_parts(tmp_path, json.dumps({"model": [{"x": "y" * MANY}]}))
+
+    def test_an_outgroup_that_is_no_taxon(self):
+        with refused("is not in the alignment"):
+            check_outgroup(["x" * MANY], ("a", "b", "c", "d"))
+
+
+class TestContent:
+    @pytest.mark.parametrize("cut", [1, 3, 9, 20, -9, -1])
+    def test_a_gzip_file_cut_short(self, tmp_path, cut):
+        path = tmp_path / "x.gz"
+        path.write_bytes(gzip.compress(b">a\nACGT\n" * 50)[:cut])
+        if cut == 1:
+            assert read_content(path) == b"\x1f"
+            return
+        with refused("found a broken or incomplete gzip file"):
+            read_content(path)
+
+    def test_a_gzip_bomb(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(content, "TRUSTED_CONTENT", 1 << 20)
+        path = tmp_path / "x.gz"
+        path.write_bytes(gzip.compress(b"A" * (100 << 20)))
+        with refused("unpacks to more than .* bytes, over 500 times its size"):
+            read_content(path)
+
+    def test_a_well_packed_alignment_is_no_bomb(self, tmp_path):
+        path = tmp_path / "x.gz"
+        path.write_bytes(gzip.compress(b"A" * (10 << 20)))
+        assert len(read_content(path)) == 10 << 20
+
+    @pytest.mark.parametrize("name", ["plain", "packed.gz", "/dev/zero"])
+    def test_more_than_the_memory_holds(self, tmp_path, monkeypatch, name):
+        monkeypatch.setattr(content, "available_memory", lambda: 40 << 20)
+        (tmp_path / "plain").write_bytes(b"A" * (20 << 20))
+        (tmp_path / "packed.gz").write_bytes(gzip.compress(b"A" * (20 << 20)))
+        with refused("found more than 10485760 bytes, expected a file that fits the free memory"):
+            read_content(tmp_path / name)
+
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
+tree_text = st.lists(st.sampled_from(["(", ")", ",", ";", ":", "1", ".5e-3", "a", "b", "'c d'", "[x]", " ", "''"])).map(
+    "".join
+)
+model_text = st.lists(
+    st.sampled_from(["GTR", "HKY", "LG", "+", "G4", "R2", "FU", "{", "}", "0.5", "/", ",", "I", "C10", "LG4X", "B"])
+).map("".join)
+part_text = st.lists(
+    st.sampled_from(
+        ["GTR", ",", " = ", "x", "1", "-", "9", "\\3", "\n", "#NEXUS\n", "charset ", ";", "begin sets;", "."]
+    )
+).map("".join)
+
+
+class TestAnyText:
+    """Whatever the text, the answer is a value or one line."""
+
+    @given(st.one_of(any_text, tree_text))
+    @settings(max_examples=150)
+    def test_newick(self, text):
+        answer(lambda: parse_newick(text, "x", resolve_seed=0))
+
+    @given(st.one_of(any_text, model_text))
+    @settings(max_examples=150)
+    def test_models(self, text):
+        answer(lambda: parse_model(text))
+
+    @given(st.one_of(any_text, part_text))
+    @settings(max_examples=100)
+    def test_partitions(self, tmp_path_factory, text):
+        path = tmp_path_factory.getbasetemp() / "hostile.part"
+        path.write_text(text, encoding="utf-8")
+        answer(lambda: pose(ROWS, str(path)))
+
+    @given(any_text)
+    @settings(max_examples=100)
+    def test_hardware(self, text):
+        answer(lambda: parse_hardware(text))
+
+
+def answer(call):
+    try:
+        call()
+    except PlltoolError as error:
+        problem = str(error)
+    else:
+        return
+    assert problem.strip()
+    assert len(problem) < LONGEST_MESSAGE

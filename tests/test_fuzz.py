@@ -1,0 +1,70 @@
+"""The fuzzer: it runs on every parser, finds what is broken on purpose, and gives the same inputs for the same seed."""
+
+import importlib.util
+import random
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from plltool.errors import InputError
+
+SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "fuzz.py"
+
+
+@pytest.fixture(scope="module")
+def fuzz():
+    spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["fuzz"] = module
+    spec.loader.exec_module(module)
+    module.ADDRESS_SPACE = module.resource.RLIM_INFINITY  # of the tests' own process
+    return module
+
+
+def run(fuzz, monkeypatch, tmp_path, *arguments):
+    monkeypatch.setattr(sys, "argv", ["fuzz.py", "--failures", str(tmp_path / "found"), *arguments])
+    return fuzz.main()
+
+
+def test_no_parser_fails(fuzz, monkeypatch, tmp_path, capsys):
+    assert run(fuzz, monkeypatch, tmp_path, "--count", "150", "--seed", "5", "--limit", "20") == 0, capsys.readouterr()
+    assert not (tmp_path / "found").exists()
+
+
+def explode(content, _path):
+    if b"a(b" in content:
+        raise KeyError("a bug")
+    return 1
+
+
+def dawdle(content, _path):
+    if b"b" * 900 in content:
+        time.sleep(30)
+    return 1
+
+
+def ramble(content, _path):
+    if b"a(b" in content:
+        raise InputError("far too long" * 1000)
+    return 1
+
+
+@pytest.mark.parametrize(("bug", "kind"), [(explode, "KeyError"), (dawdle, "Hang"), (ramble, "long message")])
+def test_what_is_broken_is_found(fuzz, monkeypatch, tmp_path, capsys, bug, kind):
+    monkeypatch.setitem(fuzz.PARSERS, "broken", fuzz.Parser(bug, [b"a(b"[:1] + b"b"], [b"(", b"b"]))
+    assert run(fuzz, monkeypatch, tmp_path, "broken", "--count", "4000", "--limit", "0.2") == 1
+    assert kind in capsys.readouterr().err
+    found = tmp_path / "found" / "broken-1.bin"
+    if kind != "Hang":
+        assert found.read_bytes() == b"a(b"  # shortened as far as it goes
+        assert run(fuzz, monkeypatch, tmp_path, "broken", "--replay", str(found)) == 1
+
+
+def test_the_same_seed_gives_the_same_inputs(fuzz):
+    def inputs():
+        mutator = fuzz.Mutator(fuzz.PARSERS["newick"], random.Random("3 newick"))
+        return [mutator.next() for _ in range(200)]
+
+    assert inputs() == inputs()
