@@ -371,7 +371,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP = range(5)  # what randomness is for
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, ULTRAFAST = range(6)  # what randomness is for
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

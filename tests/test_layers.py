@@ -11,7 +11,7 @@ PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model"}
 API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
-API |= {"bootstrap", "replicates", "supports", "treesets"}
+API |= {"bootstrap", "replicates", "supports", "treesets", "ultrafast"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model"), DATA),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,23 +20,28 @@ from plltool.cli.options import (
     model_option,
     outgroup_option,
     output_options,
+    packed,
     quiet_option,
     seed_option,
     split_outgroup,
 )
 from plltool.cli.output import claim_files, print_line
 from plltool.cli.reporting import Reporter, prepare_devices
-from plltool.cli.support import claim_supports, split_kinds, support_path, write_supports
+from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
 from plltool.constants import EFFORT_NAMES, REPLICATE_EFFORT
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
+    from plltool.alignment.partition import Dataset
     from plltool.bootstrap import BootstrapResult
+    from plltool.results import SearchResult
+    from plltool.search.progress import Listener
     from plltool.tree.topology import Tree
 
 EXIT_INTERRUPTED = 130
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
+SEARCH_KINDS = (*MAPPED_KINDS, "ufboot")
 
 
 class NumberOfReplicates(click.ParamType):
@@ -63,6 +69,99 @@ write_replicates_option = click.option(
 )
 
 
+@dataclass(frozen=True)
+class SupportChoice:
+    """What a search shall say of its tree's branches: by so many replicates, or by a test; "" for no supports."""
+
+    bootstrap: int | str | None
+    supports: str
+    replicate_effort: str
+    write_replicates: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
+        return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
+
+    def claim(self, prefix: Path, redo: bool) -> None:
+        """Make sure that the choice makes sense and the files can be written."""
+        if not self.kinds:
+            if self.write_replicates:
+                raise click.UsageError("--write-replicates is for --bootstrap")
+            return
+        claim_supports(prefix, self.kinds, redo, SEARCH_KINDS)
+        mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
+        if mapped and self.bootstrap is None:
+            raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
+        if self.bootstrap is not None:
+            claim_files([ReplicateFiles(prefix).trees], redo)
+
+
+def support_tree(
+    choice: SupportChoice,
+    result: SearchResult,
+    sequences: Sequences,
+    data: Dataset,
+    prefix: Path,
+    outgroup: Sequence[str] | None,
+    listener: Listener,
+    settings: Mapping[str, Any],
+) -> tuple[list[str], bool]:
+    """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
+
+    `settings` are the seed, brlen, workers and hardware of the search.
+    """
+    from plltool.bootstrap import bootstrap as make_replicates
+    from plltool.search.effort import SearchOptions
+    from plltool.supports import UFBOOT, Supports, map_supports
+    from plltool.ultrafast import ultrafast_bootstrap
+
+    found, lines, interrupted = Supports(result.tree, {}, {}), [], False
+    if UFBOOT in choice.kinds:
+        alone = {name: value for name, value in settings.items() if name != "workers"}
+        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+    if choice.bootstrap is not None:
+        files = ReplicateFiles(prefix)
+        replicates = make_replicates(
+            data,
+            result.models,
+            replicates=choice.bootstrap,
+            options=SearchOptions(choice.replicate_effort),
+            listener=listener,
+            taken=files.take,
+            **settings,
+        )
+        interrupted = replicates.interrupted
+        lines += describe_bootstrap(replicates, files.trees)
+        if choice.write_replicates:
+            lines.append(files.write_alignments(sequences, data, settings["seed"], len(replicates.trees)))
+        mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
+        if mapped and replicates.trees:
+            found = found.joined(map_supports(result.tree, replicates.trees, mapped))
+    return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
+
+
+support_options = packed(
+    "choice",
+    SupportChoice,
+    click.option(
+        "--bootstrap",
+        type=NumberOfReplicates(),
+        metavar="N|auto|autoMRE|autoFC",
+        help="Search so many resampled alignments, too, or as many as a test says (Pattengale et al. 2010).",
+    ),
+    click.option(
+        "--supports",
+        default="",
+        metavar="KIND[,KIND]",
+        help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+        " ufboot (Minh et al. 2013, without --bootstrap).",
+    ),
+    replicate_effort_option,
+    write_replicates_option,
+)
+
+
 class ReplicateFiles:
     """The files of a bootstrap: its trees, which are there as soon as they are made, and resampled alignments."""
 
@@ -82,7 +181,7 @@ class ReplicateFiles:
         self._lines.append(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) + "\n")
         write_text(self.trees, "".join(self._lines))
 
-    def write_alignments(self, sequences: Sequences, data: Any, seed: int, number: int) -> str:
+    def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
         """The resampled alignments, in FASTA; returns what to tell of them."""
         from plltool.bootstrap import resample_alignment
         from plltool.io.record import write_text

@@ -75,7 +75,7 @@ class OutputChoice:
     redo: bool
 
 
-def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
+def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
     names = [field.name for field in fields(kind)]
 
@@ -146,7 +146,7 @@ resolve_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
 
-hardware_options = _packed(
+hardware_options = packed(
     "hardware",
     Hardware,
     click.option(
@@ -165,7 +165,7 @@ hardware_options = _packed(
         help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
     ),
 )
-start_options = _packed(
+start_options = packed(
     "start",
     StartChoice,
     click.option(
@@ -177,7 +177,7 @@ start_options = _packed(
     ),
     resolve_option,
 )
-effort_options = _packed(
+effort_options = packed(
     "effort",
     Effort,
     click.option(
@@ -212,7 +212,7 @@ effort_options = _packed(
         help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
-output_options = _packed(
+output_options = packed(
     "output",
     OutputChoice,
     click.option(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     Effort,
     OutputChoice,
@@ -52,6 +53,7 @@ _log = logging.getLogger("plltool")
 @hardware_options
 @output_options
 @effort_options
+@support_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -71,6 +73,7 @@ def search(
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
+    choice: SupportChoice,
     workers: int | None,
     profile: bool,
     quiet: bool,
@@ -80,29 +83,42 @@ def search(
     Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
     unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
     and writes the best tree so far.
-    """
-    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    files.claim(output.redo)
-    from plltool import api
 
-    data = load_alignment(alignment, data_type)
+    With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
+    PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
+
+    Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = OutputFiles.of_prefix(prefix)
+    files.claim(output.redo)
+    choice.claim(prefix, output.redo)
+    from plltool import api
+    from plltool.session import pose
+
+    sequences = load_alignment(alignment, data_type)
+    members = split_outgroup(outgroup, sequences.names)
     with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
         prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
         result = api.search(
             data,
-            model,
-            seed=seed,
-            start=start.load(data, brlen),
-            outgroup=split_outgroup(outgroup, data.names),
+            models,
+            start=start.load(sequences, brlen),
+            outgroup=members,
             options=effort.options(),
-            brlen=brlen,
-            workers=workers,
             profile=profile,
             listener=reporter.progress,
-            **asdict(hardware),
+            **settings,
         )
         files.write(result, given_command())
-        lines = summarise(result, files)
+        lines, interrupted = summarise(result, files), result.interrupted
+        if choice.kinds and not interrupted:
+            told, interrupted = support_tree(
+                choice, result, sequences, data, prefix, members, reporter.progress, settings
+            )
+            lines += told
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -110,7 +126,7 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-    if result.interrupted:
+    if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
