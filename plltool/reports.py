@@ -72,7 +72,8 @@ def describe(
         )
         for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
     )
-    fields = {"tree": shown, "newick": newick, "model": format_scheme(data, models), "parts": parts}
+    scheme = format_scheme(data, models)
+    fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
     return fields | {"parameters": describe_parameters(models)}, remarks
 
 

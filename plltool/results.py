@@ -72,6 +72,7 @@ class Result:
     seed : of the start trees; None where nothing was random
     start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
     warnings : what a user should know, one line each
+    models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
     """
 
@@ -94,6 +95,7 @@ class Result:
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
     driver: str = field(default="", kw_only=True)
+    models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:

@@ -17,6 +17,7 @@ import click
 from plltool import __version__
 from plltool.cli.alrt import alrt
 from plltool.cli.bench import bench
+from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
 from plltool.cli.compare import compare
 from plltool.cli.devices import devices
@@ -101,5 +102,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, support, alrt, test, simulate, trees, compare, check, devices, bench):
+for _command in (search, evaluate, bootstrap, support, alrt, test, simulate, trees, compare, check, devices, bench):
     main.add_command(_command)

@@ -75,7 +75,7 @@ class OutputChoice:
     redo: bool
 
 
-def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
+def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
     names = [field.name for field in fields(kind)]
 
@@ -152,7 +152,7 @@ json_progress_option = click.option(
     help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
 )
 
-hardware_options = _packed(
+hardware_options = packed(
     "hardware",
     Hardware,
     click.option(
@@ -171,7 +171,7 @@ hardware_options = _packed(
         help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
     ),
 )
-start_options = _packed(
+start_options = packed(
     "start",
     StartChoice,
     click.option(
@@ -183,7 +183,7 @@ start_options = _packed(
     ),
     resolve_option,
 )
-effort_options = _packed(
+effort_options = packed(
     "effort",
     Effort,
     click.option(
@@ -218,7 +218,7 @@ effort_options = _packed(
         help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
-output_options = _packed(
+output_options = packed(
     "output",
     OutputChoice,
     click.option(
@@ -252,7 +252,7 @@ tree_option = click.option(
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
 )
-question_options = _packed(
+question_options = packed(
     "question",
     Question,
     model_option,

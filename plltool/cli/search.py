@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -68,6 +69,7 @@ Examples:
 @hardware_options
 @output_options
 @effort_options
+@support_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -89,6 +91,7 @@ def search(
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
+    choice: SupportChoice,
     workers: int | None,
     profile: bool,
     quiet: bool,
@@ -105,32 +108,45 @@ def search(
         plltool search genes.phy --effort thorough
 
     Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
-    """
-    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    resumes = files.claim_resumable(output.redo)
-    from plltool import api
 
-    data = load_alignment(alignment, data_type)
+    With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
+    PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
+
+    Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = OutputFiles.of_prefix(prefix)
+    resumes = files.claim_resumable(output.redo)
+    choice.claim(prefix, output.redo or resumes)
+    from plltool import api
+    from plltool.session import pose
+
+    sequences = load_alignment(alignment, data_type)
+    members = split_outgroup(outgroup, sequences.names)
     reporter = Reporter(quiet, files.log, json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
         result = api.search(
             data,
-            model,
-            seed=seed,
-            start=start.load(data, brlen),
-            outgroup=split_outgroup(outgroup, data.names),
+            models,
+            start=start.load(sequences, brlen),
+            outgroup=members,
             constraint=constraint,
             options=effort.options(),
-            brlen=brlen,
-            workers=workers,
             profile=profile,
             listener=reporter.progress,
             checkpoint=files.checkpoint,
-            **asdict(hardware),
+            **settings,
         )
         write_results(result, files)
-        lines = summarise(result, files)
+        lines, interrupted = summarise(result, files), result.interrupted
+        if choice.kinds and not interrupted:
+            told, interrupted = support_tree(
+                choice, result, sequences, data, prefix, members, reporter.progress, settings
+            )
+            lines += told
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -138,7 +154,7 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-    if result.interrupted:
+    if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
