@@ -33,9 +33,8 @@ class OutputFiles:
 
         A search keeps in the folder PREFIX.checkpoint where it stands.
         """
-        folder, name = prefix.parent, prefix.name
         endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "checkpoint")
-        return cls(*(folder / f"{name}.{ending}" for ending in endings))
+        return cls(*name_files(prefix, endings).values())
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
@@ -67,6 +66,11 @@ class OutputFiles:
                 write_text(path, "\n".join(lines) + "\n")
             else:
                 path.unlink(missing_ok=True)  # that of an earlier run
+
+
+def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:
+    """PREFIX.ENDING for each ending."""
+    return {ending: prefix.parent / f"{prefix.name}.{ending}" for ending in endings}
 
 
 def claim_files(paths: Iterable[Path], redo: bool) -> None:

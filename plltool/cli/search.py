@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -21,6 +22,7 @@ from plltool.cli.options import (
     data_type_option,
     effort_options,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -42,8 +44,14 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
+EPILOG = """\b
+Examples:
+  plltool search data/primates.phy --model GTR+F+G4 --seed 7 --prefix primates
+  plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @model_option
 @brlen_option
@@ -61,6 +69,7 @@ _log = logging.getLogger("plltool")
 @hardware_options
 @output_options
 @effort_options
+@support_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -69,6 +78,7 @@ _log = logging.getLogger("plltool")
 )
 @click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
+@json_progress_option
 def search(
     alignment: Path,
     model: str | None,
@@ -81,9 +91,11 @@ def search(
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
+    choice: SupportChoice,
     workers: int | None,
     profile: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
@@ -96,32 +108,45 @@ def search(
         plltool search genes.phy --effort thorough
 
     Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
-    """
-    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    resumes = files.claim_resumable(output.redo)
-    from plltool import api
 
-    data = load_alignment(alignment, data_type)
-    reporter = Reporter(quiet, files.log, append=resumes)
+    With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
+    PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
+
+    Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = OutputFiles.of_prefix(prefix)
+    resumes = files.claim_resumable(output.redo)
+    choice.claim(prefix, output.redo or resumes)
+    from plltool import api
+    from plltool.session import pose
+
+    sequences = load_alignment(alignment, data_type)
+    members = split_outgroup(outgroup, sequences.names)
+    reporter = Reporter(quiet, files.log, json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
         result = api.search(
             data,
-            model,
-            seed=seed,
-            start=start.load(data, brlen),
-            outgroup=split_outgroup(outgroup, data.names),
+            models,
+            start=start.load(sequences, brlen),
+            outgroup=members,
             constraint=constraint,
             options=effort.options(),
-            brlen=brlen,
-            workers=workers,
             profile=profile,
             listener=reporter.progress,
             checkpoint=files.checkpoint,
-            **asdict(hardware),
+            **settings,
         )
         write_results(result, files)
-        lines = summarise(result, files)
+        lines, interrupted = summarise(result, files), result.interrupted
+        if choice.kinds and not interrupted:
+            told, interrupted = support_tree(
+                choice, result, sequences, data, prefix, members, reporter.progress, settings
+            )
+            lines += told
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -129,7 +154,7 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-    if result.interrupted:
+    if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
@@ -190,6 +215,7 @@ def describe_work(result: SearchResult) -> list[str]:
     counters = result.counters
     return [
         f"device: {result.device}",
+        f"driver: {result.driver}",
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",

@@ -24,7 +24,7 @@ from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.search.ratchet import Ratchet
 from plltool.search.state import Cursor, State, stages_with_hope
 from plltool.search.stopping import StopRule
@@ -151,6 +151,7 @@ class TreeSearch:
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
         at, interrupted, plan = self._at, False, self.plan
+        announce(PERTURB)
         if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
@@ -184,6 +185,7 @@ class TreeSearch:
         if at.polished:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
+        announce("polish")
         try:
             with self._naming_models():
                 polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
@@ -221,6 +223,7 @@ class TreeSearch:
         """
         at = self._at
         self._forecast.begin(at.round)
+        announce(f"{stage.name} radius {stage.radius}" if stage.radius else stage.name)
         while not at.stage_over:
             moves: tuple[Move, ...] = ()
             before = at.lnl

@@ -314,7 +314,7 @@ class OpenCLEngine(Engine):
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item if tables.decays else item)
         partial = growing["partial"].reserve(self._sums.n_rows * max(1, request.n_values) * SUM_BYTES)
-        site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
+        site_buffer = growing["site"].reserve(request.n_values * layout.n_lanes * 8 if site else 8)
         at_tips = branches_at_tips(request.program, n_branches)
         if not self._have_made(sent_lengths, tables, at_tips):
             event = self._pmatrices(
@@ -396,11 +396,13 @@ class OpenCLEngine(Engine):
             self._clock.watch(event)
         self.counters.launches += len(self._sums.levels)
 
-    def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
+    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
         with self._driver_errors():
-            _, site = self._launch(Request(program, 1), lengths, Tables(), site=True)
-            values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
-            self._check_device(values)
+            _, site = self._launch(request, lengths, Tables(), site=True)
+            values = self._receive(np.empty((request.n_values, self.layout.n_lanes)), site)
+            values = values[:, self.layout.lane_of_pattern]
+            if not np.isfinite(values).all():
+                self._forget_bad_pattern()
         return values
 
     @contextmanager
@@ -418,8 +420,11 @@ class OpenCLEngine(Engine):
         if np.all(np.isfinite(values)):
             return
         bad = int(self._receive(np.empty(1, dtype=np.int32), self._bad_pattern)[0])
-        cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))
+        self._forget_bad_pattern()
         self._check_finite(values, None if bad == NO_BAD_PATTERN else bad)
+
+    def _forget_bad_pattern(self) -> None:
+        cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))
 
     def close(self) -> None:
         if self._closed:
