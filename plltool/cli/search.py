@@ -119,6 +119,7 @@ def search(
     resumes = files.claim_resumable(output.redo)
     choice.claim(prefix, output.redo or resumes)
     from plltool import api
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.session import pose
 
     sequences = load_alignment(alignment, data_type)
@@ -147,6 +148,8 @@ def search(
                 choice, result, sequences, data, prefix, members, reporter.progress, settings
             )
             lines += told
+        if not interrupted:
+            remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -159,15 +162,11 @@ def search(
 
 
 def write_results(result: SearchResult, files: OutputFiles) -> None:
-    """Write what was found; only then is there nothing to go on from any more."""
-    from plltool.io.checkpoint import remove_checkpoint
-
+    """Write what was found; if that fails, there still is the checkpoint."""
     try:
         files.write(result, given_command())
     except InputError as error:
         raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
-    if not result.interrupted:
-        remove_checkpoint(files.checkpoint)
 
 
 def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
