@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from plltool.cli.options import (
     PATH,
     OutputChoice,
+    Views,
     alignment_argument,
     brlen_option,
     data_type_option,
@@ -25,13 +25,11 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
     split_outgroup,
+    view_options,
 )
-from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
+from plltool.cli.output import OutputFiles, claim_files, describe_models, format_sites, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
-
-if TYPE_CHECKING:
-    from plltool.alignment.patterns import FloatArray
 
 EPILOG = """\b
 Examples:
@@ -57,6 +55,7 @@ Examples:
 @resolve_option
 @hardware_options
 @output_options
+@view_options
 @json_option
 @quiet_option
 @json_progress_option
@@ -72,6 +71,7 @@ def evaluate(
     resolve: int | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
     as_json: bool,
     quiet: bool,
     json_progress: str | None,
@@ -104,7 +104,7 @@ def evaluate(
             **asdict(hardware),
         )
         if files:
-            files.write(result, given_command())
+            files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
             write_text(site_lnl, format_sites(result.site_lnl))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
@@ -113,9 +113,3 @@ def evaluate(
         return
     for line in (f"lnL: {result.lnl:.6f}", *describe_models(result), f"tree: {result.newick}"):
         print_line(line)
-
-
-def format_sites(site_lnl: FloatArray) -> str:
-    """A table of site, from 1, and lnL, separated by a tab."""
-    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
-    return "\n".join(["site\tlnl", *rows]) + "\n"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.constants import (
+    COLLAPSE_LENGTH,
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -73,6 +74,14 @@ class OutputChoice:
 
     prefix: Path | None
     redo: bool
+
+
+@dataclass(frozen=True)
+class Views:
+    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
+
+    nexus: bool
+    collapse: float
 
 
 def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
@@ -227,6 +236,19 @@ output_options = _packed(
         help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
     ),
     click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+)
+view_options = _packed(
+    "views",
+    Views,
+    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),
+    click.option(
+        "--collapse",
+        type=click.FloatRange(min=0),
+        default=COLLAPSE_LENGTH,
+        show_default=True,
+        metavar="LENGTH",
+        help="Longest inner branch that is left out of PREFIX.collapsed.nwk, which is written if there is one.",
+    ),
 )
 
 

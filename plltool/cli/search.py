@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from plltool.cli.options import (
     Effort,
     OutputChoice,
     StartChoice,
+    Views,
     alignment_argument,
     brlen_option,
     data_type_option,
@@ -30,8 +31,9 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
     start_options,
+    view_options,
 )
-from plltool.cli.output import OutputFiles, describe_models, print_line
+from plltool.cli.output import OutputFiles, claim_files, describe_models, format_sites, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
@@ -66,6 +68,8 @@ Examples:
 )
 @hardware_options
 @output_options
+@view_options
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
 @effort_options
 @click.option(
     "--workers",
@@ -87,6 +91,8 @@ def search(
     constraint: Path | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
+    site_lnl: Path | None,
     effort: Effort,
     workers: int | None,
     profile: bool,
@@ -101,7 +107,10 @@ def search(
     """
     files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
     files.claim(output.redo)
+    if site_lnl:
+        claim_files([site_lnl], output.redo)
     from plltool import api
+    from plltool.io.record import write_text
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log, json_progress) as reporter, reporter.interrupts_wait():
@@ -117,11 +126,15 @@ def search(
             brlen=brlen,
             workers=workers,
             profile=profile,
+            site_lnl=site_lnl is not None,
             listener=reporter.progress,
             **asdict(hardware),
         )
-        files.write(result, given_command())
-        lines = summarise(result, files)
+        written = files.write(result, given_command(), views)
+        if site_lnl and result.site_lnl is not None:
+            write_text(site_lnl, format_sites(result.site_lnl))
+            written.append(f"lnL of sites: {site_lnl}")
+        lines = summarise(result, files, written)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -133,7 +146,7 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
-def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
+def summarise(result: SearchResult, files: OutputFiles, written: Sequence[str]) -> list[str]:
     """What was found and where it is."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
@@ -144,8 +157,7 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
         *describe_models(result),
         f"seconds: {result.seconds:.1f}",
         f"tree: {files.tree}",
-        *([f"trees of parts: {files.part_trees}"] if result.parts[0].newick else []),
-        *([f"models of parts: {files.models}"] if result.parts[0].name else []),
+        *written,
         f"record: {files.record}",
         f"log: {files.log}",
     ]
