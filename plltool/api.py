@@ -15,32 +15,25 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset, without_duplicates
 from plltool.alignment.patterns import Patterns, compress
+from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import DeviceMemoryError, InputError
+from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
-from plltool.io.checkpoint import remove_checkpoint
+from plltool.io.checkpoint import Checkpoint, remove_checkpoint
 from plltool.live import Likelihood
-from plltool.model.model import SCALER, Model
+from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.results import (
-    EvaluationResult,
-    PartResult,
-    SearchResult,
-    check_outgroup,
-    describe_parameters,
-    format_scheme,
-    mean_tree,
-    write_rooted,
-)
+from plltool.reports import announce_data, announce_engine, describe, facts, warn
+from plltool.results import EvaluationResult, SearchResult, check_outgroup
 from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
@@ -64,7 +57,10 @@ from plltool.session import (
     open_engine,
     pose,
     search_slots,
+    with_less_memory,
 )
+from plltool.simulation import Simulation, simulate
+from plltool.topology_tests import TopologyTestResult, topology_tests
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
@@ -76,10 +72,16 @@ __all__ = [
     "Progress",
     "SearchOptions",
     "SearchResult",
+    "Simulation",
     "StopSearch",
+    "SupportResult",
+    "TopologyTestResult",
+    "branch_supports",
     "evaluate",
     "remove_checkpoint",
     "search",
+    "simulate",
+    "topology_tests",
 ]
 
 START_KINDS = ("parsimony", "random")
@@ -148,7 +150,8 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
         the checkpoint is that of another run.
     DeviceError
-        If the device cannot be used.
+        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
+        goes on with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
     trace = Trace(listener)
@@ -161,111 +164,45 @@ def search(
         wishes = replace(wishes, effort=effort)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
-    _announce(data, problem.parts)
+    announce_data(data, problem.parts)
     _announce_constraint(binding)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
-    announce("opening the device")
-    engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
-    with engine:
-        _announce_engine(engine, reason)
-        plan = _plan(problem, wishes)
-        n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
-        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-        forecast = Forecast(planned_stages(plan))
-        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
-            starts_ = Starts(partial(_start_tree, problem), models, store)
-            if n_workers > 1:
-                elsewhere = (n_workers, starts_, problem.parts, share, plan, forecast, trace.hear, engine.counters)
-                climbs = climb_at_once(*elsewhere)
-            else:
-                climbs = climb_in_turn(starts_, engine, plan, forecast, trace.hear)
-            rng = generator(seed, PERTURBATIONS)
-            found = search_starts(climbs, starts_, engine, plan, rng, forecast, trace.hear)
-        tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
-    described, remarks = _describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    while True:
+        announce("opening the device")
+        engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
+        try:
+            with engine:
+                announce_engine(engine, reason)
+                plan = _plan(problem, wishes)
+                identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+                with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+                    n_workers = 1 if profile else workers
+                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+                tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
+            break
+        except DeviceMemoryError as error:
+            hardware = with_less_memory(engine, hardware, error)
+    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     if store is not None and store.problem:
-        remarks.append(f"not all of the search was saved: {store.problem}")
+        remarks.append(f"the last steps of the search could not be saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,
         seed=seed,
         start_lnls=found.lnls,
         brlen=brlen,
-        **_facts(data, engine, reason),
+        **facts(data, engine, reason),
         seconds=time.perf_counter() - began,
-        warnings=_warn(data, remarks),
+        warnings=warn(data, remarks),
         interrupted=found.interrupted,
         site_lnl=_site_lnl(data, tree, found.models, brlen, hardware) if site_lnl else None,
         trace=trace.in_order(),
-    )
-
-
-def evaluate(
-    alignment: AlignmentLike,
-    tree: TreeLike,
-    model: ModelLike | None = None,
-    *,
-    fixed: bool = False,
-    site_lnl: bool = False,
-    outgroup: Sequence[str] | None = None,
-    brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
-    listener: Listener = ignore,
-) -> EvaluationResult:
-    """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
-
-    Parameters
-    ----------
-    alignment, model, outgroup, brlen, device, precision, vw, threads, memory, listener : as for `search`
-    tree : file, Newick string, dendropy tree, or Tree
-    fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
-        says so
-    site_lnl : also return the lnL of each site
-
-    Raises
-    ------
-    InputError
-        If alignment, tree, model or outgroup cannot be used.
-    DeviceError
-        If the device cannot be used.
-    """
-    began = time.perf_counter()
-    data, models = pose(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
-    hardware = Hardware(device, precision, vw, threads, memory)
-    with Likelihood(data, tree, models, brlen=brlen, lnl_only=fixed, **asdict(hardware)) as likelihood:
-        _announce(data, likelihood.patterns)
-        _announce_engine(likelihood.engine, likelihood.reason)
-        remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
-        lnl = start_lnl = likelihood.lnl()
-        announce("lengths and model")
-        if not fixed:
-            lnl = likelihood.optimise(listener=listener)
-        sites = likelihood.site_lnl() if site_lnl else None
-        part_lnls = likelihood.part_lnl()
-    described, rooting = _describe(
-        data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup
-    )
-    return EvaluationResult(
-        lnl=lnl,
-        **described,
-        seed=None,
-        start_lnls=(start_lnl,),
-        brlen=brlen,
-        **_facts(data, likelihood.engine, likelihood.reason),
-        seconds=time.perf_counter() - began,
-        warnings=_warn(data, [*remarks, *rooting]),
-        site_lnl=sites,
     )
 
 
@@ -317,32 +254,11 @@ def _reduce(
     return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
 
 
-def _announce(data: Dataset, parts: Sequence[Patterns]) -> None:
-    """Log what is about to be computed."""
-    for warning in data.warnings:
-        _log.warning(warning)
-    n_patterns = sum(part.n_patterns for part in parts)
-    several = f", {len(parts)} parts" if len(parts) > 1 else ""
-    size = f"{data.n_taxa} taxa, {data.n_sites} sites, {n_patterns} patterns{several}"
-    _log.info("alignment: %s: %s", data.source, size)
-    n_duplicates = data.n_taxa - parts[0].n_taxa
-    if n_duplicates:
-        _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
-
-
 def _announce_constraint(constraint: Constraint | None) -> None:
     """Log what the search is held to."""
     if constraint is not None:
         n_members, n_taxa = constraint.n_members, len(constraint.names)
         _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
-
-
-def _announce_engine(engine: AnyEngine, reason: str) -> None:
-    """Log what computes it, and whether its memory is short."""
-    _log.info("device: %s", reason)
-    if not engine.resident:
-        share = 100 * engine.held_share
-        _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
 
 
 def _start_tree(problem: _Problem, number: int) -> Tree:
@@ -376,6 +292,29 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     return plan
 
 
+def _find(
+    problem: _Problem,
+    models: Sequence[Model],
+    plan: Plan,
+    engine: AnyEngine,
+    hardware: Hardware,
+    workers: int | None,
+    store: Checkpoint | None,
+    listener: Listener,
+) -> Found:
+    """The search itself, by one process or several."""
+    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    forecast = Forecast(planned_stages(plan))
+    starts = Starts(partial(_start_tree, problem), models, store)
+    if n_workers > 1:
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
+        climbs = climb_at_once(*elsewhere)
+    else:
+        climbs = climb_in_turn(starts, engine, plan, forecast, listener)
+    rng = generator(problem.seed, PERTURBATIONS)
+    return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
+
+
 def _restore(
     found: Found, data: Dataset, groups: list[list[int]], brlen: str, engine: AnyEngine, hardware: Hardware
 ) -> tuple[Tree, float, FloatArray]:
@@ -392,69 +331,3 @@ def _site_lnl(data: Dataset, tree: Tree, models: Sequence[Model], brlen: str, ha
     """lnL of each site (n_sites,) on a tree of all taxa."""
     with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         return whole.site_lnl()
-
-
-def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
-    """What "as they are" leaves open: parameters without a value, a tree without lengths."""
-    remarks = []
-    for model in likelihood.models:
-        free = [group for group in model.free_parameters if group != SCALER]
-        if free:
-            listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
-    if any(SCALER in model.free_parameters for model in likelihood.models):
-        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
-    if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
-        remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
-    return list(dict.fromkeys(remarks))
-
-
-def _warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks made during a run and return all warnings."""
-    for remark in remarks:
-        _log.warning(remark)
-    return (*data.warnings, *remarks)
-
-
-def _describe(
-    data: Dataset,
-    patterns: Sequence[Patterns],
-    models: Sequence[Model],
-    tree: Tree,
-    lnls: FloatArray,
-    outgroup: Sequence[str] | None,
-) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a result that tell of its tree, models and parts, and warnings."""
-    unlinked = tree.lengths.ndim > 1
-    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
-    newick, remarks = write_rooted(shown, outgroup)
-    parts = tuple(
-        PartResult(
-            name=part.name,
-            sites=part.ranges,
-            n_sites=len(part.sites),
-            n_patterns=own.n_patterns,
-            model=model.to_string(),
-            scaler=model.scaler,
-            lnl=lnl,
-            parameters=model.describe(),
-            newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
-        )
-        for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
-    )
-    fields = {"tree": shown, "newick": newick, "model": format_scheme(data, models), "parts": parts}
-    return fields | {"parameters": describe_parameters(models)}, remarks
-
-
-def _facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
-    """The fields that every result takes from its alignment and engine."""
-    return {
-        "n_taxa": data.n_taxa,
-        "n_sites": data.n_sites,
-        "n_patterns": engine.n_patterns,
-        "device": engine.device_name,
-        "driver": engine.driver,
-        "reason": reason,
-        "layout": engine.describe(),
-        "counters": engine.counters.as_dict(),
-    }

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -26,7 +27,7 @@ from plltool.climbers import share_hardware
 from plltool.constants import BOOTSTOP_MOST, BOOTSTOP_STEP, DEFAULT_LINKAGE, DEFAULT_SEED, REPLICATE_EFFORT, UNLINKED
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.replicates import Replicate, Resampling, replicate_at_once, replicate_in_turn
+from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
 from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, generator, pose
@@ -76,6 +77,7 @@ def bootstrap(
     memory: int | None = None,
     workers: int | None = None,
     listener: Listener = ignore,
+    taken: Callable[[Tree], None] | None = None,
 ) -> BootstrapResult:
     """Trees of resampled alignments.
 
@@ -94,6 +96,7 @@ def bootstrap(
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
+    taken : called with each tree, in order, as soon as it is there
 
     Raises
     ------
@@ -121,7 +124,7 @@ def bootstrap(
         made = replicate_at_once(resampling, range(most), n_workers)
     else:
         made = replicate_in_turn(resampling, range(most))
-    return _collect(made, most, criterion, seed, listener, began)
+    return _collect(_tell(made, taken), most, criterion, seed, listener, began)
 
 
 def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:
@@ -148,8 +151,17 @@ def _read_number(replicates: int | str) -> tuple[int, str | None]:
     return BOOTSTOP_MOST, MRE if replicates == AUTO else replicates
 
 
+def _tell(made: Replicates, taken: Callable[[Tree], None] | None) -> Replicates:
+    """The same replicates, each once `taken` knows of its tree."""
+    with closing(made):  # which ends the processes that make them
+        for replicate in made:
+            if taken is not None:
+                taken(replicate.tree)
+            yield replicate
+
+
 def _collect(
-    made: Generator[Replicate], most: int, criterion: str | None, seed: int, listener: Listener, began: float
+    made: Replicates, most: int, criterion: str | None, seed: int, listener: Listener, began: float
 ) -> BootstrapResult:
     """Take replicates until there are enough."""
     trees: list[Tree] = []
@@ -176,7 +188,7 @@ def _collect(
     except StopSearch:
         interrupted = True
     finally:
-        made.close()  # ends the processes that make them
+        made.close()
     if interrupted:
         _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:

@@ -92,6 +92,17 @@ STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a
 MAX_REJECTED_MOVES = 5  # that a round tries alone in vain before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 
+# --- what is asked of a tree once it is found ------------------------------------------------------------
+RESAMPLED_VALUES = 16_000_000  # of site lnL, and of weights, that the host holds at once (128 MB each)
+NEIGHBOUR_EPSILON = 0.001  # lnL gained by a sweep over both ends of a branch below which its lengths are optimised
+MAX_NEIGHBOUR_SWEEPS = 20
+ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: less is what optimisation leaves open (IQ-TREE's)
+ALRT_REPLICATES = 1000  # Guindon et al. 2010
+TEST_REPLICATES = 10_000  # of tests of topologies, and at each scale of AU
+TEST_LEVEL = 0.05  # p-values below it reject a tree; 1 less it is what ELW's set of trees adds up to
+AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, to those there are (Shimodaira 2002)
+SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
+
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # and for proteins
@@ -124,4 +135,12 @@ BOOTSTOP_CUTS = 100  # random halvings of a test (Pattengale et al. 2010)
 BOOTSTOP_AGREEMENT = 0.99  # share of the halvings whose halves must agree (Pattengale et al. 2010)
 BOOTSTOP_CORRELATION = 0.99  # of the frequencies of two halves that agree (Pattengale et al. 2010)
 BOOTSTOP_WRF = 0.03  # weighted RF distance of two halves that agree (RAxML's cutoff)
-REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search
+REPLICATE_EFFORT = "fast"  # of a bootstrap replicate's search; see README for what "default" changes
+UFBOOT_SETS = 1000  # resampled alignments of the ultrafast bootstrap (Minh et al. 2013)
+UFBOOT_STEP = 50  # excursions after which it is tested whether the supports still change
+UFBOOT_LEAST = 100  # excursions that are made at least
+UFBOOT_MOST = 500  # and at most
+UFBOOT_CORRELATION = 0.99  # of the supports of two such steps, from which on they count as settled (Minh et al. 2013)
+UFBOOT_CANDIDATES = 5  # local optima that excursions set out from
+RELL_TIE = 0.5  # lnL within which trees are as good as each other (Hoang et al. 2018)
+RELL_CHUNK = 4096  # patterns whose weights are turned into doubles at once

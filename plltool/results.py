@@ -71,6 +71,7 @@ class Result:
     seed : of the start trees; None where nothing was random
     start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
     warnings : what a user should know, one line each
+    models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     """
@@ -94,6 +95,7 @@ class Result:
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
     driver: str = field(default="", kw_only=True)
+    models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
 
@@ -195,13 +197,15 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 
 
-def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
+def write_rooted(
+    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
     """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
     try:
-        return write_newick(tree, outgroup=outgroup), []
+        return write_newick(tree, outgroup=outgroup, labels=labels), []
     except InputError as error:
         first = list(outgroup or ())[:1]
-        return write_newick(tree, outgroup=first), [f"{error}; {first[0]!r} alone is taken for it"]
+        return write_newick(tree, outgroup=first, labels=labels), [f"{error}; {first[0]!r} alone is taken for it"]
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

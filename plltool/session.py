@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +32,7 @@ from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
-from plltool.errors import InputError, show_name
+from plltool.errors import DeviceMemoryError, InputError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import (
@@ -56,6 +57,8 @@ from plltool.tree.topology import Tree
 
 if TYPE_CHECKING:
     import dendropy
+
+_log = logging.getLogger("plltool")
 
 AlignmentLike: TypeAlias = (
     "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
@@ -356,6 +359,16 @@ def open_engine(
     return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))
 
 
+def with_less_memory(engine: AnyEngine, hardware: Hardware, error: DeviceMemoryError) -> Hardware:
+    """What to try after a request for which the memory of `engine` did not suffice: half as much for CLAs.
+
+    Answers keep every bit. Where not even one tile fits, `open_engine` says so.
+    """
+    held = engine.cla_bytes
+    _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
+    return replace(hardware, memory=held // 2)
+
+
 @dataclass(frozen=True)
 class MemoryPlan:
     """What a search would take.
@@ -415,7 +428,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP = range(5)  # what randomness is for
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST = range(9)  # for what
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -14,6 +14,7 @@ from plltool.cli.options import (
     alignment_argument,
     brlen_option,
     data_type_option,
+    fixed_option,
     hardware_options,
     json_option,
     json_progress_option,
@@ -25,9 +26,10 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
     split_outgroup,
+    tree_option,
     view_options,
 )
-from plltool.cli.output import OutputFiles, claim_files, describe_models, format_sites, print_line
+from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
@@ -40,17 +42,17 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @alignment_argument
-@click.option(
-    "--tree",
-    required=True,
-    type=PATH,
-    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
-)
+@tree_option
 @model_option
 @brlen_option
 @data_type_option
-@click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
-@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
+@fixed_option
+@click.option(
+    "--site-lnl",
+    type=PATH,
+    metavar="FILE",
+    help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
+)
 @outgroup_option
 @resolve_option
 @hardware_options
@@ -87,6 +89,7 @@ def evaluate(
         claim_files([site_lnl], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
+    from plltool.io.site_lnl import format_for
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
@@ -106,7 +109,7 @@ def evaluate(
         if files:
             files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
-            write_text(site_lnl, format_sites(result.site_lnl))
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))

@@ -84,7 +84,7 @@ class Views:
     collapse: float
 
 
-def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
+def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
     names = [field.name for field in fields(kind)]
 
@@ -161,7 +161,7 @@ json_progress_option = click.option(
     help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
 )
 
-hardware_options = _packed(
+hardware_options = packed(
     "hardware",
     Hardware,
     click.option(
@@ -180,7 +180,7 @@ hardware_options = _packed(
         help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
     ),
 )
-start_options = _packed(
+start_options = packed(
     "start",
     StartChoice,
     click.option(
@@ -192,7 +192,7 @@ start_options = _packed(
     ),
     resolve_option,
 )
-effort_options = _packed(
+effort_options = packed(
     "effort",
     Effort,
     click.option(
@@ -227,7 +227,7 @@ effort_options = _packed(
         help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
-output_options = _packed(
+output_options = packed(
     "output",
     OutputChoice,
     click.option(
@@ -235,9 +235,44 @@ output_options = _packed(
         type=PATH,
         help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
     ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
 )
-view_options = _packed(
+
+
+@dataclass(frozen=True)
+class Question:
+    """What commands that ask something of a given tree have in common."""
+
+    model: str | None
+    brlen: str
+    data_type: str
+    fixed: bool
+    resolve: int | None
+    as_json: bool
+    quiet: bool
+
+
+tree_option = click.option(
+    "--tree",
+    required=True,
+    type=PATH,
+    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
+)
+fixed_option = click.option(
+    "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
+)
+question_options = packed(
+    "question",
+    Question,
+    model_option,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    resolve_option,
+    json_option,
+    quiet_option,
+)
+view_options = packed(
     "views",
     Views,
     click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),

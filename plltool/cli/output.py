@@ -13,7 +13,6 @@ import click
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
-    from plltool.alignment.patterns import FloatArray
     from plltool.cli.options import Views
     from plltool.results import Result
 
@@ -29,18 +28,31 @@ class OutputFiles:
     part_trees: Path
     nexus: Path
     collapsed: Path
+    checkpoint: Path
 
     @classmethod
     def of_prefix(cls, prefix: Path) -> OutputFiles:
-        """PREFIX.best.nwk, PREFIX.json, PREFIX.log and so on."""
-        folder, name = prefix.parent, prefix.name
-        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "best.nex", "collapsed.nwk")
-        return cls(*(folder / f"{name}.{ending}" for ending in endings))
+        """PREFIX.best.nwk, PREFIX.json, PREFIX.log and so on.
+
+        A search keeps in the folder PREFIX.checkpoint where it stands.
+        """
+        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "best.nex", "collapsed.nwk", "checkpoint")
+        return cls(*name_files(prefix, endings).values())
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
         claim_files([self.tree, self.record, self.models, self.part_trees, self.nexus, self.collapsed], redo)
         claim_files([self.log], redo=True)
+
+    def claim_resumable(self, redo: bool) -> bool:
+        """Likewise, and the checkpoint; returns whether there is one to go on from, whose results may be replaced."""
+        from plltool.io.checkpoint import has_states, remove_checkpoint
+
+        resumes = has_states(self.checkpoint) and not redo
+        self.claim(redo or resumes)
+        if redo:
+            remove_checkpoint(self.checkpoint)
+        return resumes
 
     def write(self, result: Result, command: str, views: Views) -> list[str]:
         """Write tree and record, other views of the tree, of named parts their models, and their trees if unlinked.
@@ -69,6 +81,11 @@ class OutputFiles:
             else:
                 path.unlink(missing_ok=True)  # that of an earlier run
         return found
+
+
+def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:
+    """PREFIX.ENDING for each ending."""
+    return {ending: prefix.parent / f"{prefix.name}.{ending}" for ending in endings}
 
 
 def claim_files(paths: Iterable[Path], redo: bool) -> None:
@@ -101,9 +118,3 @@ def describe_models(result: Result) -> list[str]:
 def print_line(text: str) -> None:
     """A line on stdout, its names byte for byte whatever the locale."""
     click.echo(text.encode("utf-8", "surrogateescape"))
-
-
-def format_sites(site_lnl: FloatArray) -> str:
-    """A table of site, from 1, and lnL, separated by a tab."""
-    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
-    return "\n".join(["site\tlnl", *rows]) + "\n"

@@ -15,13 +15,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
 from plltool import __version__
 from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_for_writing
 from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS
+from plltool.errors import InputError
 
 if TYPE_CHECKING:
     from plltool.hardware import Hardware
@@ -59,14 +60,18 @@ class Reporter(logging.Handler):
     ----------
     quiet : only warnings on stderr; the log file gets everything
     log_path : file to write as well, or None
+    append : whether the file's present content stays
     json_path : file that gets one JSON object a line for everything; "-" is stderr, which then has nothing else
     """
 
-    def __init__(self, quiet: bool, log_path: Path | None = None, json_path: str | None = None):
+    def __init__(
+        self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False
+    ):
         super().__init__()
         self._quiet = quiet or json_path == JSON_TO_STDERR
         self._warns = json_path != JSON_TO_STDERR
         self._log_path = log_path
+        self._mode: Literal["a", "w"] = "a" if append else "w"
         self._file: TextIO | None = None
         self._json = JsonLines(json_path)
         self._is_terminal = sys.stderr.isatty()
@@ -77,7 +82,7 @@ class Reporter(logging.Handler):
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
-            self._file = open_for_writing(self._log_path, "w")
+            self._file = open_for_writing(self._log_path, self._mode)
         self._json.open()
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.search.progress.announce`
@@ -154,10 +159,18 @@ class Reporter(logging.Handler):
             signal.signal(signal.SIGINT, before)
 
     def write_log(self, line: str) -> None:
-        """A line for the log file only."""
-        if self._file is not None:
-            self._file.write(line + "\n")
-            self._file.flush()
+        """A line for the log file only; a disk that is full ends the log, not the run."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write(line + "\n")
+            file.flush()
+        except OSError as error:
+            self._file = None
+            with suppress(OSError):  # what could not be written is tried once more
+                file.close()
+            _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
     def _beat(self) -> None:
         """What the thread does until the command is over."""
@@ -187,6 +200,21 @@ class Reporter(logging.Handler):
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
             click.echo(text, err=True, nl=False)
+
+
+@contextmanager
+def tells_of_checkpoint(folder: Path) -> Iterator[None]:
+    """Whatever ends a run within, but wrong input, leaves a line that says how to go on."""
+    from plltool.io.checkpoint import has_states
+
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException:
+        if has_states(folder):
+            _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
+        raise
 
 
 def name_stage(event: Progress) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -33,8 +34,9 @@ from plltool.cli.options import (
     start_options,
     view_options,
 )
-from plltool.cli.output import OutputFiles, claim_files, describe_models, format_sites, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
+from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -69,8 +71,9 @@ Examples:
 @hardware_options
 @output_options
 @view_options
-@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, see evaluate.")
 @effort_options
+@support_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -94,6 +97,7 @@ def search(
     views: Views,
     site_lnl: Path | None,
     effort: Effort,
+    choice: SupportChoice,
     workers: int | None,
     profile: bool,
     quiet: bool,
@@ -104,37 +108,54 @@ def search(
     Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
     unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
     and writes the best tree so far.
-    """
-    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    files.claim(output.redo)
-    if site_lnl:
-        claim_files([site_lnl], output.redo)
-    from plltool import api
-    from plltool.io.record import write_text
 
-    data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log, json_progress) as reporter, reporter.interrupts_wait():
+    A search that was stopped, by whatever, goes on if the same command is given again, and ends with the same tree:
+
+        plltool search genes.phy --effort thorough
+
+    Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
+
+    With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
+    PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
+
+    Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = OutputFiles.of_prefix(prefix)
+    resumes = files.claim_resumable(output.redo)
+    choice.claim(prefix, output.redo or resumes)
+    if site_lnl:
+        claim_files([site_lnl], output.redo or resumes)
+    from plltool import api
+    from plltool.session import pose
+
+    sequences = load_alignment(alignment, data_type)
+    members = split_outgroup(outgroup, sequences.names)
+    reporter = Reporter(quiet, files.log, json_progress, append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
         result = api.search(
             data,
-            model,
-            seed=seed,
-            start=start.load(data, brlen),
-            outgroup=split_outgroup(outgroup, data.names),
+            models,
+            start=start.load(sequences, brlen),
+            outgroup=members,
             constraint=constraint,
             options=effort.options(),
-            brlen=brlen,
-            workers=workers,
             profile=profile,
             site_lnl=site_lnl is not None,
             listener=reporter.progress,
-            **asdict(hardware),
+            checkpoint=files.checkpoint,
+            **settings,
         )
-        written = files.write(result, given_command(), views)
-        if site_lnl and result.site_lnl is not None:
-            write_text(site_lnl, format_sites(result.site_lnl))
-            written.append(f"lnL of sites: {site_lnl}")
-        lines = summarise(result, files, written)
+        written = write_results(result, files, views, site_lnl)
+        lines, interrupted = summarise(result, files, written), result.interrupted
+        if choice.kinds and not interrupted:
+            told, interrupted = support_tree(
+                choice, result, sequences, data, prefix, members, reporter.progress, settings
+            )
+            lines += told
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -142,8 +163,26 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-    if result.interrupted:
+    if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
+
+
+def write_results(result: SearchResult, files: OutputFiles, views: Views, site_lnl: Path | None) -> list[str]:
+    """Write what was found; only then is there nothing to go on from any more. Returns lines as `OutputFiles.write`."""
+    from plltool.io.checkpoint import remove_checkpoint
+    from plltool.io.record import write_text
+    from plltool.io.site_lnl import format_for
+
+    try:
+        written = files.write(result, given_command(), views)
+        if site_lnl and result.site_lnl is not None:
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
+            written.append(f"lnL of sites: {site_lnl}")
+    except InputError as error:
+        raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
+    if not result.interrupted:
+        remove_checkpoint(files.checkpoint)
+    return written
 
 
 def summarise(result: SearchResult, files: OutputFiles, written: Sequence[str]) -> list[str]:
@@ -152,6 +191,8 @@ def summarise(result: SearchResult, files: OutputFiles, written: Sequence[str]) 
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
+    if result.interrupted:
+        lines.append(f"checkpoint: {files.checkpoint}; the same command goes on from there")
     return [
         *lines,
         *describe_models(result),

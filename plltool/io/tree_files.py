@@ -8,10 +8,10 @@ from os import PathLike, fspath
 
 from plltool.errors import InputError
 from plltool.io.content import read_text
-from plltool.io.newick import RootedNodes, number_tips, parse_trees, written_label
+from plltool.io.newick import RootedNodes, number_tips, parse_trees, unrooted_tree, written_label
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
-from plltool.tree.topology import NO_NODE
+from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
 
 FIRST_TREE = "the first tree"
@@ -46,6 +46,22 @@ def read_tree_set(
         if len(trees) == before:
             raise InputError(f"{fspath(path)}: found no tree, expected at least one")
     return make_tree_set(known or (), trees)
+
+
+def read_trees(
+    path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
+) -> list[Tree]:
+    """All trees of a file, gzipped or not, which are binary or made so; parameters and errors as of `parse_newick`.
+
+    Raises InputError also if the file cannot be read or holds no tree.
+    """
+    trees = [
+        unrooted_tree(nodes, f"{fspath(path)}: tree {number}", names, resolve_seed)
+        for number, nodes in enumerate(_read_nodes(path), start=1)
+    ]
+    if not trees:
+        raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+    return trees
 
 
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:

@@ -13,6 +13,7 @@ from plltool.constants import PERTURB, STAGE_COSTS
 ACTIVITY = "activity"  # attribute of log records, see `announce`
 
 REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+ULTRAFAST_STAGE = "ufboot"  # whose rounds are excursions
 
 _log = logging.getLogger("plltool")
 
@@ -41,7 +42,8 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap", whose rounds are replicates
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap" and "ufboot", whose rounds are
+        replicates and excursions
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round

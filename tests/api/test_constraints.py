@@ -6,6 +6,7 @@ from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
 from plltool.api import SearchOptions, search
 from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import to_dendropy
 from plltool.io.newick import parse_newick
 
@@ -127,4 +128,15 @@ def test_parts_with_lengths_of_their_own(sequences, tmp_path):
     scheme.write_text("JC, a = 1-150\nJC, b = 151-300\n")
     nested = (("Homo_sapiens", "Lemur_catta"), "Pan", "Gorilla", "Pongo")
     found = search(sequences, constraint=newick(nested) + ";", brlen="unlinked", **FAST | {"model": str(scheme)})
+    assert obeys(found.tree.ends, found.tree.names, nested)
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+@pytest.mark.parametrize("n_members", [150, 40])
+def test_large_alignments(shared, n_members):
+    data = read_alignment(shared / "data" / "dna150.phy")
+    nested = random_constraint(np.random.default_rng(n_members), data.names, n_members)
+    options = SearchOptions("fast", radii=(3,), perturbations=2)
+    found = search(data, "JC", constraint=newick(nested) + ";", options=options, device="opencl")
     assert obeys(found.tree.ends, found.tree.names, nested)

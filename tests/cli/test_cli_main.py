@@ -60,7 +60,9 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    assert sorted(main.commands) == ["bench", "check", "compare", "devices", "evaluate", "search", "support", "trees"]
+    expected = ["alrt", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search", "simulate"]
+    expected += ["support", "test", "trees"]
+    assert sorted(main.commands) == expected
 
 
 def test_version(plltool):
