@@ -109,6 +109,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    site_lnl: bool = False,
     checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
@@ -135,6 +136,7 @@ def search(
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
     options : how hard to search
+    site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
@@ -199,6 +201,7 @@ def search(
         seconds=time.perf_counter() - began,
         warnings=warn(data, remarks),
         interrupted=found.interrupted,
+        site_lnl=_site_lnl(data, tree, found.models, brlen, hardware) if site_lnl else None,
         trace=trace.in_order(),
     )
 
@@ -322,3 +325,9 @@ def _restore(
     with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         part_lnls = whole.part_lnl()
     return tree, float(part_lnls.sum()), part_lnls
+
+
+def _site_lnl(data: Dataset, tree: Tree, models: Sequence[Model], brlen: str, hardware: Hardware) -> FloatArray:
+    """lnL of each site (n_sites,) on a tree of all taxa."""
+    with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
+        return whole.site_lnl()
