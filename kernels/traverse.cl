@@ -78,7 +78,7 @@ __kernel void traverse(
     const __global int *tile_blocks,        /* [tile] blocks in use */
     __global double *partial,               /* [group][n_values] */
     __global int *bad_pattern,
-    __global double *site,                  /* [pattern], written by EVALUATE where want_site */
+    __global double *site,                  /* [value][pattern], written by EVALUATE where want_site */
     const int want_site,
     const int first_set,                    /* weight sets: EVALUATE takes n_sets of them, the others the first one */
     const int n_sets,
@@ -116,7 +116,7 @@ __kernel void traverse(
             job.first_pattern = (int)lanes;
             job.weights = weights + first_set * n_lanes + lanes;
             job.n_lanes = n_lanes;
-            job.site = want_site ? site + lanes : 0;
+            job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
             job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.b = find_operand(word[4], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
             job.c = find_operand(word[6], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);

@@ -92,6 +92,17 @@ STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a
 MAX_REJECTED_MOVES = 5  # that a round tries alone in vain before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between two rounds
 
+# --- what is asked of a tree once it is found ------------------------------------------------------------
+RESAMPLED_VALUES = 16_000_000  # of site lnL, and of weights, that the host holds at once (128 MB each)
+NEIGHBOUR_EPSILON = 0.001  # lnL gained by a sweep over both ends of a branch below which its lengths are optimised
+MAX_NEIGHBOUR_SWEEPS = 20
+ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: less is what optimisation leaves open (IQ-TREE's)
+ALRT_REPLICATES = 1000  # Guindon et al. 2010
+TEST_REPLICATES = 10_000  # of tests of topologies, and at each scale of AU
+TEST_LEVEL = 0.05  # p-values below it reject a tree; 1 less it is what ELW's set of trees adds up to
+AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, to those there are (Shimodaira 2002)
+SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
+
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # and for proteins
@@ -107,9 +118,12 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+HEARTBEAT_SECONDS = 30.0  # of silence after which a running command says that it lives
+REDRAW_SECONDS = 1.0  # between two looks at the clock; on a terminal the bar is drawn anew each time
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more
 MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
+CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next state is written: 1 % of the time at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------

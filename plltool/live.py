@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
-from plltool.constants import DEFAULT_LINKAGE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, UNLINKED
+from plltool.constants import (
+    ALRT_REPLICATES,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    MAX_BRANCH_LENGTH,
+    MIN_BRANCH_LENGTH,
+    UNLINKED,
+)
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -19,16 +26,20 @@ from plltool.model.parameters import Parameters
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
 from plltool.results import format_scheme, mean_tree
+from plltool.search.branch_supports import BranchSupports, support_branches
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
+    SUPPORTS,
     AlignmentLike,
     ModelLike,
     TreeLike,
     as_models,
     as_tree,
+    generator,
     link_lengths,
     open_engine,
     pose,
+    search_slots,
 )
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import FloatArray, Tree
@@ -53,6 +64,7 @@ class Likelihood(Parameters):
         of the tree are (n_edges, n_parts)
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
+    neighbours : hold all that `support_branches` takes
 
     Attributes
     ----------
@@ -83,6 +95,7 @@ class Likelihood(Parameters):
         threads: int | None = None,
         memory: int | None = None,
         lnl_only: bool = False,
+        neighbours: bool = False,
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
@@ -93,6 +106,8 @@ class Likelihood(Parameters):
         hardware = Hardware(device, precision, vw, threads, memory)
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
+        if neighbours:
+            slots = search_slots(n_taxa)
         self.engine, self.reason = open_engine(self.patterns, models, slots, hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
@@ -117,8 +132,16 @@ class Likelihood(Parameters):
 
     @property
     def tree(self) -> Tree:
-        """A copy of the tree with its present lengths."""
+        """A copy of the tree with its present lengths. Another one of the same taxa is set by assignment."""
         return self._tree.copy()
+
+    @tree.setter
+    def tree(self, given: TreeLike) -> None:
+        several = self._tree.lengths.ndim > 1
+        tree = as_tree(given, self.data.names, several)
+        self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
+        self._bound_lengths()
+        self._likelihood.topology_changed()
 
     def newick(self) -> str:
         """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
@@ -181,11 +204,18 @@ class Likelihood(Parameters):
 
     def site_lnl(self) -> FloatArray:
         """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
-        sites = np.full(self.data.n_sites, np.nan)
-        ends = np.cumsum([patterns.n_patterns for patterns in self.patterns])
-        of_parts = np.split(self._likelihood.site_lnl(), ends[:-1])
-        for part, patterns, lnl in zip(self.data.parts, self.patterns, of_parts, strict=True):
-            sites[part.sites] = lnl[patterns.site_pattern]
+        return self.spread_over_sites(self.pattern_lnl())
+
+    def pattern_lnl(self) -> FloatArray:
+        """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
+        return self._likelihood.site_lnl()
+
+    def spread_over_sites(self, values: FloatArray) -> FloatArray:
+        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN where no part has a site."""
+        sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
+        of_parts = self._likelihood.split_patterns(values)
+        for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
+            sites[..., part.sites] = own[..., patterns.site_pattern]
         return sites
 
     def part_lnl(self) -> FloatArray:
@@ -211,6 +241,13 @@ class Likelihood(Parameters):
         lnl, slopes = self._likelihood.all_derivatives()
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
+    def support_branches(self, n_replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED) -> BranchSupports:
+        """SH-aLRT, from so many replicates, and aBayes of every inner branch.
+
+        The likelihood must have been made with `neighbours`, and should be optimised.
+        """
+        return support_branches(self._likelihood, n_replicates, generator(seed, SUPPORTS))
+
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
 
@@ -233,7 +270,7 @@ class Likelihood(Parameters):
         chosen = names or free
         started = time.perf_counter()
 
-        def report(round_: int, lnl: float) -> None:
+        def report(round_: int, lnl: float, _is_last: bool) -> None:
             listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
 
         return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,8 @@ from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
 from plltool.tree.topology import FloatArray, Tree
+
+LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 
 @dataclass(frozen=True)
@@ -60,6 +65,7 @@ class Result:
     brlen : how their branch lengths hang together, one of LINKAGES
     n_taxa, n_sites, n_patterns : of the alignment
     device, reason : what did the arithmetic, and why it was chosen
+    driver : between the engine and the device, with its version
     layout : of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
@@ -88,6 +94,7 @@ class Result:
     seed: int | None
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
+    driver: str = field(default="", kw_only=True)
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
 
@@ -115,6 +122,8 @@ class Result:
             "counters": self.counters,
             "warnings": list(self.warnings),
             "version": self.version,
+            "driver": self.driver,
+            "software": software_versions(),
             "command": command,
         }
 
@@ -170,6 +179,15 @@ class EvaluationResult(Result):
     site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
 
 
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that digits may depend on."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found
+
+
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:
     """Raise InputError if a name of the outgroup is no taxon, or all are: before a run, not after it."""
     if outgroup is None:
@@ -181,12 +199,15 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 
 
-def write_rooted(tree: Tree, outgroup: Sequence[str] | None) -> tuple[str, list[str]]:
-    """The tree as Newick and warnings: an outgroup that is not one clade must not cost the result."""
+def write_rooted(
+    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
+    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
     try:
-        return write_newick(tree, outgroup=outgroup), []
+        return write_newick(tree, outgroup=outgroup, labels=labels), []
     except InputError as error:
-        return write_newick(tree), [f"{error}; the tree is written without an outgroup"]
+        first = list(outgroup or ())[:1]
+        return write_newick(tree, outgroup=first, labels=labels), [f"{error}; {first[0]!r} alone is taken for it"]
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

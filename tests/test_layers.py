@@ -9,12 +9,13 @@ import plltool
 
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
-DATA = BASE | {"alignment", "tree", "model"}
-API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
+DATA = BASE | {"alignment", "tree", "model", "statistics"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "resume", "session"}
 API |= {"bootstrap", "replicates", "supports", "treesets", "ultrafast"}
+API |= {"branch_support", "evaluation", "reports", "simulation", "topology_tests"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(("alignment", "tree", "model"), DATA),
+    **dict.fromkeys(("alignment", "tree", "model", "statistics"), DATA),
     "io": DATA | {"io"},
     "engine": DATA | {"engine"},
     "optimise": DATA | {"engine", "optimise"},

@@ -13,6 +13,7 @@ from plltool.errors import InputError
 from plltool.model.components import Components
 from plltool.model.rates import gamma_means
 from plltool.model.substitution import eigensystem
+from plltool.tree.evolution import evolve
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
 
@@ -57,7 +58,7 @@ def make_data(shape: Shape, n_states: int, rng: np.random.Generator) -> tuple[Co
     components = random_components(n_states, rng)
     tree = random_tree([f"t{k}" for k in range(shape.n_taxa)], rng)
     tree.lengths[:] = SHORTEST_LENGTH + rng.exponential(MEAN_LENGTH, tree.n_edges)
-    return components, tree, evolve(tree, n_states, components.rates, shape.n_patterns, rng)
+    return components, tree, evolve(tree, components, shape.n_patterns, rng)
 
 
 def random_components(n_states: int, rng: np.random.Generator) -> Components:
@@ -72,25 +73,6 @@ def random_components(n_states: int, rng: np.random.Generator) -> Components:
     weights = np.full(N_COMPONENTS, 1 / N_COMPONENTS)
     rates = gamma_means(ALPHA, N_COMPONENTS)
     return Components(repeat(eigenvalues), repeat(right), repeat(left), repeat(frequencies), rates, weights)
-
-
-def evolve(
-    tree: Tree, n_states: int, rates: FloatArray, n_patterns: int, rng: np.random.Generator
-) -> npt.NDArray[np.int16]:
-    """States (n_taxa, n_patterns) of columns that change along the tree's branches, all changes equally likely.
-
-    Each column has one of `rates`. After length t a state is a random one of the others with probability
-    ``(S - 1) / S (1 - exp(-S t / (S - 1)))`` (Jukes and Cantor 1969, for S states).
-    """
-    states = np.zeros((tree.n_nodes, n_patterns), dtype=np.int16)
-    states[0] = rng.integers(0, n_states, n_patterns)
-    rate = rng.choice(rates, n_patterns)
-    share = (n_states - 1) / n_states
-    for node, parent, edge in tree.directed_from(0):
-        changes = rng.random(n_patterns) < -share * np.expm1(-tree.lengths[edge] * rate / share)
-        others = (states[parent] + rng.integers(1, n_states, n_patterns)) % n_states
-        states[node] = np.where(changes, others, states[parent])
-    return states[: tree.n_taxa]
 
 
 def encode_states(

@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 import click
 
 from plltool import __version__
+from plltool.cli.alrt import alrt
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
@@ -23,7 +24,9 @@ from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.reporting import COMMAND_KEY
 from plltool.cli.search import search
+from plltool.cli.simulate import simulate
 from plltool.cli.support import support
+from plltool.cli.test import test
 from plltool.cli.trees import trees
 from plltool.errors import PlltoolError
 
@@ -99,5 +102,5 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, compare, check, devices, bench, bootstrap, support, trees):
+for _command in (search, evaluate, bootstrap, support, alrt, test, simulate, trees, compare, check, devices, bench):
     main.add_command(_command)

@@ -16,6 +16,7 @@ from plltool.cli.options import (
     data_type_option,
     effort_options,
     json_option,
+    json_progress_option,
     load_alignment,
     model_option,
     quiet_option,
@@ -65,6 +66,7 @@ Examples:
 @effort_options
 @json_option
 @quiet_option
+@json_progress_option
 def compare(
     what: tuple[Path, ...],
     spec_a: str | None,
@@ -75,6 +77,7 @@ def compare(
     effort: Effort,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
     **search: Any,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two of device, precision and vector width.
@@ -95,10 +98,10 @@ def compare(
     hardware = parse_hardware(spec_a), parse_hardware(spec_b)
     search |= {"tolerance": tolerance, "options": effort.options(), "labels": (spec_a, spec_b)}
     if what[0].is_dir():
-        _compare_folder(what[0], hardware, start, data_type, as_json, quiet, search)
+        _compare_folder(what[0], hardware, start, data_type, as_json, Reporter(quiet, json_path=json_progress), search)
         return
     data = load_alignment(what[0], data_type)
-    with Reporter(quiet) as reporter:
+    with Reporter(quiet, json_path=json_progress) as reporter:
         prepare_devices(*hardware)
         search |= {"start": start.load(data), "listener": reporter.progress}
         found = comparison.compare(data, *hardware, **search)
@@ -180,7 +183,7 @@ def _compare_folder(
     start: StartChoice,
     data_type: str,
     as_json: bool,
-    quiet: bool,
+    reporter: Reporter,
     search: dict[str, Any],
 ) -> None:
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
@@ -194,7 +197,7 @@ def _compare_folder(
     records, agree, failed = [], True, not files
     if not as_json:
         print_line(_row("alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""))
-    with Reporter(quiet) as reporter:
+    with reporter:
         prepare_devices(*hardware)
         for path, found in compare_all(files, *hardware, start=start.start, listener=reporter.progress, **search):
             name = Path(path).name

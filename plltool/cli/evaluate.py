@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -14,8 +13,10 @@ from plltool.cli.options import (
     alignment_argument,
     brlen_option,
     data_type_option,
+    fixed_option,
     hardware_options,
     json_option,
+    json_progress_option,
     load_alignment,
     load_tree,
     model_option,
@@ -24,34 +25,39 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
     split_outgroup,
+    tree_option,
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
-if TYPE_CHECKING:
-    from plltool.alignment.patterns import FloatArray
+EPILOG = """\b
+Examples:
+  plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4
+  plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv
+"""
 
 
-@click.command()
+@click.command(epilog=EPILOG)
 @alignment_argument
-@click.option(
-    "--tree",
-    required=True,
-    type=PATH,
-    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
-)
+@tree_option
 @model_option
 @brlen_option
 @data_type_option
-@click.option("--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing.")
-@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE.")
+@fixed_option
+@click.option(
+    "--site-lnl",
+    type=PATH,
+    metavar="FILE",
+    help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
+)
 @outgroup_option
 @resolve_option
 @hardware_options
 @output_options
 @json_option
 @quiet_option
+@json_progress_option
 def evaluate(
     alignment: Path,
     tree: Path,
@@ -66,6 +72,7 @@ def evaluate(
     output: OutputChoice,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
 
@@ -78,10 +85,11 @@ def evaluate(
         claim_files([site_lnl], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
+    from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
 
     data = load_alignment(alignment, data_type)
-    topology = load_tree(tree, data, brlen, resolve)
-    with Reporter(quiet, files.log if files else None) as reporter:
+    with Reporter(quiet, files.log if files else None, json_progress) as reporter:
+        topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
         result = api.evaluate(
             data,
@@ -97,16 +105,12 @@ def evaluate(
         if files:
             files.write(result, given_command())
         if site_lnl and result.site_lnl is not None:
-            write_text(site_lnl, format_sites(result.site_lnl))
+            is_puzzle = site_lnl.suffix == PUZZLE_ENDING
+            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites(result.site_lnl)
+            write_text(site_lnl, text)
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))
         return
     for line in (f"lnL: {result.lnl:.6f}", *describe_models(result), f"tree: {result.newick}"):
         print_line(line)
-
-
-def format_sites(site_lnl: FloatArray) -> str:
-    """A table of site, from 1, and lnL, separated by a tab."""
-    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
-    return "\n".join(["site\tlnl", *rows]) + "\n"

@@ -146,6 +146,12 @@ resolve_option = click.option(
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
 
+json_progress_option = click.option(
+    "--json-progress",
+    metavar="FILE",
+    help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
+)
+
 hardware_options = packed(
     "hardware",
     Hardware,
@@ -220,7 +226,42 @@ output_options = packed(
         type=PATH,
         help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
     ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
+)
+
+
+@dataclass(frozen=True)
+class Question:
+    """What commands that ask something of a given tree have in common."""
+
+    model: str | None
+    brlen: str
+    data_type: str
+    fixed: bool
+    resolve: int | None
+    as_json: bool
+    quiet: bool
+
+
+tree_option = click.option(
+    "--tree",
+    required=True,
+    type=PATH,
+    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
+)
+fixed_option = click.option(
+    "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
+)
+question_options = packed(
+    "question",
+    Question,
+    model_option,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    resolve_option,
+    json_option,
+    quiet_option,
 )
 
 
@@ -234,13 +275,12 @@ def load_alignment(path: Path, data_type: str) -> Sequences:
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
     """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
-    from plltool.io.newick import read_newick
-    from plltool.io.part_trees import read_part_trees
+    from plltool.io.part_trees import read_tree
 
-    return (read_part_trees if brlen == UNLINKED else read_newick)(path, alignment.names, resolve)
+    return read_tree(path, alignment.names, resolve, brlen == UNLINKED)
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
     """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
-    outgroup = [part for value in values for part in ([value] if value in names else value.split(","))]
-    return outgroup or None
+    parts = [part for value in values for part in ([value] if value in names else value.split(","))]
+    return [part if part in names else part.strip() for part in parts] or None

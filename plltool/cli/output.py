@@ -25,18 +25,31 @@ class OutputFiles:
     log: Path
     models: Path
     part_trees: Path
+    checkpoint: Path
 
     @classmethod
     def of_prefix(cls, prefix: Path) -> OutputFiles:
-        """PREFIX.best.nwk, PREFIX.json, PREFIX.log; of several parts PREFIX.best.model and PREFIX.parts.nwk."""
-        folder, name = prefix.parent, prefix.name
-        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk")
-        return cls(*(folder / f"{name}.{ending}" for ending in endings))
+        """PREFIX.best.nwk, PREFIX.json, PREFIX.log; of several parts PREFIX.best.model and PREFIX.parts.nwk.
+
+        A search keeps in the folder PREFIX.checkpoint where it stands.
+        """
+        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "checkpoint")
+        return cls(*name_files(prefix, endings).values())
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
         claim_files([self.tree, self.record, self.models, self.part_trees], redo)
         claim_files([self.log], redo=True)
+
+    def claim_resumable(self, redo: bool) -> bool:
+        """Likewise, and the checkpoint; returns whether there is one to go on from, whose results may be replaced."""
+        from plltool.io.checkpoint import has_states, remove_checkpoint
+
+        resumes = has_states(self.checkpoint) and not redo
+        self.claim(redo or resumes)
+        if redo:
+            remove_checkpoint(self.checkpoint)
+        return resumes
 
     def write(self, result: Result, command: str) -> None:
         """Write tree and record; of named parts also their models, and their trees if branch lengths are unlinked.
@@ -53,6 +66,11 @@ class OutputFiles:
                 write_text(path, "\n".join(lines) + "\n")
             else:
                 path.unlink(missing_ok=True)  # that of an earlier run
+
+
+def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:
+    """PREFIX.ENDING for each ending."""
+    return {ending: prefix.parent / f"{prefix.name}.{ending}" for ending in endings}
 
 
 def claim_files(paths: Iterable[Path], redo: bool) -> None:

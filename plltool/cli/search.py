@@ -13,6 +13,7 @@ import click
 
 from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
+    PATH,
     Effort,
     OutputChoice,
     StartChoice,
@@ -21,6 +22,7 @@ from plltool.cli.options import (
     data_type_option,
     effort_options,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -31,7 +33,8 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.output import OutputFiles, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -41,8 +44,14 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
+EPILOG = """\b
+Examples:
+  plltool search data/primates.phy --model GTR+F+G4 --seed 7 --prefix primates
+  plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @model_option
 @brlen_option
@@ -50,6 +59,13 @@ _log = logging.getLogger("plltool")
 @start_options
 @seed_option
 @outgroup_option
+@click.option(
+    "--constraint",
+    type=PATH,
+    metavar="FILE",
+    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
+    "- the tree found has all its splits, taxa that are not in it go anywhere.",
+)
 @hardware_options
 @output_options
 @effort_options
@@ -62,6 +78,7 @@ _log = logging.getLogger("plltool")
 )
 @click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
+@json_progress_option
 def search(
     alignment: Path,
     model: str | None,
@@ -70,6 +87,7 @@ def search(
     start: StartChoice,
     seed: int,
     outgroup: tuple[str, ...],
+    constraint: Path | None,
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
@@ -77,12 +95,19 @@ def search(
     workers: int | None,
     profile: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
     Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
     unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
     and writes the best tree so far.
+
+    A search that was stopped, by whatever, goes on if the same command is given again, and ends with the same tree:
+
+        plltool search genes.phy --effort thorough
+
+    Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
 
     With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
     PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
@@ -91,14 +116,15 @@ def search(
     """
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = OutputFiles.of_prefix(prefix)
-    files.claim(output.redo)
-    choice.claim(prefix, output.redo)
+    resumes = files.claim_resumable(output.redo)
+    choice.claim(prefix, output.redo or resumes)
     from plltool import api
     from plltool.session import pose
 
     sequences = load_alignment(alignment, data_type)
     members = split_outgroup(outgroup, sequences.names)
-    with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
+    reporter = Reporter(quiet, files.log, json_progress, append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
         settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
@@ -107,12 +133,14 @@ def search(
             models,
             start=start.load(sequences, brlen),
             outgroup=members,
+            constraint=constraint,
             options=effort.options(),
             profile=profile,
             listener=reporter.progress,
+            checkpoint=files.checkpoint,
             **settings,
         )
-        files.write(result, given_command())
+        write_results(result, files)
         lines, interrupted = summarise(result, files), result.interrupted
         if choice.kinds and not interrupted:
             told, interrupted = support_tree(
@@ -130,12 +158,26 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
+def write_results(result: SearchResult, files: OutputFiles) -> None:
+    """Write what was found; only then is there nothing to go on from any more."""
+    from plltool.io.checkpoint import remove_checkpoint
+
+    try:
+        files.write(result, given_command())
+    except InputError as error:
+        raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
+    if not result.interrupted:
+        remove_checkpoint(files.checkpoint)
+
+
 def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
     """What was found and where it is."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
+    if result.interrupted:
+        lines.append(f"checkpoint: {files.checkpoint}; the same command goes on from there")
     return [
         *lines,
         *describe_models(result),
@@ -173,6 +215,7 @@ def describe_work(result: SearchResult) -> list[str]:
     counters = result.counters
     return [
         f"device: {result.device}",
+        f"driver: {result.driver}",
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",

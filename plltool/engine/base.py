@@ -178,9 +178,19 @@ class Engine(Requests):
         return np.add.reduceat(self.weights[0], np.cumsum((0, *self.layout.part_patterns[:-1])))
 
     @property
+    def part_patterns(self) -> tuple[int, ...]:
+        """Patterns of each part."""
+        return self.layout.part_patterns
+
+    @property
     def n_groups(self) -> int:
         """Work-groups, each of which makes sums of its own."""
         return len(self.layout.groups)
+
+    @property
+    def cla_bytes(self) -> int:
+        """Memory of CLAs and scaling counts."""
+        return self.storage.n_bytes(self.layout)
 
     @property
     def held_share(self) -> float:
@@ -242,8 +252,11 @@ class Engine(Requests):
         """
 
     @abstractmethod
-    def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
-        """Run a program that ends in one EVALUATE; returns lnL per pattern (n_patterns,)."""
+    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program of which every value is an EVALUATE; returns them per pattern (n_values, n_patterns).
+
+        lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
+        """
 
     def close(self) -> None:
         """Free what the engine holds on its device."""
@@ -345,16 +358,15 @@ class Engine(Requests):
         values = self.execute(request, lengths)
         return values.reshape(self.layout.n_parts, len(rows), n_sets).transpose(1, 0, 2)
 
-    def site_lnl(
-        self, a: int, b: int, branch: int, lengths: FloatArray, operations: IntArray | None = None
-    ) -> FloatArray:
-        """lnL of each pattern (n_patterns,) across one edge, not weighted; `operations` are run first."""
-        program = prog.evaluate(0, a, b, branch)
-        if operations is not None:
-            program = np.concatenate([operations, program])
-        self._check_slots(program)
-        self.counters.count("site lnl", program)
-        return self._site_values(program, self._per_part(lengths))
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        self._check_slots(request.program)
+        self.counters.count(request.kind, request.program)
+        values = self._site_values(request, self._per_part(lengths))
+        if request.impossible:
+            return np.where(np.isfinite(values), values, -np.inf)
+        bad = np.flatnonzero(~np.isfinite(values).all(axis=0))
+        self._check_finite(values, int(self.layout.lane_of_pattern[bad[0]]) if len(bad) else None)
+        return values
 
     def _per_part(self, lengths: npt.ArrayLike) -> FloatArray:
         lengths = np.asarray(lengths, dtype=np.float64)

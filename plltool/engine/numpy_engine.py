@@ -150,16 +150,14 @@ class NumpyEngine(Engine):
         for result, gradient in gradients.items():
             yield prog.GRADIENT, result, gradient
 
-    def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
+    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._branch_tables(lengths, Tables())
-        values = np.empty((self.layout.n_blocks, self.layout.vw))
+        values = np.empty((request.n_values, self.layout.n_blocks, self.layout.vw))
         for run in self.storage.runs:
             self._enter_run(run)
-            for _, _, per_lane in self._take_through(program):
-                values[self._blocks] = per_lane[0]
-                if not np.all(np.isfinite(per_lane)):
-                    self._check_finite(per_lane, self._find_lane(per_lane))
-        return values.ravel()[self.layout.lane_of_pattern]
+            for _, result, per_lane in self._take_through(request.program):
+                values[result, self._blocks] = per_lane[0]
+        return values.reshape(request.n_values, -1)[:, self.layout.lane_of_pattern]
 
     def _find_lane(self, per_lane: FloatArray) -> int:
         """The first lane of the present run, counted among all, with a value (k, block, lane) that is not finite."""

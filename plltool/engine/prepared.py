@@ -7,6 +7,7 @@ anew in front of every request, which thereby becomes self-contained; whoever as
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,6 +31,29 @@ class Requests(ABC):
     @abstractmethod
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program, see `Engine.execute`."""
+
+    @abstractmethod
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program of which every value is an EVALUATE, pattern by pattern.
+
+        Returns
+        -------
+        float64 (n_values, n_patterns), lnL, not weighted; -inf where the request allows patterns to be impossible.
+
+        Raises
+        ------
+        EngineError
+            As `Engine.execute`.
+        """
+
+    def site_lnl(
+        self, a: int, b: int, branch: int, lengths: FloatArray, operations: IntArray | None = None
+    ) -> FloatArray:
+        """lnL of each pattern (n_patterns,) across one edge, not weighted; `operations` are run first."""
+        program = prog.evaluate(0, a, b, branch)
+        if operations is not None:
+            program = np.concatenate([operations, program])
+        return self.execute_sites(Request(program, 1, "site lnl"), lengths)[0]
 
     def _each(self, program: IntArray, n_values: int, lengths: FloatArray, kind: str) -> FloatArray:
         """(n, n_parts, n_values) for instructions that make `n_values` numbers each, one after another."""
@@ -83,10 +107,17 @@ class PreparedClas(Requests):
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program that reads the CLAs, see `Engine.execute`."""
-        if not self._engine.resident:
-            program, lengths = self._behind(request.program, lengths)
-            request = Request(program, request.n_values, request.kind, request.sets, request.keep)  # now in one piece
-        return self._engine.execute(request, lengths)
+        return self._engine.execute(*self._self_contained(request, lengths))
+
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        return self._engine.execute_sites(*self._self_contained(request, lengths))
+
+    def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+        """The request, and where CLAs do not outlive a launch what makes them in front of it."""
+        if self._engine.resident:
+            return request, lengths
+        program, lengths = self._behind(request.program, lengths)
+        return replace(request, program=program, pieces=prog.one_piece(), scratch=range(0)), lengths
 
     def _behind(self, program: IntArray, lengths: FloatArray) -> tuple[IntArray, FloatArray]:
         """One program that makes the CLAs and then runs `program`, and its lengths: those of `program` first."""

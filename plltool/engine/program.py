@@ -25,7 +25,8 @@ DERIVATIVE_VALUES = 3  # lnL, d1, d2
 TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
 
 
-def _one_piece() -> IntArray:
+def one_piece() -> IntArray:
+    """The pieces of a program that cannot be cut."""
     return np.zeros(1, dtype=np.int32)
 
 
@@ -44,6 +45,7 @@ class Request:
     pieces : int32 (n_pieces,) first instructions of pieces of the program that do not read what another piece makes, so
         that they may run at the same time; the first is 0
     scratch : the slots that pieces write to; a piece does not mind if they are those of the same number further on
+    impossible : whether patterns may have likelihood 0; of requests for sites only
     """
 
     program: IntArray
@@ -51,8 +53,9 @@ class Request:
     kind: str = "run"
     sets: range = range(1)
     keep: bool = True
-    pieces: IntArray = field(default_factory=_one_piece)
+    pieces: IntArray = field(default_factory=one_piece)
     scratch: range = range(0)
+    impossible: bool = False
 
 
 def branches_at_tips(program: IntArray, n_branches: int) -> npt.NDArray[np.uint8]:

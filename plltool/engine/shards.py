@@ -61,6 +61,14 @@ class Shards(Requests):
         return sum(engine.n_patterns for engine in self.engines)
 
     @property
+    def part_patterns(self) -> tuple[int, ...]:
+        """Patterns of each part."""
+        sizes = np.zeros(self.n_parts, dtype=np.intp)
+        for engine, parts, _ in self._shards():
+            sizes[parts] = engine.part_patterns
+        return tuple(sizes.tolist())
+
+    @property
     def n_groups(self) -> int:
         """Work-groups of the engine that has most; see `Engine`."""
         return max(engine.n_groups for engine in self.engines)
@@ -76,8 +84,17 @@ class Shards(Requests):
         return min(engine.held_share for engine in self.engines)
 
     @property
+    def cla_bytes(self) -> int:
+        """Memory of the CLAs of all engines."""
+        return sum(engine.cla_bytes for engine in self.engines)
+
+    @property
     def device_name(self) -> str:
         return ", ".join(dict.fromkeys(engine.device_name for engine in self.engines))
+
+    @property
+    def driver(self) -> str:
+        return ", ".join(dict.fromkeys(engine.driver for engine in self.engines))
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layouts."""
@@ -157,27 +174,31 @@ class Shards(Requests):
             values[:, parts] = engine.likelihoods(operations, edge, _of_parts(lengths, parts), own)
         return values
 
-    def site_lnl(
-        self, a: int, b: int, branch: int, lengths: FloatArray, operations: IntArray | None = None
-    ) -> FloatArray:
-        """lnL of each pattern (n_patterns,); see `Engine.site_lnl`."""
-        values = np.empty(self.n_patterns)
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        values = np.empty((request.n_values, self.n_patterns))
         for engine, parts, patterns in self._shards():
-            values[patterns] = engine.site_lnl(a, b, branch, _of_parts(lengths, parts), operations)
+            values[:, patterns] = engine.execute_sites(request, _of_parts(lengths, parts))
         return values
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> ShardedClas:
         """CLAs for later requests; see `Engine.prepare`."""
         prepared = [engine.prepare(operations, _of_parts(lengths, parts)) for engine, parts, _ in self._shards()]
-        return ShardedClas(prepared, self._members, lengths)
+        return ShardedClas(prepared, self._members, self._patterns, lengths)
 
 
 class ShardedClas(Requests):
     """CLAs of all shards; see `PreparedClas`."""
 
-    def __init__(self, prepared: Sequence[PreparedClas], members: Sequence[Indices], lengths: FloatArray):
+    def __init__(
+        self,
+        prepared: Sequence[PreparedClas],
+        members: Sequence[Indices],
+        patterns: Sequence[Indices],
+        lengths: FloatArray,
+    ):
         self._prepared = list(prepared)
         self._members = members
+        self._patterns = patterns
         self.lengths = np.array(lengths, dtype=np.float64)
         self.n_parts = sum(len(parts) for parts in members)
 
@@ -185,13 +206,19 @@ class ShardedClas(Requests):
         """See `PreparedClas.extend`."""
         shards = zip(self._prepared, self._members, strict=True)
         extended = [clas.extend(program, _of_parts(lengths, parts)) for clas, parts in shards]
-        return ShardedClas(extended, self._members, self.lengths)
+        return ShardedClas(extended, self._members, self._patterns, self.lengths)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program that reads the CLAs, see `Shards.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for clas, parts in zip(self._prepared, self._members, strict=True):
             values[parts] = clas.execute(request, _of_parts(lengths, parts))
+        return values
+
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        values = np.empty((request.n_values, sum(map(len, self._patterns))))
+        for clas, parts, patterns in zip(self._prepared, self._members, self._patterns, strict=True):
+            values[:, patterns] = clas.execute_sites(request, _of_parts(lengths, parts))
         return values
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 
 from plltool.errors import InputError
-from plltool.io.bridge import rooted_nodes
 from plltool.io.content import read_text
-from plltool.io.newick import RootedNodes, number_tips, parse_trees, written_label
+from plltool.io.newick import RootedNodes, number_tips, parse_trees, unrooted_tree, written_label
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.tree.topology import NO_NODE
+from plltool.io.nexus_trees import read_nexus_trees
+from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
 
 FIRST_TREE = "the first tree"
@@ -48,6 +48,22 @@ def read_tree_set(
     return make_tree_set(known or (), trees)
 
 
+def read_trees(
+    path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
+) -> list[Tree]:
+    """All trees of a file, gzipped or not, which are binary or made so; parameters and errors as of `parse_newick`.
+
+    Raises InputError also if the file cannot be read or holds no tree.
+    """
+    trees = [
+        unrooted_tree(nodes, f"{fspath(path)}: tree {number}", names, resolve_seed)
+        for number, nodes in enumerate(_read_nodes(path), start=1)
+    ]
+    if not trees:
+        raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+    return trees
+
+
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
 
@@ -75,18 +91,9 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
     content, source = read_text(path), fspath(path)
-    text = content.decode("utf-8", "surrogateescape")
-    if not starts_like_nexus(content):
-        yield from parse_trees(text, source)
-        return
-    import dendropy
-
-    try:
-        found = dendropy.TreeList.get(data=text, schema="nexus", preserve_underscores=True)
-    except Exception as error:  # dendropy has a class of its own for each of many problems
-        raise InputError(f"{source}: dendropy cannot read the trees: {' '.join(str(error).split())}") from error
-    for number, dtree in enumerate(found, start=1):
-        yield rooted_nodes(dtree, f"{source}: tree {number}")
+    if starts_like_nexus(content):
+        return read_nexus_trees(content, source)
+    return parse_trees(content.decode("utf-8", "surrogateescape"), source)
 
 
 def write_splits(

@@ -43,6 +43,12 @@ class Components:
     def n_states(self) -> int:
         return self.frequencies.shape[1]
 
+    def transition_matrices(self, length: float) -> FloatArray:
+        """float64 (C, S, S): P of a branch of this length, rows summing to 1 but for rounding, no entry negative."""
+        grow = np.expm1(self.eigenvalues * self.rates[:, None] * length)
+        change: FloatArray = (self.right * grow[:, None, :]) @ self.left
+        return np.maximum(change + np.eye(self.n_states), 0.0)
+
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""
         return self.weights[:, None] * self.frequencies

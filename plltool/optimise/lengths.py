@@ -41,10 +41,15 @@ class Smoothing:
 
 def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
     """lnL that full Newton steps of all free lengths promise, neighbours' coupling ignored."""
+    return float(np.sum(predicted_gains(lengths, d1, d2)))
+
+
+def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
+    """The same of each length."""
     step = apply_step(lengths, newton_step(lengths, d1, d2)) - lengths
     concave = d2 < 0
     gain = np.where(concave, d1**2 / (2 * np.where(concave, -d2, 1.0)), d1 * step)
-    return float(np.sum(np.where(at_bound(lengths, d1), 0.0, np.minimum(gain, np.abs(d1 * step)))))
+    return np.where(at_bound(lengths, d1), 0.0, np.minimum(gain, np.abs(d1 * step)))
 
 
 def smooth(

@@ -69,6 +69,10 @@ class TreeLikelihood:
         finally:
             self.engine.set_weights(own)
 
+    def split_patterns(self, values: FloatArray) -> list[FloatArray]:
+        """Values (..., n_patterns) cut into those of each part."""
+        return np.split(values, np.cumsum(self.engine.part_patterns)[:-1], axis=-1)
+
     @property
     def n_scratch(self) -> int:
         """Slots beyond those of the directed CLAs."""

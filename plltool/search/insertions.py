@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
+from plltool.engine.shards import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
 from plltool.search.scan import Prunes, Steps, branch_lengths
@@ -82,10 +83,7 @@ def _optimise_batch(
     active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
-        branches = np.arange(3 * len(active)).reshape(-1, 3)
-        joins = np.stack([operands[active], branches], axis=2).reshape(-1, 6)
-        lengths = np.moveaxis(trial, -1, 1).reshape(-1, *trial.shape[1:-1])  # branch by branch
-        answer = add_linked(prepared.triplets(joins, lengths.T), lengths)
+        answer = join(prepared, operands[active], trial)
         better = answer[..., 0] > best_lnl[active]
         best[active] = np.where(better[..., None], trial, best[active])
         values[active] = np.where(better[..., None], answer, values[active])
@@ -93,14 +91,30 @@ def _optimise_batch(
         step, promise = triplet_step(best[active], values[active])
         onward = apply_step(best[active], step)
         trial = np.where(better[..., None], onward, (best[active] + trial) / 2)
-        hopeful = _add_parts(best_lnl[active] + promise) >= floor
+        hopeful = add_parts(best_lnl[active] + promise) >= floor
         active, trial = active[hopeful], trial[hopeful]
         if not len(active):
             break
-    return _add_parts(best_lnl), best
+    return add_parts(best_lnl), best
 
 
-def _add_parts(lnl: FloatArray) -> FloatArray:
+def join(clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray) -> FloatArray:
+    """Values of `program.triplet` for nodes at which three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
+
+    Returns (n, 10), or (n, n_parts, 10) where parts have lengths of their own.
+    """
+    branches = np.arange(operands.size).reshape(-1, 3)
+    joins = np.stack([operands, branches], axis=2).reshape(-1, 6)
+    by_branch = flatten_lengths(lengths)
+    return add_linked(clas.triplets(joins, by_branch.T), by_branch)
+
+
+def flatten_lengths(lengths: FloatArray) -> FloatArray:
+    """(n k, [n_parts]) from (n, [n_parts,] k): item by item, branch by branch."""
+    return np.moveaxis(lengths, -1, 1).reshape(-1, *lengths.shape[1:-1])
+
+
+def add_parts(lnl: FloatArray) -> FloatArray:
     """(n,) from (n,) or (n, n_parts)."""
     return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 

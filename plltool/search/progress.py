@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -9,8 +10,12 @@ from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
 
+ACTIVITY = "activity"  # attribute of log records, see `announce`
+
 REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
 ULTRAFAST_STAGE = "ufboot"  # whose rounds are excursions
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,11 @@ class Progress:
 Listener = Callable[[Progress], None]
 
 
+def announce(activity: str) -> None:
+    """Log what is about to be done: a handler may want to know what takes so long before the next event."""
+    _log.debug("now: %s", activity, extra={ACTIVITY: activity})
+
+
 def ignore(_: Progress) -> None:
     """The listener of a search that nobody watches."""
 
@@ -104,6 +114,7 @@ class Forecast:
     def __init__(self, stages: Sequence[tuple[str, int]]):
         self._ahead = list(stages)
         self._now: tuple[str, int] = ("", 0)
+        self._rounds_before = 0
         self._cost_done = 0.0
         self._began = self._stage_began = time.perf_counter()
 
@@ -117,9 +128,10 @@ class Forecast:
         """Of the present stage."""
         return self._now[1]
 
-    def begin(self) -> None:
-        """The next stage begins."""
+    def begin(self, rounds_before: int = 0) -> None:
+        """The next stage begins, or goes on after rounds that were made before."""
         self._cost_done += self._cost(self._now)
+        self._rounds_before = rounds_before
         self._now = self._ahead.pop(0)
         self._stage_began = time.perf_counter()
 
@@ -137,8 +149,9 @@ class Forecast:
         now = time.perf_counter()
         spent = now - self._stage_began
         if self._now[1]:
-            stage_left = spent / round_ * (self._now[1] - round_)
-            price = spent / round_ * self._now[1] / self._cost(self._now)
+            a_round = spent / (round_ - self._rounds_before)
+            stage_left = a_round * (self._now[1] - round_)
+            price = a_round * self._now[1] / self._cost(self._now)
         elif self._cost_done:
             price = (self._stage_began - self._began) / self._cost_done
             stage_left = max(0.0, price * self._cost(self._now) - spent)

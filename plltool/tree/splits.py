@@ -97,3 +97,18 @@ def _bit_numbers(tree: Tree, names: Sequence[str]) -> npt.NDArray[np.int64]:
         found = f"{differing[0]!r} is in only one of them" if differing else "a name occurs twice"
         raise InputError(f"cannot compare trees with different taxa: {found}")
     return np.array([positions[name] for name in tree.names])
+
+
+def smaller_sides(tree: Tree, branches: npt.NDArray[np.integer]) -> list[list[str]]:
+    """Of each branch the names of the taxa on that side which has fewer of them, in the tree's order.
+
+    Of two equal sides it is the one without the first taxon.
+    """
+    taxa = np.arange(tree.n_taxa)
+    sides = []
+    for words in branch_splits(tree)[branches]:
+        inside = (words[taxa // BITS_PER_WORD] >> (taxa % BITS_PER_WORD).astype(np.uint64)) & np.uint64(1) == 1
+        if 2 * np.count_nonzero(inside) > tree.n_taxa:
+            inside = ~inside
+        sides.append([tree.names[taxon] for taxon in np.flatnonzero(inside)])
+    return sides

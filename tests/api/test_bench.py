@@ -1,7 +1,6 @@
 """What `plltool bench` counts, against counts by hand; how it takes turns; how it compares two runs."""
 
 import json
-import math
 from collections import Counter
 from dataclasses import asdict
 
@@ -11,7 +10,7 @@ from helpers import caterpillar, make_tree
 
 from plltool.bench import data, run
 from plltool.bench.compare import BENCHMARK_KEYS, compare_rows, read_benchmark
-from plltool.bench.data import FixedModel, Shape, encode_states, evolve, make_data
+from plltool.bench.data import FixedModel, Shape, encode_states, make_data
 from plltool.bench.items import count_rescaled, make_items
 from plltool.bench.run import newview_bound, run_benchmark, time_in_turn
 from plltool.engine.base import Peak
@@ -20,7 +19,6 @@ from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.random_tree import random_tree
 
 SHARES = ("copy_share", "multiply_add_share", "bound_share")
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
@@ -126,20 +124,6 @@ def test_the_model_is_reversible_and_of_rate_one():
     np.testing.assert_allclose(pi[:, None] * q, (pi[:, None] * q).T, atol=1e-12)
     assert -(pi @ np.diag(q)) == pytest.approx(1.0)
     assert components.rates @ components.weights == pytest.approx(1.0)
-
-
-@pytest.mark.parametrize("n_states", [4, 20])
-def test_columns_change_as_often_as_jukes_and_cantor_say(n_states):
-    """Two tips 0.5 apart differ with (S - 1) / S (1 - exp(-S t / (S - 1))), within 5 standard deviations."""
-    rng = np.random.default_rng(4)
-    tree = random_tree(["a", "b", "c"], rng)
-    tree.lengths[:] = 0.25
-    n = 100_000
-    states = evolve(tree, n_states, np.array([1.0]), n, rng)
-    expected = (n_states - 1) / n_states * (1 - math.exp(-n_states * 0.5 / (n_states - 1)))
-    found = np.mean(states[0] != states[1])
-    assert abs(found - expected) < 5 * math.sqrt(expected * (1 - expected) / n)
-    assert set(np.unique(states)) == set(range(n_states))
 
 
 def test_codes_are_sets_of_one_state():

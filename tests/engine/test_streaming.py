@@ -19,6 +19,7 @@ from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import optimise_insertions
+from plltool.search.neighbours import inner_branches, neighbour_sites
 from plltool.search.scan import all_prunes, scan
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 
@@ -54,7 +55,8 @@ def ask_everything(likelihood):
     lnl = answers[0]
     steps = scan(likelihood, prunes, 5, lnl)
     moves = optimise_insertions(likelihood, prunes, steps, np.arange(0, len(steps), 2), lnl)
-    return [*answers, prunes.healed, steps.scores, steps.branch, moves.lnl, moves.lengths]
+    neighbours = neighbour_sites(likelihood, inner_branches(likelihood))
+    return [*answers, prunes.healed, steps.scores, steps.branch, moves.lnl, moves.lengths, neighbours]
 
 
 @pytest.mark.parametrize("precision", ["double", "single"])

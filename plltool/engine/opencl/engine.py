@@ -62,7 +62,7 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = EN
         warnings.simplefilter("always", cl.CompilerWarning)
         try:
             program = cl.Program(context, source).build(options=BUILD_OPTIONS + layout.macros())
-        except cl.RuntimeError as error:
+        except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
         _log.debug("%s: %s", context.devices[0].name, remark.message)
@@ -154,7 +154,7 @@ class OpenCLEngine(Engine):
             self._add_rows = _make_kernel(program, "add_rows", ADD_ROWS_ARGUMENTS)
             self._allocate()
         except cl.Error as error:
-            raise DeviceError(f"{device.label}: {error}") from error
+            raise _as_device_error(device.label, error) from error
 
     def _allocate(self) -> None:
         layout = self.layout
@@ -226,7 +226,8 @@ class OpenCLEngine(Engine):
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
 
     def _send_weights(self, padded: FloatArray) -> None:
-        cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
+        with self._driver_errors():
+            cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
         self.counters.bytes_to_device += padded.nbytes
 
     def _send(self, name: str, content: bytes) -> cl.Buffer:
@@ -313,7 +314,7 @@ class OpenCLEngine(Engine):
         f_buffer = growing["responses"].reserve(matrices * layout.n_states**2 * item if tables.responses else item)
         d_buffer = growing["decays"].reserve(matrices * 3 * layout.n_states * item if tables.decays else item)
         partial = growing["partial"].reserve(self._sums.n_rows * max(1, request.n_values) * SUM_BYTES)
-        site_buffer = growing["site"].reserve(layout.n_lanes * 8 if site else 8)
+        site_buffer = growing["site"].reserve(request.n_values * layout.n_lanes * 8 if site else 8)
         at_tips = branches_at_tips(request.program, n_branches)
         if not self._have_made(sent_lengths, tables, at_tips):
             event = self._pmatrices(
@@ -395,11 +396,13 @@ class OpenCLEngine(Engine):
             self._clock.watch(event)
         self.counters.launches += len(self._sums.levels)
 
-    def _site_values(self, program: IntArray, lengths: FloatArray) -> FloatArray:
+    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
         with self._driver_errors():
-            _, site = self._launch(Request(program, 1), lengths, Tables(), site=True)
-            values = self._receive(np.empty(self.layout.n_lanes), site)[self.layout.lane_of_pattern]
-            self._check_device(values)
+            _, site = self._launch(request, lengths, Tables(), site=True)
+            values = self._receive(np.empty((request.n_values, self.layout.n_lanes)), site)
+            values = values[:, self.layout.lane_of_pattern]
+            if not np.isfinite(values).all():
+                self._forget_bad_pattern()
         return values
 
     @contextmanager
@@ -410,26 +413,37 @@ class OpenCLEngine(Engine):
         try:
             yield
         except cl.Error as error:
-            raise DeviceError(f"{self.device_name}: {error}") from error
+            raise _as_device_error(self.device_name, error) from error
 
     def _check_device(self, values: FloatArray) -> None:
         """Ask the device which pattern failed, only if a sum says that one did."""
         if np.all(np.isfinite(values)):
             return
         bad = int(self._receive(np.empty(1, dtype=np.int32), self._bad_pattern)[0])
-        cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))
+        self._forget_bad_pattern()
         self._check_finite(values, None if bad == NO_BAD_PATTERN else bad)
+
+    def _forget_bad_pattern(self) -> None:
+        cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))
 
     def close(self) -> None:
         if self._closed:
             return
         self._closed = True
-        self._queue.finish()
-        self._settle()
+        try:
+            self._queue.finish()
+            self._settle()
+        except cl.Error as error:  # a device that is lost: whatever told of that must not be masked
+            _log.warning("%s: %s", self.device_name, error)
         for buffer in self._cla_buffers:
             buffer.release()
         for growing in self._growing.values():
             growing.release()
+
+
+def _as_device_error(name: str, error: cl.Error) -> DeviceError:
+    """What a driver complains of, in one line."""
+    return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
 
 
 def _make_kernel(program: cl.Program, name: str, arguments: Sequence[type[np.integer] | None]) -> cl.Kernel:

@@ -1,0 +1,131 @@
+"""The likelihood of a fixed topology, and what else may be asked of it once lengths and model are optimised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from typing import Any, TypedDict, TypeVar, Unpack
+
+import numpy as np
+
+from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE
+from plltool.hardware import Hardware
+from plltool.live import Likelihood
+from plltool.model.model import SCALER
+from plltool.reports import announce_data, announce_engine, describe, facts, warn
+from plltool.results import EvaluationResult, Result, check_outgroup
+from plltool.search.progress import Listener, announce, ignore
+from plltool.session import AlignmentLike, ModelLike, TreeLike, pose
+
+R = TypeVar("R", bound=Result)
+
+
+class Settings(TypedDict, total=False):
+    """Of everything that evaluates a tree, see `evaluate`."""
+
+    fixed: bool
+    outgroup: Sequence[str] | None
+    brlen: str
+    device: str
+    precision: str
+    vw: int | None
+    threads: int | None
+    memory: int | None
+    listener: Listener
+
+
+def evaluate(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike | None = None,
+    *,
+    site_lnl: bool = False,
+    **settings: Unpack[Settings],
+) -> EvaluationResult:
+    """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
+
+    Parameters
+    ----------
+    tree : file, Newick string, dendropy tree, or Tree
+    fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
+        says so
+    site_lnl : also return the lnL of each site
+    alignment, model, outgroup, brlen, device, precision, vw, threads, memory, listener : as for `search`
+
+    Raises
+    ------
+    InputError
+        If alignment, tree, model or outgroup cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        return {"site_lnl": likelihood.site_lnl() if site_lnl else None}
+
+    held = {"lnl_only": settings.get("fixed", False)}
+    return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)
+
+
+def evaluate_and_ask(
+    ask: Callable[[Likelihood], dict[str, Any]],
+    kind: type[R],
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike | None,
+    held: dict[str, Any],
+    **settings: Unpack[Settings],
+) -> R:
+    """Evaluate a tree, then ask its likelihood for more.
+
+    Parameters
+    ----------
+    ask : what the result has beyond the fields of `Result`, or instead of them, as keywords
+    kind : of the result
+    held : what the likelihood shall hold, keywords of `Likelihood`
+    alignment, tree, model, settings : see `evaluate`, also for errors
+    """
+    began = time.perf_counter()
+    fixed, brlen = settings.get("fixed", False), settings.get("brlen", DEFAULT_LINKAGE)
+    data, models = pose(alignment, model, brlen)
+    outgroup = settings.get("outgroup")
+    check_outgroup(outgroup, data.names)
+    hardware = Hardware(**{f.name: settings[f.name] for f in fields(Hardware) if f.name in settings})  # type: ignore[literal-required]
+    with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
+        announce_data(data, likelihood.patterns)
+        announce_engine(likelihood.engine, likelihood.reason)
+        remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
+        lnl = start_lnl = likelihood.lnl()
+        announce("lengths and model")
+        if not fixed:
+            lnl = likelihood.optimise(listener=settings.get("listener", ignore))
+        answer = ask(likelihood)
+        part_lnls = likelihood.part_lnl()
+    described, rooting = describe(data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup)
+    common = {
+        "lnl": lnl,
+        **described,
+        "seed": None,
+        "start_lnls": (start_lnl,),
+        "brlen": brlen,
+        **facts(data, likelihood.engine, likelihood.reason),
+        "seconds": time.perf_counter() - began,
+        "warnings": warn(data, [*remarks, *rooting]),
+    }
+    return kind(**common | answer)
+
+
+def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
+    """What "as they are" leaves open: parameters without a value, a tree without lengths."""
+    remarks = []
+    for model in likelihood.models:
+        free = [group for group in model.free_parameters if group != SCALER]
+        if free:
+            listed = " and ".join(free)
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    if any(SCALER in model.free_parameters for model in likelihood.models):
+        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
+    if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
+        remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
+    return list(dict.fromkeys(remarks))

@@ -1,0 +1,30 @@
+"""Writing alignments as FASTA or PHYLIP."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from plltool.errors import InputError
+
+PHYLIP_ENDINGS = (".phy", ".phylip")
+FASTA_WIDTH = 80
+
+
+def format_fasta(names: Sequence[str], sequences: Sequence[str]) -> str:
+    """Sequences in lines of FASTA_WIDTH letters behind their names."""
+    lines = []
+    for name, sequence in zip(names, sequences, strict=True):
+        lines.append(f">{name}")
+        lines += [sequence[start : start + FASTA_WIDTH] for start in range(0, len(sequence), FASTA_WIDTH)]
+    return "\n".join(lines) + "\n"
+
+
+def format_phylip(names: Sequence[str], sequences: Sequence[str]) -> str:
+    """Relaxed sequential PHYLIP. Raises InputError for a name with blanks, which would end there."""
+    for name in names:
+        if re.search(r"\s", name):
+            raise InputError(f"found taxon {name!r}, expected a name without blanks in a PHYLIP file")
+    width = max(map(len, names)) + 1
+    lines = [f"{name:<{width}}{sequence}" for name, sequence in zip(names, sequences, strict=True)]
+    return "\n".join([f"{len(names)} {len(sequences[0])}", *lines]) + "\n"

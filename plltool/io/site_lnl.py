@@ -1,0 +1,26 @@
+"""Site likelihoods as text: a table of one tree, or TREE-PUZZLE's format, which CONSEL reads."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plltool.tree.topology import FloatArray
+
+PUZZLE_ENDING = ".sitelh"
+
+
+def format_sites(site_lnl: FloatArray) -> str:
+    """A table of site, from 1, and lnL (n_sites,), separated by a tab."""
+    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
+    return "\n".join(["site\tlnl", *rows]) + "\n"
+
+
+def format_puzzle(site_lnl: FloatArray) -> str:
+    """lnL (n_trees, n_sites) as TREE-PUZZLE writes it: how many trees and sites, then a line for each tree.
+
+    Sites that no part has (NaN) are left out.
+    """
+    known = site_lnl[:, ~np.isnan(site_lnl).any(axis=0)]
+    lines = [f"{len(known)} {known.shape[1]}"]
+    lines += [f"Tree{number:<6d}" + " ".join(map(repr, row)) for number, row in enumerate(known.tolist(), start=1)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,142 @@
+"""Alignments that evolve along a tree under a model: `simulate`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike
+
+import numpy as np
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.partition import Scheme, assign_sites
+from plltool.alignment.states import SPACES, StateSpace
+from plltool.constants import DEFAULT_SEED
+from plltool.errors import InputError
+from plltool.io.bridge import from_dendropy
+from plltool.io.model_reader import read_scheme
+from plltool.io.newick import parse_newick, read_newick, write_newick
+from plltool.model.model import SCALER, Model
+from plltool.session import SIMULATION, TreeLike, generator
+from plltool.tree.evolution import evolve
+from plltool.tree.topology import Tree
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """An alignment that `simulate` made.
+
+    Attributes
+    ----------
+    names, sequences : of the taxa, in the tree's order
+    states : of the whole alignment; None where parts differ
+    newick : the tree that it evolved on
+    models : model string of each part, with all values
+    seed : of all draws
+    warnings : what a user should know, one line each
+    """
+
+    names: tuple[str, ...]
+    sequences: tuple[str, ...]
+    states: StateSpace | None
+    newick: str
+    models: tuple[str, ...]
+    seed: int
+    warnings: tuple[str, ...]
+
+    def as_sequences(self) -> Sequences:
+        """What `plltool.api.search` and its like take for an alignment."""
+        rows = tuple(sequence.encode("ascii") for sequence in self.sequences)
+        return Sequences(self.names, rows, "the simulated alignment", self.states, told=self.states is not None)
+
+
+def simulate(
+    tree: TreeLike,
+    model: str | Model | Sequence[Model],
+    n_sites: int,
+    seed: int = DEFAULT_SEED,
+) -> Simulation:
+    """Let an alignment evolve along a tree.
+
+    Parameters
+    ----------
+    tree : file, Newick string, dendropy tree, or Tree, with branch lengths
+    model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
+        or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
+        without values have their start values, and a warning says so. Or Models, one of one part each
+    n_sites : columns
+    seed : of all draws
+
+    Raises
+    ------
+    InputError
+        If tree or model cannot be used, frequencies are to be counted in an alignment, there are no sites, or parts
+        have columns beyond them.
+    """
+    if n_sites < 1:
+        raise InputError(f"sites: found {n_sites}, expected at least 1")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    scheme, models = _fill(model)
+    on = _as_tree(tree)
+    columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
+    letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
+    spaces = [SPACES[own.spec.data.lower()] for own in models]
+    for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
+        states = evolve(on, own.components(), len(sites), generator(seed, SIMULATION, number))
+        letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
+    return Simulation(
+        on.names,
+        tuple(row.tobytes().decode("ascii") for row in letters),
+        spaces[0] if len(set(map(id, spaces))) == 1 else None,
+        write_newick(on),
+        tuple(own.to_string() for own in models),
+        seed,
+        _remarks(models),
+    )
+
+
+def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
+    """Parts, none where models are given as such, and the models."""
+    if isinstance(given, Model):
+        return (), [given]
+    if not isinstance(given, str):
+        if len(given) != 1:
+            raise InputError(f"model: found {len(given)} models, expected one, or a partition file")
+        return (), list(given)
+    scheme = read_scheme(given)
+    models = []
+    for part in scheme:
+        if part.model is None:
+            raise InputError(f"{part.where}: part {part.name!r} has no model, expected one with values")
+        if part.model.frequency_mode == "empirical":
+            found = f"model {str(part.model)!r} counts frequencies in an alignment"
+            raise InputError(f"{found}, expected values: +FU{{...}}")
+        models.append(Model(part.model))
+    return scheme, models
+
+
+def _as_tree(given: TreeLike) -> Tree:
+    if isinstance(given, Tree):
+        return given
+    if isinstance(given, str) and given.lstrip().startswith(("(", "[")):
+        return parse_newick(given, "the tree given")
+    if isinstance(given, (str, PathLike)):
+        return read_newick(given)
+    return from_dendropy(given)
+
+
+def _remarks(models: Sequence[Model]) -> tuple[str, ...]:
+    """A warning for each model with parameters that nobody gave a value."""
+    remarks = []
+    for model in models:
+        free = [group for group in model.free_parameters if group != SCALER]
+        if free:
+            listed = " and ".join(free)
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    for remark in remarks:
+        _log.warning(remark)
+    return tuple(remarks)

@@ -1,0 +1,1 @@
+"""Statistics of site likelihoods: resampling, tests of topologies."""

@@ -1,0 +1,36 @@
+"""Columns of an alignment that evolve along a tree."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.model.components import Components
+from plltool.tree.topology import FloatArray, Tree
+
+IndexArray = npt.NDArray[np.intp]
+
+ROOT = 0  # where columns begin; of a reversible model any node gives the same distribution
+
+
+def evolve(tree: Tree, components: Components, n_sites: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
+    """States (n_taxa, n_sites) at the tips of columns that evolve along the tree's branches under a model.
+
+    Each column has a component, drawn by their weights; it begins with a state drawn by the component's frequencies and
+    changes by its P matrix along each branch. `tree` has one length for each branch.
+    """
+    component = _draw(np.cumsum(components.weights)[None], np.zeros(n_sites, dtype=np.intp), rng)
+    states = np.empty((tree.n_nodes, n_sites), dtype=np.int16)
+    states[ROOT] = _draw(np.cumsum(components.frequencies, axis=1), component, rng)
+    for node, parent, branch in tree.directed_from(ROOT):
+        rows = components.transition_matrices(tree.lengths[branch]).cumsum(axis=2).reshape(-1, components.n_states)
+        states[node] = _draw(rows, component * components.n_states + states[parent], rng)
+    return states[: tree.n_taxa]
+
+
+def _draw(cumulated: FloatArray, rows: IndexArray, rng: np.random.Generator) -> IndexArray:
+    """A column for each of the `rows` of a table of cumulated probabilities, drawn by those; all rows in one search."""
+    n, width = cumulated.shape
+    table = cumulated / cumulated[:, -1:] + np.arange(n)[:, None]  # row k from k to k + 1
+    found = np.searchsorted(table.ravel(), rows + rng.random(len(rows)), side="right")
+    return np.minimum(found - rows * width, width - 1)  # rounding may lead past the end of a row

@@ -1,0 +1,47 @@
+"""`plltool alrt`: labels, files, errors; the same supports from Python and after re-rooting."""
+
+import json
+
+import pytest
+
+from plltool.api import branch_supports
+
+QUICK = ("--model", "HKY+F", "--device", "numpy")
+
+
+@pytest.fixture
+def tree(plltool, small):
+    assert plltool("search", small, *QUICK).exit_code == 0
+    return f"{small}.plltool.best.nwk"
+
+
+def test_files_and_labels(plltool, small, tree, tmp_path):
+    result = plltool("alrt", small, "--tree", tree, *QUICK, "--replicates", 100, "--prefix", tmp_path / "a")
+    assert result.exit_code == 0, result.stderr
+    assert "supports: sh-alrt/abayes" in result.stdout
+    record = json.loads((tmp_path / "a.json").read_text())["supports"]
+    assert (tmp_path / "a.support.nwk").read_text() == record["tree"] + "\n"
+    assert len(record["branches"]) == 3
+    for branch in record["branches"]:
+        label = f"{100 * branch['sh_alrt']:.1f}/{branch['abayes']:.3f}"
+        assert f"){label}:" in record["tree"]
+        assert 2 <= len(branch["taxa"]) <= 3
+    again = plltool("alrt", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a")
+    assert again.exit_code == 1
+    assert "--redo" in again.stderr
+
+
+def test_supports_stay_with_their_branches(plltool, small, tree):
+    here = branch_supports(small, tree, "HKY+F", n_replicates=100, device="numpy")
+    names = sorted(here.tree.names)
+    there = branch_supports(small, tree, "HKY+F", n_replicates=100, device="numpy", outgroup=names[:1])
+    assert here.labelled != there.labelled
+    assert here.as_record()["supports"]["branches"] == there.as_record()["supports"]["branches"]
+
+
+def test_one_kind(plltool, small, tree):
+    result = plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "abayes", "--json")
+    record = json.loads(result.stdout)["supports"]
+    assert record["labels"] == ["abayes"]
+    assert all(branch["sh_alrt"] is None for branch in record["branches"])
+    assert plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "tbe").exit_code == 2

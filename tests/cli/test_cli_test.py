@@ -1,0 +1,59 @@
+"""`plltool test`: the table, the files, site likelihoods, the API."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plltool.api import evaluate, topology_tests
+
+QUICK = ("--model", "HKY+F", "--device", "numpy")
+
+
+@pytest.fixture
+def trees(plltool, small, tmp_path):
+    """The tree of a search behind a random one."""
+    assert plltool("search", small, *QUICK).exit_code == 0
+    best = Path(f"{small}.plltool.best.nwk").read_text()
+    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
+    path = tmp_path / "trees.nwk"
+    path.write_text("((({},{}),{}),({},{}),{});\n".format(*names) + best)
+    return path
+
+
+def test_files_and_table(plltool, small, trees, tmp_path):
+    sites = tmp_path / "s.sitelh"
+    arguments = ("--trees", trees, *QUICK, "--replicates", 500, "--prefix", tmp_path / "t", "--site-lnl", sites)
+    result = plltool("test", small, *arguments)
+    assert result.exit_code == 0, result.stderr
+    assert "model optimised on: tree 2" in result.stdout
+    record = json.loads((tmp_path / "t.json").read_text())
+    rows = record["tests"]["trees"]
+    assert record["lnl"] == rows[1]["lnl"] > rows[0]["lnl"]
+    assert rows[1]["sh"] == 1.0
+    assert record["tests"]["model_tree"] == 2
+    assert (tmp_path / "t.trees.nwk").read_text().split() == [row["tree"] for row in rows]
+    lines = sites.read_text().splitlines()
+    assert lines[0] == "2 300"
+    values = np.array([[float(field) for field in line.split()[1:]] for line in lines[1:]])
+    np.testing.assert_allclose(values.sum(axis=1), [row["lnl"] for row in rows], rtol=1e-11)
+    again = evaluate(small, rows[1]["tree"], record["model"], fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(record["lnl"], rel=1e-11)
+    assert plltool("test", small, *arguments).exit_code == 1
+
+
+def test_fixed_and_seeds(small, trees):
+    settings = {"fixed": True, "device": "numpy", "n_replicates": 200}
+    found = [topology_tests(small, str(trees), "JC", seed=seed, **settings) for seed in (1, 1, 2)]
+    assert found[0].model_tree is None
+    assert found[0].tests.elw.tolist() == found[1].tests.elw.tolist() != found[2].tests.elw.tolist()
+    assert found[0].site_lnl.shape == (2, 300)
+
+
+def test_one_tree_is_not_enough(plltool, small, trees, tmp_path):
+    single = tmp_path / "one.nwk"
+    single.write_text(trees.read_text().splitlines()[0])
+    result = plltool("test", small, "--trees", single, *QUICK)
+    assert result.exit_code == 1
+    assert "expected at least 2" in result.stderr

@@ -1,0 +1,39 @@
+"""Site likelihoods of many edges in one launch, and patterns that a request allows to be impossible."""
+
+import numpy as np
+import pytest
+from helpers import mix, program_to_branch, random_codes, random_ends, random_mixture
+from oracles.likelihood import brute_force
+
+from plltool.engine import program as prog
+from plltool.errors import EngineError
+
+N_TAXA = 5
+
+
+def test_every_edge(any_kind, make_engine):
+    rng = np.random.default_rng(4)
+    ends, lengths = random_ends(rng, N_TAXA)
+    mixture = random_mixture(rng, 4, 2)
+    codes = random_codes(rng, N_TAXA, 19)
+    expected = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
+    engine = make_engine(any_kind, 3 * N_TAXA, codes, np.ones(19), [mixture, mixture], (11, 8))
+    rows = []
+    for value, edge in enumerate(range(len(ends))[::-1]):  # values in another order than edges
+        program, a, b = program_to_branch(ends, N_TAXA, edge)
+        rows += [program, prog.evaluate(len(ends) - 1 - value, a, b, edge)]
+    found = engine.execute_sites(prog.Request(np.concatenate(rows), len(ends)), lengths)
+    np.testing.assert_allclose(found, np.broadcast_to(expected, found.shape), rtol=1e-12)
+
+
+def test_impossible_patterns(few_kind, make_engine):
+    """Two tips without a common state at a distance of 0."""
+    mixture = mix([(1.0, np.full(4, 0.25), np.ones((4, 4)), 1.0)])
+    codes = np.array([[1, 2, 4, 1], [1, 1, 6, 15]])
+    engine = make_engine(few_kind, 1, codes, np.ones(4), [mixture])
+    request = prog.Request(prog.evaluate(0, ~0, ~1, 0), 1, impossible=True)
+    found = engine.execute_sites(request, np.zeros(1))[0]
+    np.testing.assert_allclose(found, [np.log(0.25), -np.inf, np.log(0.25), np.log(0.25)], rtol=1e-12)
+    with pytest.raises(EngineError, match="pattern 1"):
+        engine.site_lnl(~0, ~1, 0, np.zeros(1))
+    assert engine.site_lnl(~0, ~1, 0, np.array([0.1])).shape == (4,)

@@ -1,0 +1,108 @@
+"""Tests of topologies: replicate by replicate as the papers say, and where the answer is known in closed form."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from plltool.statistics.topologies import (
+    compare_with_best,
+    difference_errors,
+    fit_multiscale,
+    likelihood_weights,
+    run_tests,
+    smallest_set,
+    win_shares,
+)
+
+N_REPLICATES = 400
+
+
+@pytest.fixture(scope="module")
+def drawn():
+    rng = np.random.default_rng(9)
+    gains = np.array([0.0, -1.5, -0.7, -4.0])
+    noise = rng.normal(0, 2, (N_REPLICATES, 4))
+    return gains, gains + noise
+
+
+def test_kh_and_sh_replicate_by_replicate(drawn):
+    """Kishino & Hasegawa 1989 with the bootstrap's centring; Shimodaira & Hasegawa 1999, steps 1 to 6."""
+    gains, sums = drawn
+    errors = np.full((4, 4), 3.0) + np.arange(4) + np.arange(4)[:, None]
+    found = compare_with_best(gains, sums, errors)
+    for tree in range(4):
+        others = [k for k in range(4) if k != tree]
+        best = max(others, key=lambda k: gains[k])
+        weighted = max(others, key=lambda k: (gains[k] - gains[tree]) / errors[tree, k])
+        counts = np.zeros(4)
+        for row in sums:
+            c = row - gains
+            counts[0] += c[best] - c[tree] >= gains[best] - gains[tree]
+            counts[1] += max(c) - c[tree] >= max(gains) - gains[tree]
+            counts[2] += c[weighted] - c[tree] >= gains[weighted] - gains[tree]
+            largest = max((c[k] - c[tree]) / errors[tree, k] for k in others)
+            counts[3] += largest >= (gains[weighted] - gains[tree]) / errors[tree, weighted]
+        assert [row[tree] for row in found] == pytest.approx((counts / N_REPLICATES).tolist(), abs=1e-12)
+    assert found[1][0] == 1.0
+
+
+def test_likelihood_weights_replicate_by_replicate(drawn):
+    _, sums = drawn
+    expected = np.mean([[math.exp(x) / sum(math.exp(y) for y in row) for x in row] for row in sums.tolist()], axis=0)
+    np.testing.assert_allclose(likelihood_weights(sums), expected, rtol=1e-12)
+    assert likelihood_weights(sums - 5000).sum() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_the_set_of_the_largest_weights():
+    weights = np.array([0.04, 0.6, 0.01, 0.35])
+    assert smallest_set(weights, 0.95).tolist() == [False, True, False, True]
+    assert smallest_set(weights, 0.951).tolist() == [True, True, False, True]
+
+
+def test_ties_are_shared():
+    assert win_shares(np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0]])).tolist() == [0.25, 0.75, 0.0]
+
+
+@pytest.mark.parametrize(("d", "c"), [(1.0, 0.3), (0.2, -0.1), (-1.5, 0.2), (1.8, 0.0)])
+def test_au_is_found_from_shares_that_follow_its_law(d, c):
+    """Shimodaira 2002: the share at scale r is 1 - Phi(d sqrt(r) + c / sqrt(r)), the p-value 1 - Phi(d - c)."""
+    scales = np.linspace(0.5, 1.4, 10)
+    shares = norm.sf(d * np.sqrt(scales) + c / np.sqrt(scales))[:, None]
+    p, distance, curvature = fit_multiscale(shares, scales, 10_000)
+    assert [p[0], distance[0], curvature[0]] == pytest.approx([norm.sf(d - c), d, c], rel=1e-8, abs=1e-10)
+
+
+def test_au_without_a_fit():
+    p, distance, _ = fit_multiscale(np.array([[0.0, 1.0], [0.0, 1.0], [0.0, 1.0]]), np.array([0.5, 1.0, 1.4]), 100)
+    assert p.tolist() == [0.0, 1.0]
+    assert np.isnan(distance).all()
+
+
+def test_two_trees():
+    """Of two trees KH and AU are the chance that a normal difference has this size (the boundary is flat)."""
+    rng = np.random.default_rng(12)
+    sites = np.stack([rng.normal(-5, 1, 800), np.empty(800)])
+    sites[1] = sites[0] + rng.normal(0, 0.3, 800)
+    sites[1] -= (sites[1] - sites[0]).mean() + 8 / 800  # 8 lnL worse
+    weights = [np.ones(800)]
+    expected = norm.sf(8 / difference_errors(sites, weights)[0, 1])
+    tests = run_tests(sites, weights, 4000, np.random.default_rng(13))
+    assert 0.1 < expected < 0.3
+    error = 4 * math.sqrt(expected / 4000)  # of a share of 4,000 replicates, four times
+    for p in (tests.kh, tests.wkh, tests.sh, tests.au, tests.bp):
+        assert p[1] == pytest.approx(expected, abs=error + 0.01)  # the bootstrap is not quite normal
+    assert tests.kh[0] == pytest.approx(1 - expected, abs=error + 0.01)
+    assert tests.sh[0] == 1.0
+    assert tests.delta.tolist() == pytest.approx([0.0, 8.0], abs=1e-9)
+    assert tests.elw.sum() == pytest.approx(1.0, rel=1e-12)
+
+
+def test_equal_trees():
+    sites = np.repeat(np.random.default_rng(1).normal(-3, 1, (1, 50)), 3, axis=0)
+    tests = run_tests(sites, [np.ones(50)], 100, np.random.default_rng(2))
+    for p in (tests.kh, tests.sh, tests.wkh, tests.wsh):
+        assert p.tolist() == [1.0, 1.0, 1.0]
+    np.testing.assert_allclose(tests.elw, 1 / 3, rtol=1e-12)
+    np.testing.assert_allclose(tests.bp, 1 / 3, rtol=1e-12)
