@@ -19,7 +19,7 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
@@ -53,6 +53,7 @@ from plltool.session import (
     as_tree,
     check_obedience,
     generator,
+    leave_out_duplicates,
     link_lengths,
     open_engine,
     pose,
@@ -238,7 +239,7 @@ def _reduce(
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
-    reduced, groups = without_duplicates(data, None if constraint is None else constraint.attachments.tolist())
+    reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:
         first = start
@@ -247,10 +248,9 @@ def _reduce(
     else:
         given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
         if constraint is not None:
-            check_obedience(given, constraint)
+            check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    restricted = None if constraint is None else constraint.restrict(reduced.names)
     return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
 
 
