@@ -20,7 +20,7 @@ from itertools import islice
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.climbers import share_hardware
@@ -30,7 +30,17 @@ from plltool.hardware import Hardware
 from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
-from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, generator, pose
+from plltool.session import (
+    BOOTSTOP,
+    BOOTSTRAP,
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    generator,
+    leave_out_duplicates,
+    pose,
+)
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set, splits_of
@@ -69,6 +79,7 @@ def bootstrap(
     replicates: int | str = AUTO,
     seed: int = DEFAULT_SEED,
     options: SearchOptions | None = None,
+    constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
@@ -87,8 +98,8 @@ def bootstrap(
 
     Parameters
     ----------
-    alignment, model, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models that a search
-        has optimised, `SearchResult.models`, save time
+    alignment, model, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models
+        that a search has optimised, `SearchResult.models`, save time
     replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
         `tree.bootstop`; "auto" is "autoMRE"
     seed : of everything random; replicate k depends on it and on k only
@@ -101,7 +112,7 @@ def bootstrap(
     Raises
     ------
     InputError
-        If alignment or model cannot be used, or the number of replicates is less than 1 or unknown.
+        If alignment, model or constraint cannot be used, or the number of replicates is less than 1 or unknown.
     DeviceError
         If the device cannot be used.
     """
@@ -110,15 +121,16 @@ def bootstrap(
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
-    reduced, groups = without_duplicates(data)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
     hardware = Hardware(device, precision, vw, threads, memory)
     n_workers, share = share_hardware(workers, most, parts, models, hardware)
     wishes = options or SearchOptions(REPLICATE_EFFORT)
-    plan = wishes.plan(0.0, sum(part.codes.size for part in parts))
+    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
     resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, replace(plan, starts=1), seed, unlinked, share
+        data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share
     )
     if n_workers > 1:
         made = replicate_at_once(resampling, range(most), n_workers)

@@ -118,6 +118,7 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # of inner branches that say nothing: at the least length (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command says that it lives
 REDRAW_SECONDS = 1.0  # between two looks at the clock; on a terminal the bar is drawn anew each time
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more

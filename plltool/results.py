@@ -9,13 +9,12 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from plltool import __version__
 from plltool.alignment.partition import Dataset
+from plltool.constants import COLLAPSE_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
+from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
 from plltool.tree.topology import FloatArray, Tree
@@ -74,6 +73,7 @@ class Result:
     warnings : what a user should know, one line each
     models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
+    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     """
 
     lnl: float
@@ -97,6 +97,11 @@ class Result:
     driver: str = field(default="", kw_only=True)
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
+    site_lnl: FloatArray | None = field(default=None, kw_only=True)
+
+    def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
+        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        return collapse_newick(self.newick, threshold)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
@@ -169,14 +174,7 @@ class SearchResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult(Result):
-    """What `evaluate` computed.
-
-    Attributes
-    ----------
-    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
-    """
-
-    site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    """What `evaluate` computed."""
 
 
 def software_versions() -> dict[str, str]:

@@ -14,6 +14,7 @@ from plltool.cli.options import (
     OutputChoice,
     alignment_argument,
     brlen_option,
+    constraint_option,
     data_type_option,
     hardware_options,
     load_alignment,
@@ -109,7 +110,7 @@ def support_tree(
 ) -> tuple[list[str], bool]:
     """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
 
-    `settings` are the seed, brlen, workers and hardware of the search.
+    `settings` are the seed, brlen, constraint, workers and hardware of the search.
     """
     from plltool.bootstrap import bootstrap as make_replicates
     from plltool.search.effort import SearchOptions
@@ -224,6 +225,7 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
 @data_type_option
 @seed_option
 @outgroup_option
+@constraint_option
 @replicate_effort_option
 @write_replicates_option
 @click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
@@ -240,6 +242,7 @@ def bootstrap(
     data_type: str,
     seed: int,
     outgroup: tuple[str, ...],
+    constraint: Path | None,
     replicate_effort: str,
     write_replicates: bool,
     workers: int | None,
@@ -279,6 +282,7 @@ def bootstrap(
             replicates=replicates,
             seed=seed,
             options=SearchOptions(replicate_effort),
+            constraint=constraint,
             brlen=brlen,
             workers=workers,
             listener=reporter.progress,

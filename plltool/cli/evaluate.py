@@ -10,6 +10,7 @@ import click
 from plltool.cli.options import (
     PATH,
     OutputChoice,
+    Views,
     alignment_argument,
     brlen_option,
     data_type_option,
@@ -26,6 +27,7 @@ from plltool.cli.options import (
     resolve_option,
     split_outgroup,
     tree_option,
+    view_options,
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
@@ -55,6 +57,7 @@ Examples:
 @resolve_option
 @hardware_options
 @output_options
+@view_options
 @json_option
 @quiet_option
 @json_progress_option
@@ -70,6 +73,7 @@ def evaluate(
     resolve: int | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
     as_json: bool,
     quiet: bool,
     json_progress: str | None,
@@ -85,7 +89,7 @@ def evaluate(
         claim_files([site_lnl], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
-    from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
+    from plltool.io.site_lnl import format_for
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
@@ -103,11 +107,9 @@ def evaluate(
             **asdict(hardware),
         )
         if files:
-            files.write(result, given_command())
+            files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
-            is_puzzle = site_lnl.suffix == PUZZLE_ENDING
-            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites(result.site_lnl)
-            write_text(site_lnl, text)
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))
