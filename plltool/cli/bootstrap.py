@@ -27,7 +27,7 @@ from plltool.cli.options import (
     split_outgroup,
 )
 from plltool.cli.output import claim_files, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
 from plltool.constants import EFFORT_NAMES, REPLICATE_EFFORT
 from plltool.hardware import Hardware
@@ -95,7 +95,7 @@ class SupportChoice:
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
         if self.bootstrap is not None:
-            claim_files([ReplicateFiles(prefix).trees], redo)
+            ReplicateFiles(prefix).claim(redo)
 
 
 def support_tree(
@@ -113,6 +113,7 @@ def support_tree(
     `settings` are the seed, brlen, constraint, workers and hardware of the search.
     """
     from plltool.bootstrap import bootstrap as make_replicates
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.search.effort import SearchOptions
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
@@ -130,6 +131,7 @@ def support_tree(
             options=SearchOptions(choice.replicate_effort),
             listener=listener,
             taken=files.take,
+            checkpoint=files.checkpoint,
             **settings,
         )
         interrupted = replicates.interrupted
@@ -139,6 +141,8 @@ def support_tree(
         mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
+        if not interrupted:
+            remove_checkpoint(files.checkpoint)
     return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
 
 
@@ -169,7 +173,18 @@ class ReplicateFiles:
     def __init__(self, prefix: Path):
         self.prefix = prefix
         self.trees = support_path(prefix, "bootstraps.nwk")
+        self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
+
+    def claim(self, redo: bool) -> bool:
+        """Make sure that files can be written; returns whether there are replicates to go on with."""
+        from plltool.io.checkpoint import has_states, remove_checkpoint
+
+        resumes = has_states(self.checkpoint) and not redo
+        claim_files([self.trees], redo or resumes)
+        if redo:
+            remove_checkpoint(self.checkpoint)
+        return resumes
 
     def take(self, tree: Tree) -> None:
         """One more tree; the file is whole at any time."""
@@ -261,10 +276,11 @@ def bootstrap(
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
     wanted = split_kinds(kinds)
-    claim_files([files.trees], output.redo)
+    resumes = files.claim(output.redo)
     if tree is not None:
-        claim_supports(prefix, wanted, output.redo)
+        claim_supports(prefix, wanted, output.redo or resumes)
     from plltool import bootstrap as api
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.newick import read_newick
     from plltool.search.effort import SearchOptions
     from plltool.session import pose
@@ -273,7 +289,8 @@ def bootstrap(
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else read_newick(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
-    with Reporter(quiet, support_path(prefix, "bootstrap.log")) as reporter, reporter.interrupts_wait():
+    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
         found = api.bootstrap(
@@ -287,6 +304,7 @@ def bootstrap(
             workers=workers,
             listener=reporter.progress,
             taken=files.take,
+            checkpoint=files.checkpoint,
             **asdict(hardware),
         )
         lines = describe_bootstrap(found, files.trees)
@@ -294,6 +312,8 @@ def bootstrap(
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
         if target is not None and found.trees:
             lines += write_supports(map_supports(target, found.trees, wanted), prefix, members)
+        if not found.interrupted:
+            remove_checkpoint(files.checkpoint)
     for line in lines:
         print_line(line)
     if found.interrupted:

@@ -13,6 +13,7 @@ import click
 
 from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
+    PATH,
     Effort,
     OutputChoice,
     StartChoice,
