@@ -14,6 +14,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
+from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
@@ -27,16 +28,19 @@ from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
 from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
+from plltool.io.checkpoint import remove_checkpoint
 from plltool.live import Likelihood
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.reports import announce, announce_engine, describe, facts, warn
 from plltool.results import EvaluationResult, SearchResult, check_outgroup
+from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
+from plltool.search.state import Starts
 from plltool.session import (
     DIFFICULTY,
     PERTURBATIONS,
@@ -44,7 +48,9 @@ from plltool.session import (
     AlignmentLike,
     ModelLike,
     TreeLike,
+    as_constraint,
     as_tree,
+    check_obedience,
     generator,
     link_lengths,
     open_engine,
@@ -53,6 +59,7 @@ from plltool.session import (
 )
 from plltool.simulation import Simulation, simulate
 from plltool.topology_tests import TopologyTestResult, topology_tests
+from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
@@ -69,6 +76,7 @@ __all__ = [
     "TopologyTestResult",
     "branch_supports",
     "evaluate",
+    "remove_checkpoint",
     "search",
     "simulate",
     "topology_tests",
@@ -88,6 +96,7 @@ def search(
     starts: int | None = None,
     effort: str | None = None,
     outgroup: Sequence[str] | None = None,
+    constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
@@ -98,6 +107,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
 
@@ -115,6 +125,8 @@ def search(
         where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     outgroup : names of taxa that the Newick text shows as one clade
+    constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
+        must have, as far as its taxa go
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
         each part, of mean 1 over sites, "unlinked" each part's own
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
@@ -124,11 +136,15 @@ def search(
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
+        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
+        `remove_checkpoint` is called. None for none
 
     Raises
     ------
     InputError
-        If alignment, model, start tree or outgroup cannot be used.
+        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
+        the checkpoint is that of another run.
     DeviceError
         If the device cannot be used.
     """
@@ -141,8 +157,10 @@ def search(
         wishes = replace(wishes, starts=starts)
     if effort is not None:
         wishes = replace(wishes, effort=effort)
-    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
     announce(data, problem.parts)
+    _announce_constraint(binding)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
     engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
@@ -150,18 +168,26 @@ def search(
         announce_engine(engine, reason)
         plan = _plan(problem, wishes)
         n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
-        start_tree = partial(_start_tree, problem)
+        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
         forecast = Forecast(planned_stages(plan))
-        if n_workers > 1:
-            elsewhere = (n_workers, start_tree, problem.parts, models, share, plan, forecast, trace.hear)
-            climbs = climb_at_once(*elsewhere, engine.counters)
-        else:
-            climbs = climb_in_turn(start_tree, models, engine, plan, forecast, trace.hear)
-        found = search_starts(climbs, engine, plan, generator(seed, PERTURBATIONS), forecast, trace.hear)
+        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+            starts_ = Starts(partial(_start_tree, problem), models, store)
+            if n_workers > 1:
+                elsewhere = (n_workers, starts_, problem.parts, share, plan, forecast, trace.hear, engine.counters)
+                climbs = climb_at_once(*elsewhere)
+            else:
+                climbs = climb_in_turn(starts_, engine, plan, forecast, trace.hear)
+            rng = generator(seed, PERTURBATIONS)
+            found = search_starts(climbs, starts_, engine, plan, rng, forecast, trace.hear)
         tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    if constraint is not None and binding is None:
+        hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
+        remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
+    if store is not None and store.problem:
+        remarks.append(f"not all of the search was saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,
@@ -181,7 +207,7 @@ class _Problem:
     """What is searched: the patterns of each part without duplicates, and where to start.
 
     ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree; `unlinked` says that each part has branch lengths of its own.
+    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa.
     """
 
     names: tuple[str, ...]
@@ -190,6 +216,7 @@ class _Problem:
     start: str | Tree
     seed: int
     unlinked: bool
+    constraint: Constraint | None
 
     @cached_property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
@@ -201,11 +228,13 @@ class _Problem:
         return np.concatenate([part.weights for part in self.parts])
 
 
-def _reduce(data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool) -> _Problem:
-    """Check what was asked for and leave the duplicates out."""
+def _reduce(
+    data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
+) -> _Problem:
+    """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
-    reduced, groups = without_duplicates(data)
+    reduced, groups = without_duplicates(data, None if constraint is None else constraint.attachments.tolist())
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:
         first = start
@@ -213,9 +242,19 @@ def _reduce(data: Dataset, start: TreeLike, starts: int | None, seed: int, unlin
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
         given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        if constraint is not None:
+            check_obedience(given, constraint)
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    return _Problem(reduced.names, parts, groups, first, seed, unlinked)
+    restricted = None if constraint is None else constraint.restrict(reduced.names)
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
+
+
+def _announce_constraint(constraint: Constraint | None) -> None:
+    """Log what the search is held to."""
+    if constraint is not None:
+        n_members, n_taxa = constraint.n_members, len(constraint.names)
+        _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
 
 
 def _start_tree(problem: _Problem, number: int) -> Tree:
@@ -224,9 +263,10 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     if isinstance(problem.start, Tree):
         tree = problem.start.copy()
     elif problem.start == "random":
-        tree = random_tree(problem.names, rng)
+        bound = problem.constraint
+        tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
     else:
-        tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng)
+        tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng, problem.constraint)
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
 
@@ -235,9 +275,9 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
         rng = generator(problem.seed, DIFFICULTY)
-        difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng)
+        difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng, problem.constraint)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = options.plan(score, problem.masks.size)
+    plan = replace(options.plan(score, problem.masks.size), constraint=problem.constraint)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"

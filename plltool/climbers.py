@@ -13,12 +13,12 @@ from plltool.engine.opencl.environment import child_environment, prepare_child
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.driver import Climbed, TreeSearch, planned_stages
+from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan
 from plltool.search.progress import Forecast, Listener, Progress, StopSearch
+from plltool.search.starts import search_on
+from plltool.search.state import Starts, State
 from plltool.session import open_engine, plan_memory, search_slots
-from plltool.tree.topology import Tree
 from plltool.workers import Workers
 
 _log = logging.getLogger("plltool")
@@ -56,44 +56,43 @@ class Climber:
 
     def __init__(
         self,
-        start: Callable[[int], Tree],
+        starts: Starts,
         parts: Sequence[Patterns],
-        models: Sequence[Model],
         hardware: Hardware,
         plan: Plan,
     ):
         prepare_child()
-        self._start = start
-        self._models = models
+        self._starts = starts
         self._plan = plan
-        self._engine, _ = open_engine(parts, models, search_slots(parts[0].n_taxa), hardware)
+        self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware)
 
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
-    ) -> tuple[Climbed, int, Counters]:
+    ) -> tuple[State, int, Counters]:
         """The climb, the process that made it, and the work of all climbs there so far."""
 
         def listen(event: Progress) -> None:
             if not report(event):
                 raise StopSearch
 
-        likelihood = TreeLikelihood(self._start(number), [model.copy() for model in self._models], self._engine)
-        forecast = Forecast(_stages_of_a_climb(self._plan))
-        climbed = TreeSearch(likelihood, self._plan, forecast, listen).climb(rivals)
+        starts, forecast = self._starts, Forecast(_stages_of_a_climb(self._plan))
+        search = search_on(number, starts.begin(number), starts, self._engine, self._plan, forecast, listen)
+        climbed = search.climb(rivals)
+        if starts.store:
+            starts.store.flush()
         return climbed, os.getpid(), self._engine.counters
 
 
 def climb_at_once(
     n_workers: int,
-    start: Callable[[int], Tree],
+    starts: Starts,
     parts: Sequence[Patterns],
-    models: Sequence[Model],
     hardware: Hardware,
     plan: Plan,
     forecast: Forecast,
     report: Listener,
     counters: Counters,
-) -> Iterator[Climbed]:
+) -> Iterator[State]:
     """What `climb_in_turn` yields, bit for bit, from so many processes.
 
     A climb is judged by those before it, in the order of the start trees: which one was faster does not matter. It is
@@ -101,10 +100,9 @@ def climb_at_once(
 
     Parameters
     ----------
-    start : makes start tree `number`; a function of a module or a partial of one
     hardware : of each process
     """
-    rivals: list[list[float]] = []
+    rivals: list[Sequence[float]] = []
     done: dict[int, Counters] = {}
     interrupted = False
 
@@ -118,7 +116,7 @@ def climb_at_once(
 
     tasks = ((number, tuple(rivals)) for number in range(plan.starts))
     _log.info("start trees: %d at the same time, threads of each: %s", n_workers, hardware.threads)
-    arguments = (start, parts, models, hardware, plan)
+    arguments = (starts, parts, hardware, plan)
     with Workers(n_workers, Climber, arguments, child_environment(hardware.threads or 1)) as workers:
         for climbed, process, work in workers.map(tasks, heard):
             done[process] = work
@@ -126,8 +124,8 @@ def climb_at_once(
                 yield replace(climbed, interrupted=True)
                 continue
             judged = climbed.judge(rivals)
-            if not judged.given_up:
-                rivals.append(judged.marks)
+            if not judged.cursor.given_up:
+                rivals.append(judged.cursor.marks)
             yield judged
     forecast.made_elsewhere(plan.starts * len(_stages_of_a_climb(plan)[:-1]), n_workers)
     for work in done.values():

@@ -121,6 +121,7 @@ GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches b
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more
 MAX_GZIP_RATIO = 500  # of unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which no ratio is suspicious
+CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next state is written: 1 % of the time at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------

@@ -270,7 +270,7 @@ class Likelihood(Parameters):
         chosen = names or free
         started = time.perf_counter()
 
-        def report(round_: int, lnl: float) -> None:
+        def report(round_: int, lnl: float, _is_last: bool) -> None:
             listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
 
         return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)

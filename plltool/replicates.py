@@ -20,6 +20,7 @@ from plltool.search.driver import TreeSearch, planned_stages
 from plltool.search.effort import Plan
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, ignore
+from plltool.search.state import Cursor
 from plltool.session import BOOTSTRAP, generator, open_engine, search_slots
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import Tree
@@ -91,17 +92,16 @@ class Replicator:
         engine, _ = open_engine(parts, models, search_slots(len(asked.names)), asked.hardware)
         with engine:
             tree = start.unlink(len(parts)) if asked.unlinked else start
-            search = TreeSearch(
-                TreeLikelihood(tree, models, engine), asked.plan, Forecast(planned_stages(asked.plan)), ignore
-            )
-            search.climb()
+            forecast = Forecast(planned_stages(asked.plan))
+            search = TreeSearch(TreeLikelihood(tree, models, engine), asked.plan, forecast, ignore, Cursor())
+            found = search.climb()
             if asked.plan.perturbations:
-                search.perturb(rng)
-        tree = search.likelihood.tree
+                found, _ = search.perturb(rng)
+        tree = found.tree
         if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
-        return Replicate(tree, search.lnl)
+        return Replicate(tree, found.lnl)
 
 
 def replicate_in_turn(resampling: Resampling, numbers: Iterable[int]) -> Generator[Replicate]:

@@ -182,11 +182,12 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None
 def write_rooted(
     tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
 ) -> tuple[str, list[str]]:
-    """The tree as Newick and warnings: an outgroup that is not one clade must not cost the result."""
+    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
     try:
         return write_newick(tree, outgroup=outgroup, labels=labels), []
     except InputError as error:
-        return write_newick(tree, labels=labels), [f"{error}; the tree is written without an outgroup"]
+        first = list(outgroup or ())[:1]
+        return write_newick(tree, outgroup=first, labels=labels), [f"{error}; {first[0]!r} alone is taken for it"]
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

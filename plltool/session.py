@@ -34,14 +34,22 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_sequences
-from plltool.io.bridge import DendropyMatrix, alignment_from_dendropy, from_dendropy
+from plltool.io.bridge import (
+    DENDROPY_TREE,
+    DendropyMatrix,
+    alignment_from_dendropy,
+    from_dendropy,
+    rooted_nodes,
+)
+from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import parse_newick, read_newick
-from plltool.io.part_trees import read_part_trees
+from plltool.io.newick import list_names, parse_newick
+from plltool.io.part_trees import read_tree
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.specification import ModelSpec
 from plltool.search.scan import scan_limit
+from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
@@ -156,7 +164,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
 
     It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
     which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
-    tree for each part, see `read_part_trees`.
+    tree for each part, see `read_tree`.
 
     Raises
     ------
@@ -170,11 +178,47 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
         return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
-    if isinstance(given, str) and given.lstrip().startswith(("(", "[")):
-        return parse_newick(given, "the tree given", names)
+    if _is_newick(given):
+        return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
-        return read_part_trees(given, names) if several else read_newick(given, names)
+        return read_tree(given, names, unlinked=several)
     return from_dendropy(given, names)
+
+
+def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a tree over some of `names` makes, nodes of any degree; None if every tree obeys it.
+
+    The tree comes from a file, a Newick string, a dendropy tree or a Tree, as for `as_tree`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a taxon in it occurs twice or is none of `names`.
+    """
+    if isinstance(given, Tree):
+        unknown = sorted(set(given.names).difference(names))
+        if unknown:
+            raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
+        taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
+        return make_constraint(names, given.ends, taxa)
+    if _is_newick(given):
+        return parse_constraint(str(given), "the constraint given", names)
+    if isinstance(given, (str, PathLike)):
+        return read_constraint(given, names)
+    return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
+
+
+def check_obedience(tree: Tree, constraint: Constraint) -> None:
+    """Raise InputError if a start tree breaks a constraint over the same taxa, numbered alike."""
+    split = constraint.violated_split(tree)
+    if split is not None:
+        sides = " | ".join(map(list_names, split))
+        raise InputError(f"the start tree breaks the constraint, it lacks the split {sides}")
+
+
+def _is_newick(given: TreeLike) -> bool:
+    """Whether it is a Newick string, not the name of a file."""
+    return isinstance(given, str) and given.lstrip().startswith(("(", "["))
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:

@@ -10,7 +10,7 @@ import plltool
 PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
-API = {"api", "bench", "climbers", "comparison", "live", "results", "session"}
+API = {"api", "bench", "climbers", "comparison", "live", "results", "resume", "session"}
 API |= {"bootstrap", "replicates", "supports", "treesets"}
 API |= {"branch_support", "evaluation", "reports", "simulation", "topology_tests"}
 MAY_IMPORT = {

@@ -153,10 +153,15 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     return found
 
 
-def without_duplicates(data: Dataset) -> tuple[Dataset, list[list[int]]]:
+def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
     """Keep one taxon, the first, of each group of taxa whose sequences are the same in all parts.
 
     If fewer than `MIN_TAXA` would be left, the first duplicates are kept as well until there are `MIN_TAXA`.
+
+    Parameters
+    ----------
+    places : (n_taxa,) where a constraint wants each taxon, negative where it does not care; of a group the first taxon
+        of each place is kept, if there is one
 
     Returns
     -------
@@ -167,6 +172,8 @@ def without_duplicates(data: Dataset) -> tuple[Dataset, list[list[int]]]:
         `data` is in one group.
     """
     first_of = first_identical(data.alignments)
+    if places is not None:
+        first_of = _first_at_place(first_of, places)
     duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]
     n_distinct = data.n_taxa - len(duplicates)
     dropped = set(duplicates[max(0, MIN_TAXA - n_distinct) :])
@@ -181,6 +188,23 @@ def without_duplicates(data: Dataset) -> tuple[Dataset, list[list[int]]]:
         codes.setflags(write=False)
         parts.append(replace(part, alignment=replace(part.alignment, names=names, codes=codes)))
     return replace(data, names=names, parts=tuple(parts)), list(members.values())
+
+
+def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]:
+    """For each taxon the one that stands for it: of its place, or without one the first that has a place, or the first.
+
+    Both arguments (n_taxa,); ``first_of`` has the first taxon with the same sequence.
+    """
+    placed: dict[tuple[int, int], int] = {}
+    any_placed: dict[int, int] = {}
+    for taxon, (first, place) in enumerate(zip(first_of, places, strict=True)):
+        if place >= 0:
+            placed.setdefault((first, place), taxon)
+            any_placed.setdefault(first, taxon)
+    return [
+        placed[first, place] if place >= 0 else any_placed.get(first, first)
+        for first, place in zip(first_of, places, strict=True)
+    ]
 
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:

@@ -79,8 +79,8 @@ def evaluate(
     from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
 
     data = load_alignment(alignment, data_type)
-    topology = load_tree(tree, data, brlen, resolve)
     with Reporter(quiet, files.log if files else None) as reporter:
+        topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
         result = api.evaluate(
             data,

@@ -269,13 +269,12 @@ def load_alignment(path: Path, data_type: str) -> Sequences:
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
     """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
-    from plltool.io.newick import read_newick
-    from plltool.io.part_trees import read_part_trees
+    from plltool.io.part_trees import read_tree
 
-    return (read_part_trees if brlen == UNLINKED else read_newick)(path, alignment.names, resolve)
+    return read_tree(path, alignment.names, resolve, brlen == UNLINKED)
 
 
 def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
     """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
-    outgroup = [part for value in values for part in ([value] if value in names else value.split(","))]
-    return outgroup or None
+    parts = [part for value in values for part in ([value] if value in names else value.split(","))]
+    return [part if part in names else part.strip() for part in parts] or None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.options import (
+    PATH,
     Effort,
     OutputChoice,
     StartChoice,
@@ -49,6 +50,13 @@ _log = logging.getLogger("plltool")
 @start_options
 @seed_option
 @outgroup_option
+@click.option(
+    "--constraint",
+    type=PATH,
+    metavar="FILE",
+    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
+    "- the tree found has all its splits, taxa that are not in it go anywhere.",
+)
 @hardware_options
 @output_options
 @effort_options
@@ -68,6 +76,7 @@ def search(
     start: StartChoice,
     seed: int,
     outgroup: tuple[str, ...],
+    constraint: Path | None,
     hardware: Hardware,
     output: OutputChoice,
     effort: Effort,
@@ -94,6 +103,7 @@ def search(
             seed=seed,
             start=start.load(data, brlen),
             outgroup=split_outgroup(outgroup, data.names),
+            constraint=constraint,
             options=effort.options(),
             brlen=brlen,
             workers=workers,

@@ -13,6 +13,8 @@ from plltool.tree.topology import NO_NODE, Tree
 if TYPE_CHECKING:
     import dendropy
 
+DENDROPY_TREE = "dendropy tree"  # what errors call it
+
 DendropyMatrix: TypeAlias = "dendropy.DnaCharacterMatrix | dendropy.ProteinCharacterMatrix"
 
 
@@ -51,18 +53,11 @@ def from_dendropy(dtree: dendropy.Tree, names: Sequence[str] | None = None, reso
         If a tip has no name, a length is negative or not finite, a taxon occurs twice, the taxa are not
         `names`, there are fewer than three, or a node has too many branches and there is no seed.
     """
-    source = "dendropy tree"
-    return unrooted_tree(rooted_nodes(dtree, source), source, names, resolve_seed)
+    return unrooted_tree(rooted_nodes(dtree, DENDROPY_TREE), DENDROPY_TREE, names, resolve_seed)
 
 
 def rooted_nodes(dtree: dendropy.Tree, source: str) -> RootedNodes:
-    """The nodes of a dendropy tree.
-
-    Raises
-    ------
-    InputError
-        If a tip has no name, or a length is negative or not finite.
-    """
+    """A dendropy tree as it stands, with nodes of any degree; InputError if a tip has no name or a length is wrong."""
     nodes = RootedNodes()
     numbers: dict[dendropy.Node | None, int] = {None: NO_NODE}
     for dnode in dtree.preorder_node_iter():

@@ -105,7 +105,12 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
         If the text is not a tree, a taxon occurs twice, the taxa are not those of the alignment, there are
         fewer than three, or a node has too many branches and there is no seed.
     """
-    return unrooted_tree(_Parser(text, source).parse(), source, names, resolve_seed)
+    return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
+
+
+def parse_nodes(text: str, source: str) -> RootedNodes:
+    """The first tree of a text as it stands there, with nodes of any degree; InputError if it is no tree."""
+    return _Parser(text, source).parse()
 
 
 def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
@@ -259,7 +264,7 @@ def unrooted_tree(
     numbers = _number_tips(labels, nodes.bare, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
-    ends, lengths = _unrooted_branches(nodes, n_children)
+    ends, lengths = unrooted_branches(nodes, n_children)
     if resolve_seed is None:
         _refuse_multifurcations(nodes, ends, source)
     else:
@@ -272,7 +277,7 @@ def unrooted_tree(
     return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
 
 
-def _unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
+def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
     """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
@@ -311,19 +316,13 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
     inner = set(nodes.parents[node:end])
     below = [nodes.labels[tip] for tip in range(node, end) if tip not in inner]
     raise InputError(
-        f"{source}: the node above {_listing(below)} has {degrees[node]} branches, expected 3; "
+        f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
         "resolve such nodes at random with --resolve SEED"
     )
 
 
-def _number_tips(
-    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
-) -> list[int]:
-    """The number that each tip gets, tips being given by their labels."""
-    _refuse_duplicates(labels, f"{source}: the tree")
-    if names is None:
-        return list(range(len(labels)))
-    _refuse_duplicates(names, whose)
+def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
+    """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
@@ -333,11 +332,23 @@ def _number_tips(
         for label in labels
         if label in bare and label not in numbers and len(spare.get(label, ())) == 1
     )
+    return numbers
+
+
+def _number_tips(
+    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
+) -> list[int]:
+    """The number that each tip gets, tips being given by their labels."""
+    refuse_duplicates(labels, f"{source}: the tree")
+    if names is None:
+        return list(range(len(labels)))
+    refuse_duplicates(names, whose)
+    numbers = match_labels(labels, bare, names)
     unknown = [label for label in labels if label not in numbers]
     used = {numbers[label] for label in labels if label in numbers}
     missing = [name for number, name in enumerate(names) if number not in used]
     differences = [
-        f"{what}: {_listing(taxa)}"
+        f"{what}: {list_names(taxa)}"
         for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
         if taxa
     ]
@@ -346,11 +357,11 @@ def _number_tips(
     return [numbers[label] for label in labels]
 
 
-def _refuse_duplicates(names: Sequence[str], owner: str) -> None:
+def refuse_duplicates(names: Sequence[str], owner: str) -> None:
     """Raise InputError if a name occurs twice."""
     if len(set(names)) < len(names):
         repeated = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{owner} has the same taxon more than once: {_listing(repeated)}")
+        raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
 
 
 # --- writing --------------------------------------------------------------------------------------------
@@ -423,7 +434,7 @@ def _outgroup_root(tree: Tree, outgroup: Sequence[str]) -> int:
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:
-        raise InputError(f"outgroup taxa that are not in the tree: {_listing(unknown)}")
+        raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")
     is_member = [name in members for name in tree.names]
     if not members or all(is_member):
         raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {tree.n_taxa}")
@@ -457,7 +468,7 @@ def written_label(name: str) -> str:
 # --- errors ---------------------------------------------------------------------------------------------
 
 
-def _listing(names: Iterable[str]) -> str:
+def list_names(names: Iterable[str]) -> str:
     """The first few names and how many more there are."""
     names = list(names)
     listed = ", ".join(map(show_name, names[:LISTED_NAMES]))

@@ -1,7 +1,8 @@
-"""Trees of the parts of an alignment, one a line: one topology, each part's own branch lengths."""
+"""Files of one tree, or of trees of an alignment's parts, one a line: one topology, each part's own branch lengths."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from os import PathLike
 
@@ -15,11 +16,16 @@ from plltool.tree.topology import Tree
 
 NO_BRANCH = -1
 
+_log = logging.getLogger("plltool")
 
-def read_part_trees(path: str | PathLike[str], names: Sequence[str], resolve_seed: int | None = None) -> Tree:
-    """The tree of a file; with lengths (n_edges, n_trees) if there are several trees, one a line.
 
-    Parameters as in `parse_newick`.
+def read_tree(
+    path: str | PathLike[str], names: Sequence[str], resolve_seed: int | None = None, unlinked: bool = False
+) -> Tree:
+    """The tree of a file; where they are `unlinked`, with lengths (n_edges, n_trees) if there are several, one a line.
+
+    Other parameters as in `parse_newick`. Of several trees where lengths are not unlinked the first one is taken, and a
+    warning says so.
 
     Raises
     ------
@@ -29,6 +35,10 @@ def read_part_trees(path: str | PathLike[str], names: Sequence[str], resolve_see
     text = read_text(path).decode("utf-8", "surrogateescape")
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if len(lines) < 2 or not all(line.endswith(";") for _, line in lines):
+        return parse_newick(text, str(path), names, resolve_seed)
+    if not unlinked:
+        hint = "--brlen unlinked takes one for each part of the alignment"
+        _log.warning("%s: found %d trees, the first one is taken; %s", path, len(lines), hint)
         return parse_newick(text, str(path), names, resolve_seed)
     first, lengths = None, []
     for number, line in lines:

@@ -75,12 +75,20 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
     Surrogate escapes become the bytes that they stand for. Raises InputError if the file cannot be written.
     """
+    write_bytes(path, text.encode("utf-8", "surrogateescape"))
+
+
+def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
+    """Write a file through a temporary one beside it, so that a crash, even of the machine, leaves the old or the new.
+
+    Raises InputError if the file cannot be written; the old one stays.
+    """
     target = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{target.name[:100]}.", dir=target.parent)
         try:
-            with open(handle, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as stream:
-                stream.write(text)
+            with open(handle, "wb") as stream:
+                stream.write(content)
                 stream.flush()
                 os.fsync(handle)
             os.chmod(temporary, _NEW_FILE_MODE & ~_user_mask())
@@ -89,8 +97,18 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
             with suppress(OSError):
                 os.unlink(temporary)
             raise
+        _sync_folder(target.parent)
     except OSError as error:
         raise InputError(f"{target}: cannot write the file: {error.strerror}") from error
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make what was renamed there outlive a crash of the machine."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _user_mask() -> int:

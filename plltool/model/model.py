@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,6 +46,7 @@ RATIO_BOUNDS = {
     **SITE_BOUNDS,
     SCALER: (MIN_SCALER, MAX_SCALER),
 }
+SITE_VALUES = ("alpha", "pinv", "rates", "weights")  # of SiteRates
 
 
 class Model:
@@ -202,6 +203,30 @@ class Model:
     def assign(self, other: Model) -> None:
         """Take over the values of another model of the same specification, to the last bit."""
         self.__dict__.update(other.__dict__)
+
+    def pack(self) -> dict[str, FloatArray]:
+        """Every value as doubles, for `unpack`."""
+        sites = {name: getattr(self._sites, name) for name in SITE_VALUES}
+        return {
+            "exchangeabilities": self._class_rates,
+            "frequencies": self._frequencies,
+            "class_weights": self._class_weights,
+            "scaler": np.array(self._scaler),
+            "sites_at_start": np.array(float(self._sites_at_start)),
+            **{name: np.array(value) for name, value in sites.items() if value is not None},
+        }
+
+    def unpack(self, values: Mapping[str, FloatArray]) -> None:
+        """Take over, to the last bit, what `pack` said of a model of the same specification."""
+        self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
+        self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
+        sites: dict[str, Any] = {name: values[name].tolist() for name in SITE_VALUES if name in values}
+        for name in ("rates", "weights"):
+            if name in sites:
+                sites[name] = tuple(sites[name])
+        self._sites = replace(self._sites, **sites)
+        self._sites_at_start = bool(values["sites_at_start"])
+        self._systems = self._matrices = None
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 

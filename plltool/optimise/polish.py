@@ -14,7 +14,8 @@ def polish(
     likelihood: TreeLikelihood,
     lengths: bool = True,
     groups: Sequence[str] | None = None,
-    report: Callable[[int, float], None] = lambda round_, lnl: None,
+    report: Callable[[int, float, bool], None] = lambda round_, lnl, is_last: None,
+    made: tuple[int, float] | None = None,
 ) -> float:
     """Optimise in place until a round gains less than POLISH_GAIN; returns lnL, which never falls.
 
@@ -22,18 +23,20 @@ def polish(
     ----------
     lengths : whether branch lengths are optimised
     groups : of free model parameters, see `Model.free_parameters`; None for all
-    report : hears of every round's number and lnL
+    report : hears of every round's number and lnL, and whether it is the last
+    made : of rounds made before, if any: their number, and lnL after the last
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
-    lnl = likelihood.lnl()
-    for round_ in range(1, MAX_POLISH_ROUNDS + 1):
+    done, lnl = (0, likelihood.lnl()) if made is None else made
+    for round_ in range(done + 1, MAX_POLISH_ROUNDS + 1):
         before = lnl
         if lengths:
             lnl = smooth(likelihood, POLISH_PRECISION).lnl
         if chosen:
             lnl = optimise_model(likelihood, chosen, POLISH_PRECISION, scale=lengths)
-        report(round_, lnl)
-        if not (lengths and chosen) or lnl - before < POLISH_GAIN:
+        is_last = not (lengths and chosen) or lnl - before < POLISH_GAIN or round_ == MAX_POLISH_ROUNDS
+        report(round_, lnl, is_last)
+        if is_last:
             break
     return lnl

@@ -26,6 +26,7 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.insertions import Insertions, optimise_insertions
 from plltool.search.progress import Move
 from plltool.search.scan import Steps, all_prunes, scan
+from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import NO_NODE, FloatArray, Tree
 
@@ -62,14 +63,20 @@ def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.int
 
 
 def find_moves(
-    likelihood: TreeLikelihood, lnl: float, radius: int, breadth: Breadth, joints: npt.NDArray[np.integer] | None
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    breadth: Breadth,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None = None,
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
-    `lnl` is that of the current tree.
+    `lnl` is that of the current tree, which obeys the `constraint`, as it does after any one of the moves.
     """
     prunes = all_prunes(likelihood, joints)
-    steps = scan(likelihood, prunes, radius, lnl)
+    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+    steps = scan(likelihood, prunes, radius, lnl, admits)
     return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 
@@ -86,10 +93,12 @@ def apply_moves(
     ranked: npt.NDArray[np.intp],
     most: int | None = None,
     changed: Iterable[int] = (),
+    constraint: Constraint | None = None,
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
 
-    `changed` are nodes that moves applied before have changed. Returns (move, undo) of those applied.
+    `changed` are nodes that moves applied before have changed. Two moves may break a `constraint` together that obey it
+    each alone; then only so many are applied that the tree obeys. Returns (move, undo) of those applied.
     """
     tree = likelihood.tree
     touched = set(changed)
@@ -108,6 +117,10 @@ def apply_moves(
         if undo is not None:
             touched |= nodes
             applied.append((k, undo))
+    while applied and constraint is not None and not constraint.is_obeyed_by(tree):
+        for _, undo in reversed(applied[len(applied) // 2 :]):
+            undo.restore(tree)
+        del applied[len(applied) // 2 :]
     if applied:
         likelihood.topology_changed()
     return applied
@@ -147,19 +160,20 @@ def climb_round(
     breadth: Breadth = NARROW,
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
+    constraint: Constraint | None = None,
 ) -> Round:
     """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
 
-    Where none of them gains, near misses are tried, if `breadth` says so.
+    Where none of them gains, near misses are tried, if `breadth` says so. The tree obeys the `constraint` all along.
     """
-    moves = find_moves(likelihood, lnl, radius, breadth, joints)
+    moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
     ranked = rank_moves(moves, lnl)
     waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0
     while len(ranked) and rejected < MAX_REJECTED_MOVES:
-        applied = apply_moves(likelihood, moves, ranked, most)
+        applied = apply_moves(likelihood, moves, ranked, most, constraint=constraint)
         if not applied:
             break
         reached = smooth(likelihood, epsilon).lnl
@@ -172,10 +186,12 @@ def climb_round(
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
     n_joints = tree.n_taxa - 2 if joints is None else len(joints)
-    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints))
+    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints), constraint)
 
 
-def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int) -> Round:
+def try_near_misses(
+    likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
+) -> Round:
     """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
 
     A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
@@ -191,7 +207,7 @@ def try_near_misses(likelihood: TreeLikelihood, moves: Insertions, lnl: float, m
     before = tree.lengths.copy()
     for k in near_misses.tolist():
         changed = (node for undo in kept for node in undo.nodes.tolist())
-        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed)
+        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed, constraint=constraint)
         if not applied:
             continue
         reached = smooth(likelihood, ROUND_EPSILON, floor=lnl).lnl

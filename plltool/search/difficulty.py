@@ -16,6 +16,7 @@ import numpy as np
 
 from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEIGHT
 from plltool.search.parsimony import CodeArray, stepwise_addition
+from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import FloatArray, Tree
 
@@ -49,10 +50,14 @@ class Difficulty:
 
 
 def assess_difficulty(
-    codes: CodeArray, weights: FloatArray, names: Sequence[str], rng: np.random.Generator
+    codes: CodeArray,
+    weights: FloatArray,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    constraint: Constraint | None = None,
 ) -> Difficulty:
     """Look at an alignment through QUICK_TREES parsimony trees; arguments as of `stepwise_addition`."""
-    trees = [stepwise_addition(codes, weights, names, rng) for _ in range(QUICK_TREES)]
+    trees = [stepwise_addition(codes, weights, names, rng, constraint) for _ in range(QUICK_TREES)]
     pairs = list(itertools.combinations(trees, 2))
     disagreement = sum(_share_of_branches(a, b) for a, b in pairs) / len(pairs)
     anything = (1 << int(codes.max()).bit_length()) - 1

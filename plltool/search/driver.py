@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.constants import (
-    ABANDON_FACTOR,
-    ABANDON_MARGIN,
-    ABANDON_STAGES,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -22,7 +16,6 @@ from plltool.constants import (
     START_EPSILON,
     TUNING_SHARE,
 )
-from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
@@ -31,8 +24,8 @@ from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
 from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
 from plltool.search.ratchet import Ratchet
+from plltool.search.state import Cursor, State, stages_with_hope
 from plltool.search.stopping import StopRule
-from plltool.tree.topology import Tree
 
 
 def planned_stages(plan: Plan) -> list[tuple[str, int]]:
@@ -46,54 +39,54 @@ def planned_stages(plan: Plan) -> list[tuple[str, int]]:
     return [*(climb * plan.starts), *perturb, ("polish", 0)]
 
 
-@dataclass(frozen=True, eq=False)
-class Climbed:
-    """How far the search from one start tree came, apart from any engine.
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a climb.
 
     Attributes
     ----------
-    tree, models : reached
-    lnl : reached
-    marks : lnL after each stage of the climb, to compare other climbs with
-    settled : whether the plan's rule ended the climb, so that perturbations are not worth while
-    given_up : whether it fell hopelessly behind an earlier climb; lnL and marks are those of that stage
-    interrupted : whether the listener stopped it
+    name : as in `Progress`
+    epsilon : lnL gained by a round below which the stage ends; of lengths and model, the precision
+    radius : of the moves; 0 where there are none, but lengths and model are optimised
+    breadth : of the rounds
+    share : like `epsilon`, as a share of lnL; the larger one counts
     """
 
-    tree: Tree
-    models: list[Model]
-    lnl: float
-    marks: list[float]
-    settled: bool = False
-    given_up: bool = False
-    interrupted: bool = False
-
-    def judge(self, rivals: Sequence[Sequence[float]]) -> Climbed:
-        """The same, given up where it fell hopelessly behind one of `rivals`, whether or not it climbed on."""
-        hopeful = stages_with_hope(self.marks, rivals)
-        if hopeful == len(self.marks):
-            return self
-        return replace(self, lnl=self.marks[hopeful], marks=self.marks[: hopeful + 1], given_up=True)
+    name: str
+    epsilon: float
+    radius: int = 0
+    breadth: Breadth = NARROW
+    share: float = 0.0
 
 
 class TreeSearch:
     """One start tree on its way.
 
-    Attributes
+    It goes on from where `cursor` says that it stands, and says after every step where that is.
+
+    Parameters
     ----------
-    lnl : reached
+    likelihood : of the tree and the models as they are there
+    save : hears of every state
     """
 
     def __init__(
-        self, likelihood: TreeLikelihood, plan: Plan, forecast: Forecast, report: Listener, lnl: float = -math.inf
+        self,
+        likelihood: TreeLikelihood,
+        plan: Plan,
+        forecast: Forecast,
+        report: Listener,
+        cursor: Cursor,
+        save: Callable[[State], None] | None = None,
     ):
         self.likelihood = likelihood
         self.plan = plan
-        self.lnl = lnl
+        self._at = cursor
         self._forecast = forecast
         self._listener = report
+        self._save = save
 
-    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> Climbed:
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> State:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
@@ -101,121 +94,142 @@ class TreeSearch:
         insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the marks of
         earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
         """
-        stages = self._stages()
-        marks: list[float] = []
-        settled = wide_enough = False
-        rule = None
-        for done, stage in enumerate(stages, start=1):
-            name, before = stage.args[0], self.lnl
-            if wide_enough and name in ("spr", "model"):
+        at, stages = self._at, self._stages()
+        if at.climbed:
+            self._forecast.skip(len(stages))
+            return self._state().judge(rivals)
+        self._forecast.skip(at.stage)
+        rule = StopRule(self.plan.stop, self.likelihood, at.memory)
+        while not at.climbed:
+            stage = stages[at.stage]
+            if at.wide_enough and stage.name in ("spr", "model"):
                 self._forecast.skip(1)
+                at.end_stage()
             else:
-                self._forecast.begin()
                 try:
-                    stage()
+                    self._make_rounds(stage)
                 except StopSearch:
-                    return self._climbed(marks, interrupted=True)
-                if name == "spr" and stage.args[1] > self.plan.radii[0]:
-                    wide_enough = self.lnl - before < max(STAGE_EPSILON, STAGE_SHARE * abs(self.lnl))
-                settled = rule is not None and name != "model" and rule.says_enough()
-                rule = rule or StopRule(self.plan.stop, self.likelihood)
-            marks.append(self.lnl)
-            if settled or stages_with_hope(marks, rivals) < done:
-                self._forecast.skip(len(stages) - done)
-                marks += [self.lnl] * (len(stages) - done)
-                break
-        return self._climbed(marks, settled=settled).judge(rivals)
+                    return self._state(interrupted=True)
+                self._end_stage(stage, rule)
+            is_lost = stages_with_hope(at.marks, rivals) < at.stage
+            at.climbed = at.settled or is_lost or at.stage == len(stages)
+        left = len(stages) - at.stage
+        self._forecast.skip(left)
+        if at.settled:
+            at.marks += (at.lnl,) * left
+        self._save_state()
+        return self._state().judge(rivals)
 
-    def _climbed(self, marks: list[float], **how: bool) -> Climbed:
-        return Climbed(self.likelihood.tree, self.likelihood.models, self.lnl, marks, **how)
+    def _end_stage(self, stage: Stage, rule: StopRule) -> None:
+        """Note what a stage's gain says of the next ones."""
+        at = self._at
+        if stage.name == "spr" and stage.radius > self.plan.radii[0]:
+            at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
+        at.end_stage()
+        at.settled = stage.name != "model" and rule.says_enough()
+        at.memory = rule.memory
 
-    def _stages(self) -> list[partial[None]]:
-        """The stages of a climb; the first argument of each is its name."""
-        epsilon, rounds = self.plan.epsilon, self._rounds
-        stages = [partial(self._tune, "start", START_EPSILON)]
-        stages.append(partial(rounds, "nni", 1, NARROW, NNI_EPSILON, NNI_SHARE))
+    def _state(self, interrupted: bool = False) -> State:
+        return State(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
+
+    def _stages(self) -> list[Stage]:
+        """The stages of a climb."""
+        stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
         for radius in self.plan.radii:
-            stages.append(partial(rounds, "spr", radius, NARROW, STAGE_EPSILON, STAGE_SHARE))
-            stages.append(partial(self._tune, "model", epsilon))
+            stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
+            stages.append(Stage("model", self.plan.epsilon))
         if self.plan.broad:
-            stages.append(partial(rounds, "broad", self.plan.radii[-1], BROAD, epsilon))
+            stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
 
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[Climbed, int]:
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[State, int]:
         """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
 
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
-        self.lnl = smooth(self.likelihood).lnl
-        ratchet = Ratchet(self.likelihood, self.lnl, self.plan.radii[-1], rng)
-        failures, interrupted = 0, False
+        at, interrupted, plan = self._at, False, self.plan
+        if at.spent is None or at.generator is None:
+            at.lnl = smooth(self.likelihood).lnl
+        else:
+            done, rng.bit_generator.state = at.spent, at.generator
+        ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
         try:
-            while done < self.plan.perturbations and failures < self.plan.nstop:
+            while at.rest_lnl is None:
                 moves = ratchet.step()
-                failures = 0 if ratchet.lnl - self.lnl >= self.plan.epsilon else failures + 1
-                self.lnl = ratchet.lnl
                 done += 1
-                self._report(PERTURB, done, moves)
+                at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
+                at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
+                if done >= plan.perturbations or at.failures >= plan.nstop:
+                    ratchet.finish()
+                    at.rest_lnl, at.best = at.lnl, None
+                self._end_step(PERTURB, done, moves)
         except StopSearch:
             interrupted = True
         ratchet.finish()
-        return self._climbed([], interrupted=interrupted), done
+        return self._state(interrupted), done
 
-    def polish(self) -> Climbed:
+    def polish(self) -> State:
         """Lengths and model in turn until neither gains."""
+        at = self._at
 
-        def report(round_: int, lnl: float) -> None:
-            self.lnl = lnl
-            self._report("polish", round_)
+        def report(round_: int, lnl: float, is_last: bool) -> None:
+            at.lnl, at.round, at.polished = lnl, round_, is_last
+            self._end_step("polish", round_)
 
-        self._forecast.begin()
+        self._forecast.begin(at.round)
+        if at.polished:
+            return self._state()
+        groups = None if self.plan.optimise_parameters else ()
         try:
-            polish(self.likelihood, groups=None if self.plan.optimise_parameters else (), report=report)
+            polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
         except StopSearch:
-            return self._climbed([], interrupted=True)
-        return self._climbed([])
+            return self._state(interrupted=True)
+        return self._state()
 
-    def _report(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
+    def _save_state(self) -> None:
+        """Tell where the climb stands."""
+        if self._save is not None:
+            self._save(self._state().copy())
+
+    def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
+        """Save and report what has been reached; in this order, for whoever listens may stop the search."""
+        self._save_state()
         forecast = self._forecast
-        left = forecast.left(round_)
-        times = (forecast.seconds, forecast.n_rounds, *left)
-        self._listener(Progress(stage, round_, self.lnl, len(moves), radius, *times, chosen=moves))
+        times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
+        self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
 
-    def _tune(self, stage: str, epsilon: float) -> None:
-        """Model parameters between two smoothings."""
-        self.lnl = smooth(self.likelihood, epsilon).lnl
-        if self.plan.optimise_parameters and any(model.free_parameters for model in self.likelihood.models):
-            optimise_model(self.likelihood, epsilon=epsilon)
-            before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
-            while stage == "model" and self.lnl - before > TUNING_SHARE * abs(self.lnl):
-                optimise_model(self.likelihood, epsilon=epsilon)
-                before, self.lnl = self.lnl, smooth(self.likelihood, epsilon).lnl
-        self._report(stage, 1)
+    def _make_rounds(self, stage: Stage) -> None:
+        """The rounds of a stage that are still to be made.
 
-    def _rounds(self, stage: str, radius: int, breadth: Breadth, epsilon: float, share: float = 0.0) -> None:
-        """Rounds at one radius, over the whole tree and then each over what the last one changed.
-
-        The stage ends with a round that gains less than `epsilon` or `share` of lnL; the next stage looks at the whole
-        tree again. After the last one nobody does: that has hardly ever gained anything.
+        Those with moves look at the whole tree and then each at what the last one changed. They end with one that gains
+        less than the stage's epsilon or share; the next stage looks at the whole tree again. After the last one nobody
+        does: that has hardly ever gained anything.
         """
-        joints = None
-        for round_ in itertools.count(1):
-            done = climb_round(self.likelihood, self.lnl, radius, breadth, joints)
-            gain, self.lnl = done.lnl - self.lnl, done.lnl
-            self._report(stage, round_, done.chosen, radius)
-            if gain < max(epsilon, share * abs(self.lnl)) or not done.n_moves:
-                break
-            joints = done.joints
+        at = self._at
+        self._forecast.begin(at.round)
+        while not at.stage_over:
+            moves: tuple[Move, ...] = ()
+            before = at.lnl
+            if stage.radius:
+                done = climb_round(
+                    self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints, constraint=self.plan.constraint
+                )
+                at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
+                at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves
+            else:
+                at.lnl = self._tune(stage)
+                at.stage_over = True
+            at.round += 1
+            self._end_step(stage.name, at.round, moves, stage.radius)
 
-
-def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
-    """After how many stages a climb with these lnL may still be expected to end above each of its rivals.
-
-    There is no hope if it has to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the rival gained from that
-    stage on. The first ABANDON_STAGES tell nothing: what NNI leaves a climb behind with, SPR often makes up for.
-    """
-    for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
-        for rival in rivals:
-            if lnl + ABANDON_FACTOR * (rival[-1] - rival[stage]) + ABANDON_MARGIN < rival[-1]:
-                return stage
-    return len(marks)
+    def _tune(self, stage: Stage) -> float:
+        """Model parameters between two smoothings; returns lnL."""
+        likelihood, epsilon = self.likelihood, stage.epsilon
+        lnl = smooth(likelihood, epsilon).lnl
+        if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
+            optimise_model(likelihood, epsilon=epsilon)
+            before, lnl = lnl, smooth(likelihood, epsilon).lnl
+            while stage.name == "model" and lnl - before > TUNING_SHARE * abs(lnl):
+                optimise_model(likelihood, epsilon=epsilon)
+                before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        return lnl

@@ -18,6 +18,7 @@ from plltool.constants import (
 )
 from plltool.errors import InputError
 from plltool.search.scan import MAX_RADIUS
+from plltool.tree.constraint import Constraint
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Plan:
     epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
     stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
     optimise_parameters : whether free model parameters are optimised
+    constraint : that start trees obey and every tree after them
     """
 
     starts: int = 1
@@ -44,6 +46,7 @@ class Plan:
     epsilon: float = SEARCH_EPSILON
     stop: str = STOP_RULES[0]
     optimise_parameters: bool = True
+    constraint: Constraint | None = None
 
     def __post_init__(self) -> None:
         if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.errors import InputError
+from plltool.tree.constraint import Constraint, Growth
 from plltool.tree.random_tree import attach_tip
 from plltool.tree.topology import NO_NODE, FloatArray, Tree
 
@@ -25,10 +26,17 @@ IndexArray = npt.NDArray[np.int64]
 SITES_PER_WORD = 64
 
 
-def stepwise_addition(codes: CodeArray, weights: FloatArray, names: Sequence[str], rng: np.random.Generator) -> Tree:
+def stepwise_addition(
+    codes: CodeArray,
+    weights: FloatArray,
+    names: Sequence[str],
+    rng: np.random.Generator,
+    constraint: Constraint | None = None,
+) -> Tree:
     """Build a start tree: taxa in random order, each into a branch where it adds the fewest changes.
 
-    Ties are broken at random, so one `rng` state gives one tree. All branches get the default length.
+    Ties are broken at random, so one `rng` state gives one tree. All branches get the default length. With a constraint
+    the taxa that it names come first, each into the best of the branches that it leaves them.
 
     Parameters
     ----------
@@ -39,6 +47,7 @@ def stepwise_addition(codes: CodeArray, weights: FloatArray, names: Sequence[str
         How many sites show each pattern; whole numbers.
     names : n_taxa >= 3 taxon names.
     rng : the source of the order and of the choices among ties.
+    constraint : over the same names; the tree obeys it.
 
     Raises
     ------
@@ -49,12 +58,18 @@ def stepwise_addition(codes: CodeArray, weights: FloatArray, names: Sequence[str
     _check_patterns(codes, weights, names)
     if len(names) < 3:
         raise InputError(f"a tree needs at least 3 taxa, found {len(names)}")
-    order = rng.permutation(len(names)).tolist()
+    order = rng.permutation(len(names)).tolist() if constraint is None else constraint.addition_order(rng)
     growing = _GrowingTree(_bit_slice(_informative_sites(codes, weights)), *order[:2])
+    growth = None if constraint is None else Growth(constraint, *order[:2])
     for tip in order[2:]:
         added = growing.added_changes(tip)
+        if growth is not None:
+            added = np.where(growth.legal(tip), added, 1)  # legal insertions add 0 or fewer, less the constant
         best = np.flatnonzero(added == added.min())
-        growing.insert(tip, int(best[rng.integers(len(best))]))
+        branch = int(best[rng.integers(len(best))])
+        growing.insert(tip, branch)
+        if growth is not None:
+            growth.insert(tip, branch)
     return Tree.from_edges(names, growing.ends)
 
 

@@ -102,6 +102,7 @@ class Forecast:
     def __init__(self, stages: Sequence[tuple[str, int]]):
         self._ahead = list(stages)
         self._now: tuple[str, int] = ("", 0)
+        self._rounds_before = 0
         self._cost_done = 0.0
         self._began = self._stage_began = time.perf_counter()
 
@@ -115,9 +116,10 @@ class Forecast:
         """Of the present stage."""
         return self._now[1]
 
-    def begin(self) -> None:
-        """The next stage begins."""
+    def begin(self, rounds_before: int = 0) -> None:
+        """The next stage begins, or goes on after rounds that were made before."""
         self._cost_done += self._cost(self._now)
+        self._rounds_before = rounds_before
         self._now = self._ahead.pop(0)
         self._stage_began = time.perf_counter()
 
@@ -135,8 +137,9 @@ class Forecast:
         now = time.perf_counter()
         spent = now - self._stage_began
         if self._now[1]:
-            stage_left = spent / round_ * (self._now[1] - round_)
-            price = spent / round_ * self._now[1] / self._cost(self._now)
+            a_round = spent / (round_ - self._rounds_before)
+            stage_left = a_round * (self._now[1] - round_)
+            price = a_round * self._now[1] / self._cost(self._now)
         elif self._cost_done:
             price = (self._stage_began - self._began) / self._cost_done
             stage_left = max(0.0, price * self._cost(self._now) - spent)

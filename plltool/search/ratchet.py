@@ -25,6 +25,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, Round, climb_round, nodes_near
 from plltool.search.progress import Move
+from plltool.tree.constraint import Constraint
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -41,17 +42,27 @@ class Ratchet:
 
     Attributes
     ----------
-    lnl : of the best tree
+    lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
     radius : of the climb after a perturbation
+    constraint : that every tree obeys
     """
 
-    def __init__(self, likelihood: TreeLikelihood, lnl: float, radius: int, rng: np.random.Generator):
+    def __init__(
+        self,
+        likelihood: TreeLikelihood,
+        lnl: float,
+        radius: int,
+        rng: np.random.Generator,
+        best: Tree | None = None,
+        constraint: Constraint | None = None,
+    ):
         self.likelihood = likelihood
         self.lnl = lnl
         self.radius = radius
+        self.constraint = constraint
         self._rng = rng
-        self._best = likelihood.tree.copy()
-        self._base = self._best
+        self._base = likelihood.tree.copy()
+        self.best = best or self._base
 
     def step(self) -> tuple[Move, ...]:
         """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
@@ -66,18 +77,19 @@ class Ratchet:
         self._base = likelihood.tree.copy()
         if lnl <= self.lnl:
             return ()
-        self.lnl, self._best = lnl, self._base
+        self.lnl, self.best = lnl, self._base
         return jump.chosen + moves
 
     def finish(self) -> None:
         """Put the best tree back into the likelihood."""
-        self._return_to(self._best)
+        self._return_to(self.best)
 
     def _jump(self) -> Round:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
         with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
-            return climb_round(likelihood, likelihood.lnl(), RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON)
+            lnl = likelihood.lnl()
+            return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
     def _region(self) -> npt.NDArray[np.intp] | None:
         """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
@@ -102,7 +114,7 @@ class Ratchet:
         lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
         moves: tuple[Move, ...] = ()
         while len(joints):
-            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints)
+            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints, constraint=self.constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             moves += done.chosen
             if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:

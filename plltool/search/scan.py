@@ -18,6 +18,7 @@ from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE,
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
+from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import FloatArray, IntArray
 
@@ -102,12 +103,15 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     return Prunes(nodes, columns, healed)
 
 
-def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) -> Steps:
+def scan(
+    likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, admits: Admission | None = None
+) -> Steps:
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
     The walk pauses at the depths of SCAN_PHASES and goes on only from steps that lose less than a cutoff, WALK_CUTOFF
     times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data).
-    A phase is one launch; the first one makes the P matrices for all.
+    A phase is one launch; the first one makes the P matrices for all. Where `admits` says no, no step is made, and none
+    beyond it: the branches that a constraint leaves to a subtree are connected.
     """
     frontier = _gaps(likelihood, prunes)
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
@@ -115,7 +119,7 @@ def scan(likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float) ->
     typical_loss = 0.0
     for stop in [*(phase for phase in SCAN_PHASES if phase < radius), radius]:
         first = len(scores)
-        columns, frontier = _walk(likelihood, columns, frontier, stop)
+        columns, frontier = _walk(likelihood, columns, frontier, stop, admits)
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
         if first == 0 and len(scores):
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
@@ -143,7 +147,9 @@ def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
     }
 
 
-def _walk(likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop: int) -> tuple[Columns, Columns]:
+def _walk(
+    likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop: int, admits: Admission | None
+) -> tuple[Columns, Columns]:
     """Walk on from `frontier` until `stop` branches from the gap; returns all steps and the new frontier."""
     tree, view = likelihood.tree, likelihood.view
     levels = [columns]
@@ -154,6 +160,9 @@ def _walk(likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop:
             break
         at = {name: np.repeat(column[inner], 2) for name, column in frontier.items()}
         turn = np.tile([1, 2], len(inner))
+        if admits is not None:
+            admitted = admits(at["prune"], tree.edges[at["node"], (at["entry"] + turn) % 3].astype(np.int64))
+            at, turn = {name: column[admitted] for name, column in at.items()}, turn[admitted]
         node, depth = at["node"], at["depth"]
         onward, side = (at["entry"] + turn) % 3, (at["entry"] + 3 - turn) % 3
         branch = tree.edges[node, onward].astype(np.int64)

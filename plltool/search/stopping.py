@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy.typing as npt
 
 from plltool.constants import KH_QUANTILE, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray
+from plltool.tree.topology import FloatArray, Tree
+
+Memory = npt.NDArray[Any]
 
 
 class StopRule:
@@ -17,30 +22,34 @@ class StopRule:
     ----------
     rule : "epsilon" never ends a climb before its last stage; "rf" does once a stage changed at most RF_SHARE of the
         inner branches (RAxML's -D); "kh" once what a stage gained could be chance, see `is_significant`
+    memory : what it knows of the stage before, if it has seen one
+
+    Attributes
+    ----------
+    memory : of the last stage: the ends of its branches, or lnL of each pattern; None for a rule that asks for neither
     """
 
-    def __init__(self, rule: str, likelihood: TreeLikelihood):
+    def __init__(self, rule: str, likelihood: TreeLikelihood, memory: Memory | None = None):
         self._rule = rule
         self._likelihood = likelihood
-        self._remember()
-
-    def _remember(self) -> None:
-        if self._rule == "rf":
-            self._tree = self._likelihood.tree.copy()
-        if self._rule == "kh":
-            self._sites = self._likelihood.site_lnl()
+        self.memory = memory
 
     def says_enough(self) -> bool:
-        """Whether the stage that has just ended should be the last one."""
+        """Whether the stage that has just ended should be the last one; never of the first one that is looked at."""
+        before, likelihood = self.memory, self._likelihood
+        tree = likelihood.tree
         if self._rule == "rf":
-            before = self._tree
-            self._remember()
-            return rf_distance(before, self._likelihood.tree) <= RF_SHARE * 2 * (before.n_taxa - 3)
+            self.memory = tree.ends.copy()
+            return before is not None and _distance(before, tree) <= RF_SHARE * 2 * (tree.n_taxa - 3)
         if self._rule == "kh":
-            sites = self._sites
-            self._remember()
-            return not is_significant(sites, self._sites, self._likelihood.engine.weights[0])
+            self.memory = likelihood.site_lnl()
+            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights[0])
         return False
+
+
+def _distance(ends: Memory, tree: Tree) -> int:
+    """Robinson-Foulds distance of two trees, one of which is known by the ends of its branches."""
+    return rf_distance(Tree.from_edges(tree.names, ends), tree)
 
 
 def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -> bool:

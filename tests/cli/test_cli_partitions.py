@@ -41,6 +41,18 @@ def test_what_is_written_is_read_back(plltool, small, scheme, tmp_path, brlen):
         assert json.loads(again.stdout)["lnl"] == pytest.approx(record["lnl"], rel=1e-12)
 
 
+def test_the_first_of_several_trees_is_taken_with_a_warning(plltool, small, tmp_path):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    trees = tmp_path / "t.nwk"
+    trees.write_text("({},{},({},({},({},{}))));\n({},{},({},{},({},{})));\n".format(*names, *names))
+    result = plltool("evaluate", small, "--tree", trees, "--model", "JC", "--fixed", *NUMPY)
+    assert result.exit_code == 0, result.stderr
+    warning = f"plltool: warning: {trees}: found 2 trees, the first one is taken; --brlen unlinked takes one for each"
+    assert sum(line.startswith(warning) for line in result.stderr.splitlines()) == 1
+    trees.write_text(trees.read_text().splitlines()[0] + "\n\n")
+    assert "found 2 trees" not in plltool("evaluate", small, "--tree", trees, "--model", "JC", *NUMPY).stderr
+
+
 def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
     """A run without parts does not leave the models of one with parts beside its own results."""
     arguments = ("evaluate", small, "--tree", tmp_path / "t.nwk", "--prefix", tmp_path / "run", "--fixed", *NUMPY)

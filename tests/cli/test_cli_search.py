@@ -2,6 +2,7 @@
 
 
 import pytest
+from oracles.constraint import obeys
 from samples import STRANGE_NAMES
 
 from plltool.io.newick import read_newick
@@ -143,10 +144,13 @@ def test_errors_are_one_line(plltool, small, arguments, part):
 
 
 def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
-    result = plltool("search", small, *QUICK, "--outgroup", "Homo_sapiens,Tarsius_syrichta")
+    result = plltool("search", small, *QUICK, "--outgroup", "Homo_sapiens, Tarsius_syrichta")
     assert result.exit_code == 0, result.stderr
     assert "warning: the outgroup is not one clade" in result.stderr
-    assert any("not one clade" in line for line in read_record(f"{small}.plltool.json")["warnings"])
+    record = read_record(f"{small}.plltool.json")
+    assert any("not one clade" in line and "'Homo_sapiens' alone" in line for line in record["warnings"])
+    before = record["tree"].partition("Homo_sapiens")[0]
+    assert before.count("(") - before.count(")") == 1, "it is a branch of the root"
 
 
 @pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
@@ -175,3 +179,24 @@ def test_profile_without_a_device_says_so(plltool, small):
 
 def log_of(alignment):
     return alignment.with_name(f"{alignment.name}.plltool.log").read_text()
+
+
+def test_a_constraint_is_obeyed_and_logged(plltool, small):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    held = small.with_name("held.nwk")
+    held.write_text(f"(({names[0]},{names[5]}),{names[1]},{names[3]});\n")
+    result = plltool("search", small, *QUICK, "--constraint", held)
+    assert result.exit_code == 0, result.stderr
+    assert "constraint: 1 splits of 4 of the 6 taxa" in result.stderr
+    tree = read_newick(small.with_name("small.fasta.plltool.best.nwk"))
+    assert obeys(tree.ends, tree.names, ((names[0], names[5]), names[1], names[3]))
+    start = small.with_name("start.nwk")
+    start.write_text(f"(({names[0]},{names[1]}),({names[3]},{names[4]}),({names[5]},{names[2]}));\n")
+    refused = plltool("search", small, *QUICK, "--constraint", held, "--start", start, "--redo")
+    assert refused.exit_code == 1
+    assert refused.stderr.count("\n") == 1
+    assert f"it lacks the split '{names[0]}', '{names[5]}' | '{names[1]}', '{names[3]}'" in refused.stderr
+    held.write_text("((a,b),c,d);\n")
+    refused = plltool("search", small, *QUICK, "--constraint", held, "--redo")
+    assert refused.exit_code == 1
+    assert f"{held}: taxa of the constraint that are not in the alignment: 'a', 'b', 'c', 'd'" in refused.stderr

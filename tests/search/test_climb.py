@@ -249,7 +249,7 @@ def test_moves_that_are_flat_or_too_many_are_no_near_misses(monkeypatch):
     lnl = smooth(likelihood).lnl
     found = find_moves(likelihood, lnl, 5, BROAD, None)
     tried = []
-    monkeypatch.setattr(climb, "apply_moves", lambda *given, changed: tried.append(int(given[2][0])))
+    monkeypatch.setattr(climb, "apply_moves", lambda *given, **settings: tried.append(int(given[2][0])))
     promises = np.full(len(found), -5.0)
     promises[[3, 5, 7]] = 0.0, -MIN_MOVE_GAIN / 2, -0.5
     try_near_misses(likelihood, replace(found, lnl=lnl + promises), lnl, 3)

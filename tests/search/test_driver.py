@@ -21,7 +21,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}
     rounds = []
 
-    def climb_round(likelihood, lnl, radius, breadth, joints=None):
+    def climb_round(likelihood, lnl, radius, breadth, joints=None, constraint=None):
         first = all(radius != before for before, _ in rounds)
         rounds.append((radius, None if joints is None else len(joints)))
         gain, n_moves, n_joints = gains.get(radius, (0.0, 0, 0)) if first else (0.0, 0, 0)

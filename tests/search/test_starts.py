@@ -7,15 +7,15 @@ import pytest
 
 from plltool.api import SearchOptions, StopSearch, evaluate, search
 from plltool.errors import InputError
-from plltool.search import driver
-from plltool.search.driver import Climbed, stages_with_hope
+from plltool.search import state
 from plltool.search.progress import Forecast
+from plltool.search.state import Cursor, State, stages_with_hope
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 5}
 
 
 def test_no_hope_means_further_behind_than_twice_what_a_rival_gained_from_there(monkeypatch):
-    monkeypatch.setattr(driver, "ABANDON_STAGES", 0)
+    monkeypatch.setattr(state, "ABANDON_STAGES", 0)
     rival = [-100.0, -50.0, -40.0]
     assert stages_with_hope([-164.9], [rival]) == 1  # the rival gained 60 from here, and 5 are allowed besides
     assert stages_with_hope([-165.1], [rival]) == 0
@@ -41,10 +41,10 @@ def few(data_dir):
 
 
 def test_giving_up_does_not_change_the_winner(few, monkeypatch):
-    monkeypatch.setattr(driver, "ABANDON_STAGES", 1)
+    monkeypatch.setattr(state, "ABANDON_STAGES", 1)
     settings = {**SETTINGS, "options": SearchOptions("fast", starts=4, radii=(1,)), "workers": 1}
     found = search(few, start="random", **settings)
-    monkeypatch.setattr(driver, "ABANDON_FACTOR", math.inf)
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
     patient = search(few, start="random", **settings)
     assert (found.lnl, found.newick) == (patient.lnl, patient.newick)
     given_up = [a < b for a, b in zip(found.start_lnls, patient.start_lnls, strict=True)]
@@ -69,10 +69,10 @@ def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
 
 def test_a_climb_is_judged_by_those_before_it_whether_or_not_it_went_on():
     rivals = [[-60.0, -55.0, -50.0, -50.0, -50.0]]
-    climbed = Climbed(None, [], -40.0, [-99.0, -90.0, -80.0, -70.0, -40.0])
+    climbed = State(None, [], Cursor(-40.0, (-99.0, -90.0, -80.0, -70.0, -40.0)))
     judged = climbed.judge(rivals)
-    assert judged.given_up
-    assert (judged.lnl, judged.marks) == (-70.0, [-99.0, -90.0, -80.0, -70.0])
+    assert judged.cursor.given_up
+    assert (judged.lnl, judged.cursor.marks) == (-70.0, (-99.0, -90.0, -80.0, -70.0))
     assert climbed.judge([]) is climbed
 
 
@@ -97,7 +97,7 @@ def test_workers_must_be_some(few):
 
 
 def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
-    monkeypatch.setattr(driver, "ABANDON_FACTOR", math.inf)
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
     options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
     heard = []
     settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}

@@ -1,0 +1,217 @@
+"""Checkpoints: the states of a run in a folder, from which the same run goes on after it was stopped.
+
+The folder holds `run.json`, which says what run it is of; of each thing that has a state, such as the climb from one
+start tree, NAME.state and the one before it, NAME.state.old; and `best.nwk`, the best tree so far. A state is a line of
+JSON and behind it a numpy archive (npz, nothing pickled), whose digest the line holds. Every file is written whole or
+not at all, so several processes may each save what they work at.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import logging
+import math
+import os
+import time
+import zipfile
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import CHECKPOINT_PATIENCE
+from plltool.errors import InputError
+from plltool.io.record import read_object, write_bytes, write_text
+from plltool.tree.topology import Tree
+
+FORMAT = 1  # of the files; others are refused
+RUN_FILE = "run.json"
+BEST_FILE = "best.nwk"
+STATE, OLD_STATE = ".state", ".state.old"
+START_OVER = "--redo starts over"
+
+_log = logging.getLogger("plltool")
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+class Savable(Protocol):
+    """What can be saved: it turns into arrays, and knows the best tree so far and its lnL."""
+
+    @property
+    def lnl(self) -> float: ...
+
+    @property
+    def best(self) -> Tree: ...
+
+    def pack(self) -> Arrays: ...
+
+
+class Checkpoint:
+    """The states of one run in a folder, which is made unless it is there.
+
+    Saving takes a small share of the time: a state that comes too soon after the last one was written, in proportion to
+    what that took, waits for the next one, or for the end of the context in which the checkpoint is entered, whatever
+    ends it. A state that cannot be written does not end the run: a warning says so, once.
+
+    Parameters
+    ----------
+    folder : its name
+    identity : all that the run's result depends on, item by item: text, numbers, lists
+    show : a tree as Newick text, for `best.nwk`
+
+    Attributes
+    ----------
+    resumed : whether there are states of this run from before
+    problem : why a state could not be written, empty if all could
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be written to or holds the states of another run.
+    """
+
+    def __init__(
+        self, folder: str | os.PathLike[str], identity: Mapping[str, Any], show: Callable[[Tree], str] | None = None
+    ):
+        self.folder = Path(folder)
+        self.problem = ""
+        self._show = show
+        self._waiting: dict[str, Savable] = {}
+        self._next = 0.0  # time before which nothing is written
+        record = json.loads(json.dumps({"format": FORMAT, **identity}))
+        self._digest = hashlib.sha256(json.dumps(record).encode()).hexdigest()
+        self.resumed = has_states(self.folder)
+        if self.resumed:
+            self._compare(record)
+        else:
+            self._claim(record)
+
+    def _claim(self, record: Mapping[str, Any]) -> None:
+        try:
+            self.folder.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.folder}: cannot make the folder: {error.strerror}") from error
+        write_text(self.folder / RUN_FILE, json.dumps(record, indent=1) + "\n")
+
+    def _compare(self, record: Mapping[str, Any]) -> None:
+        """Raise InputError unless the folder is of this run."""
+        found = read_object(self.folder / RUN_FILE, (), "what a checkpoint is of")
+        for item in [*record, *(item for item in found if item not in record)]:
+            here, there = record.get(item, "nothing"), found.get(item, "nothing")
+            if here != there:
+                raise InputError(
+                    f"{self.folder}: a checkpoint of another run: {item}: found {there}, expected {here}; {START_OVER}"
+                )
+
+    # --- states -----------------------------------------------------------------------------------------------
+
+    def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
+        """The arrays of the last state saved under a name, or of the one before if that is damaged; None without any.
+
+        Raises InputError if there is one, but none that can be read.
+        """
+        failure = None
+        for ending in (STATE, OLD_STATE):
+            path = self.folder / (name + ending)
+            try:
+                return self._decode(path.read_bytes())
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+                failure = failure or InputError(f"{path}: a damaged checkpoint: {error}; {START_OVER}")
+                _log.warning("%s: damaged: %s", path, error)
+        if failure is not None:
+            raise failure
+        return None
+
+    def save(self, name: str, state: Savable) -> None:
+        """Keep a state under a name: on disk, or for a moment in memory."""
+        self._waiting[name] = state
+        if time.monotonic() >= self._next:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what waits; states that cannot be written go on waiting."""
+        began = time.monotonic()
+        try:
+            for name, state in list(self._waiting.items()):
+                self._write(name, state)
+                del self._waiting[name]
+        except (InputError, OSError) as error:
+            if not self.problem:
+                _log.warning("%s; the run goes on, but what comes now cannot be resumed", error)
+            self.problem = str(error)
+        ended = time.monotonic()
+        self._next = ended + CHECKPOINT_PATIENCE * (ended - began)
+
+    def _write(self, name: str, state: Savable) -> None:
+        path = self.folder / (name + STATE)
+        content = self._encode(state.pack())
+        with suppress(FileNotFoundError):
+            os.replace(path, self.folder / (name + OLD_STATE))
+        write_bytes(path, content)
+        best = self.folder / BEST_FILE
+        if self._show is not None and state.lnl > _read_lnl(best):
+            write_text(best, f"[lnL {state.lnl!r}]{self._show(state.best)}\n")
+
+    def _encode(self, arrays: Arrays) -> bytes:
+        packed = io.BytesIO()
+        np.savez(packed, allow_pickle=False, **arrays)
+        content = packed.getvalue()
+        header = {"format": FORMAT, "run": self._digest, "sha256": hashlib.sha256(content).hexdigest()}
+        return json.dumps(header).encode() + b"\n" + content
+
+    def _decode(self, content: bytes) -> dict[str, npt.NDArray[Any]]:
+        """The arrays of a state; ValueError, KeyError or BadZipFile if it is not what `_encode` made."""
+        line, _, packed = content.partition(b"\n")
+        header = json.loads(line)
+        if header["sha256"] != hashlib.sha256(packed).hexdigest():
+            raise ValueError("its digest is not that of its content")
+        if header["run"] != self._digest:
+            raise ValueError("it is of another run")
+        with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
+            return dict(archive)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _k: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
+        self.flush()
+
+
+def has_states(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds anything to go on from."""
+    return any(any(Path(folder).glob("*" + ending)) for ending in (STATE, OLD_STATE))
+
+
+def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
+    """Remove a checkpoint, if there is one; what else lies in the folder stays, and then the folder.
+
+    Raises InputError if it cannot be removed.
+    """
+    root = Path(folder)
+    states = [*root.glob("*" + STATE), *root.glob("*" + OLD_STATE)]
+    temporary = root.glob(".*.*.*")  # of a process that was killed, see `write_bytes`
+    try:
+        for path in [*states, *temporary, root / BEST_FILE, root / RUN_FILE]:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(f"{root}: cannot remove the checkpoint: {error.strerror}") from error
+    with suppress(OSError):
+        root.rmdir()
+
+
+def _read_lnl(path: Path) -> float:
+    """The lnL that the best tree so far has, by the comment before it."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as stream:
+            return float(stream.read(60).removeprefix("[lnL ").split("]")[0])
+    except (OSError, ValueError):
+        return -math.inf

@@ -1,0 +1,55 @@
+"""Constraint trees in Newick format: over some of the taxa, with nodes of any degree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike
+
+import numpy as np
+
+from plltool.errors import InputError
+from plltool.io.content import read_text
+from plltool.io.newick import RootedNodes, list_names, match_labels, parse_nodes, refuse_duplicates, unrooted_branches
+from plltool.tree.constraint import Constraint, make_constraint
+
+
+def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:
+    """The constraint in the first tree of a file, which may be gzipped; else as `parse_constraint`."""
+    return parse_constraint(read_text(path).decode("utf-8", "surrogateescape"), str(path), names)
+
+
+def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a Newick text makes; branch lengths, labels of inner nodes and the root do not matter.
+
+    Parameters
+    ----------
+    text : the tree, ended by ``;``
+    source : the file's name, for errors
+    names : of all taxa; labels stand for them as in `parse_newick`
+
+    Returns
+    -------
+    The constraint, or None if the tree has no inner branch, so that every tree obeys it.
+
+    Raises
+    ------
+    InputError
+        If the text is not a tree, or a taxon in it occurs twice or is none of `names`.
+    """
+    return constraint_from_nodes(parse_nodes(text, source), source, names)
+
+
+def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a rooted tree makes; parameters, what is returned and errors as of `parse_constraint`."""
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
+    tips = np.flatnonzero(n_children == 0).tolist()
+    labels = [nodes.labels[tip] for tip in tips]
+    refuse_duplicates(labels, f"{source}: the constraint")
+    numbers = match_labels(labels, nodes.bare, names)
+    unknown = [label for label in labels if label not in numbers]
+    if unknown:
+        raise InputError(f"{source}: taxa of the constraint that are not in the alignment: {list_names(unknown)}")
+    if len(tips) < 3:  # no tree is left when the root is taken away
+        return None
+    taxa = {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
+    return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)

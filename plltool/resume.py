@@ -1,0 +1,111 @@
+"""Searches that can be resumed: what a checkpoint is told of the run that it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool import __version__
+from plltool.alignment.partition import Dataset
+from plltool.engine.shards import AnyEngine
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.model import Model
+from plltool.results import mean_tree, write_rooted
+from plltool.search.effort import Plan
+from plltool.tree.duplicates import restore_duplicates
+from plltool.tree.topology import FloatArray, Tree
+
+DIGEST_LETTERS = 16
+
+_log = logging.getLogger("plltool")
+
+
+def digest_alignment(data: Dataset) -> str:
+    """A digest of all names and characters, part by part."""
+    digest = hashlib.sha256("\0".join(data.names).encode("utf-8", "surrogateescape"))
+    for part in data.parts:
+        digest.update(f"{part.name}\0{part.ranges}\0{part.alignment.states.name}".encode("utf-8", "surrogateescape"))
+        digest.update(np.ascontiguousarray(part.alignment.codes).tobytes())
+    return digest.hexdigest()[:DIGEST_LETTERS]
+
+
+def describe_start(start: str | Tree) -> str:
+    """The kind of start tree, or a digest of the one that was given."""
+    if isinstance(start, str):
+        return start
+    return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
+
+
+def describe_plan(plan: Plan) -> dict[str, Any]:
+    """What a search does, by the names of `Plan`; a constraint as a digest."""
+    described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
+    if plan.constraint is not None:
+        described["constraint"] = "tree " + _digest_arrays(plan.constraint.tips, plan.constraint.parents)
+    return described
+
+
+def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
+
+
+def identify_search(
+    data: Dataset, models: Sequence[Model], engine: AnyEngine, plan: Plan, start: str | Tree, seed: int, brlen: str
+) -> dict[str, Any]:
+    """All that the result of a search depends on, item by item, as `Checkpoint` takes it.
+
+    Memory and threads are not among it: they change no bit.
+    """
+    return {
+        "version": __version__,
+        "alignment": digest_alignment(data),
+        "model": "; ".join(str(model.spec) for model in models),
+        "model values": "; ".join(model.to_string() for model in models),
+        "brlen": brlen,
+        "start": describe_start(start),
+        "seed": seed,
+        **describe_plan(plan),
+        "device": engine.device_name,
+        "layout": engine.describe(),
+    }
+
+
+def show_tree(
+    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: Sequence[str] | None
+) -> str:
+    """A tree without duplicates as Newick text with all `names`; `groups` and `sites` as elsewhere."""
+    whole = tree if tree.n_taxa == len(names) else restore_duplicates(tree, names, groups)
+    return write_rooted(mean_tree(whole, sites), outgroup)[0]
+
+
+def open_checkpoint(
+    folder: str | os.PathLike[str] | None,
+    identity: dict[str, Any],
+    data: Dataset,
+    groups: list[list[int]],
+    outgroup: Sequence[str] | None,
+) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint of a search, whose best tree so far has all taxa; arguments and errors as of `Checkpoint`.
+
+    Parameters
+    ----------
+    folder : None for no checkpoint
+    groups : taxa of the whole alignment that each searched one stands for
+    """
+    if folder is None:
+        return nullcontext()
+    sites = np.array([len(part.sites) for part in data.parts])
+    show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
+    checkpoint = Checkpoint(folder, identity, show)
+    if checkpoint.resumed:
+        _log.info("the search goes on from %s", checkpoint.folder)
+    return checkpoint

@@ -1,0 +1,322 @@
+"""Constraint trees: which splits a search must keep, and where each subtree may go without breaking one.
+
+A constraint is a tree over some of the taxa, the *members*, with nodes of any degree; taxa not in it are *free*. A
+tree obeys it if the tree over the members alone, the *core*, has every split of the constraint.
+
+Of a core that obeys, each node belongs to one node of the constraint: contracting the branches that are no splits of
+the constraint makes the one of the other. The core's nodes of one constraint node are its *region*, and connected. A
+subtree with members hangs on the core at some node; it may go to all branches of the core that touch this node's
+region, and nowhere else: beyond them it would be on the wrong side of a split. A branch of the whole tree counts as the
+branch of the core that it lies on, or that its free side hangs on. A subtree without members may go anywhere.
+
+All of it is found in two passes over the tree, so the work is linear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.tree.random_tree import attach_tip, resolve_nodes
+from plltool.tree.topology import NO_NODE, IntArray, Tree
+
+ANYWHERE = -1  # the region of a subtree that no split of the constraint ties down
+ROOT = 0  # the constraint's node of its first member; the others are numbered in preorder from there
+MaskArray = npt.NDArray[np.bool_]
+Admission = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], MaskArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """A tree over some of the taxa, with at least one inner branch.
+
+    Attributes
+    ----------
+    names : (n_taxa,) all taxa, in the order in which tips are numbered
+    tips : (n_taxa,) each taxon's node of the constraint, NO_NODE if it is free
+    parents : (n_nodes,) the neighbour of each node towards node 0, the first member; NO_NODE at node 0
+    sizes : (n_nodes,) members at or below each node, not counting the first
+    """
+
+    names: tuple[str, ...]
+    tips: IntArray
+    parents: IntArray
+    sizes: IntArray
+
+    @property
+    def n_members(self) -> int:
+        return int(np.count_nonzero(self.tips != NO_NODE))
+
+    @property
+    def n_splits(self) -> int:
+        """Inner branches: splits that tell topologies apart."""
+        return len(self.parents) - 1 - self.n_members
+
+    @cached_property
+    def last(self) -> IntArray:
+        """(n_nodes,) one more than the last node below each; those below node v are v + 1 to ``last[v] - 1``."""
+        last = np.arange(1, len(self.parents) + 1, dtype=np.int32)
+        for node in range(len(last) - 1, 0, -1):
+            last[self.parents[node]] = max(last[self.parents[node]], last[node])
+        return last
+
+    @property
+    def attachments(self) -> IntArray:
+        """(n_taxa,) the inner node that each member hangs on, NO_NODE for the free taxa."""
+        above = self.parents[self.tips]
+        above[self.tips == ROOT] = 1
+        return np.where(self.tips == NO_NODE, NO_NODE, above).astype(np.int32)
+
+    def restrict(self, names: Sequence[str]) -> Constraint | None:
+        """What it says of some of the taxa, numbered as in `names`; None if that is nothing."""
+        numbers = {name: number for number, name in enumerate(names)}
+        taxa = {
+            int(node): numbers[name]
+            for name, node in zip(self.names, self.tips, strict=True)
+            if node != NO_NODE and name in numbers
+        }
+        return make_constraint(names, np.column_stack([np.arange(len(self.parents)), self.parents])[1:], taxa)
+
+    def violated_split(self, tree: Tree) -> tuple[list[str], list[str]] | None:
+        """The members on either side of a split that the tree lacks, the fewer ones first; None if it obeys."""
+        node = _Core(self, tree).violated
+        if node is None:
+            return None
+        below = (self.tips >= node) & (self.tips < self.last[node])
+        sides = (below, ~below & (self.tips != NO_NODE))
+        first, second = ([self.names[taxon] for taxon in np.flatnonzero(side)] for side in sides)
+        return (first, second) if len(first) < len(second) else (second, first)
+
+    def is_obeyed_by(self, tree: Tree) -> bool:
+        """Whether a tree over the same taxa, numbered alike, has every split."""
+        return _Core(self, tree).violated is None
+
+    def regions(self, tree: Tree) -> Regions:
+        """Where subtrees of a tree that obeys may go."""
+        return Regions(self, tree)
+
+    def admission(self, tree: Tree, joints: IntArray, columns: IntArray) -> Admission:
+        """For subtrees at these inner nodes and columns, both (n,), of a tree that obeys: where each may go.
+
+        The answer is a function of indices into both and of branches, both (m,), that returns a mask (m,).
+        """
+        regions = self.regions(tree)
+        homes = regions.homes[joints, columns]
+        return lambda subtrees, branches: regions.admit(homes[subtrees], branches)
+
+    def random_tree(self, rng: np.random.Generator) -> Tree:
+        """Draw a tree uniformly from all that obey; all branches get the default length.
+
+        The constraint is resolved at random, then free taxa are inserted in random order anywhere.
+        """
+        n_taxa, n_placed = len(self.names), self.n_members
+        branches = np.column_stack([np.arange(len(self.parents)), self.parents])[1:].astype(np.int32)
+        resolved, _ = resolve_nodes(branches, np.zeros(len(branches)), rng)
+        number = np.full(resolved.max() + 1, NO_NODE, dtype=np.int32)
+        members = np.flatnonzero(self.tips != NO_NODE)
+        number[self.tips[members]] = members
+        inner = np.flatnonzero(number == NO_NODE)
+        number[inner] = np.arange(n_taxa, n_taxa + len(inner))
+        ends = np.empty((2 * n_taxa - 3, 2), dtype=np.int32)
+        ends[: len(resolved)] = number[resolved]
+        for tip in rng.permutation(np.flatnonzero(self.tips == NO_NODE)).tolist():
+            attach_tip(ends, int(rng.integers(2 * n_placed - 3)), tip, n_placed)
+            n_placed += 1
+        return Tree.from_edges(self.names, ends)
+
+    def addition_order(self, rng: np.random.Generator) -> list[int]:
+        """The taxa in random order, the first member in front, then the others, free taxa last."""
+        members = rng.permutation(np.flatnonzero(self.tips > ROOT))
+        free = rng.permutation(np.flatnonzero(self.tips == NO_NODE))
+        return [int(np.flatnonzero(self.tips == ROOT)[0]), *members.tolist(), *free.tolist()]
+
+
+def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
+    """The constraint that an unrooted tree makes; None if it has no inner branch.
+
+    Parameters
+    ----------
+    names : all taxa
+    branches : (n, 2) the tree's branches, as pairs of nodes
+    taxa : tips of the tree that are members, and the number of each in `names`; other tips are left out, and branches
+        that meet where one was become one
+    """
+    if len(taxa) < 4:
+        return None
+    around: dict[int, list[int]] = {}
+    for a, b in np.asarray(branches).tolist():
+        around.setdefault(a, []).append(b)
+        around.setdefault(b, []).append(a)
+    root = min(taxa, key=taxa.__getitem__)
+    visits, stack = [], [(root, NO_NODE)]
+    while stack:
+        node, parent = stack.pop()
+        visits.append((node, parent))
+        stack += [(other, node) for other in around[node] if other != parent]
+    size, branching = dict.fromkeys(around, 0), dict.fromkeys(around, 0)
+    for node, parent in reversed(visits):
+        size[node] += node in taxa and node != root
+        if size[node] and parent != NO_NODE:
+            size[parent] += size[node]
+            branching[parent] += 1
+    tips = np.full(len(names), NO_NODE, dtype=np.int32)
+    number = {NO_NODE: NO_NODE}
+    parents: list[int] = []
+    sizes: list[int] = []
+    for node, parent in visits:  # a node left out passes on the number of the one above it
+        kept = node in taxa or branching[node] > 1
+        number[node] = len(parents) if kept else number[parent]
+        if not kept:
+            continue
+        if node in taxa:
+            tips[taxa[node]] = number[node]
+        parents.append(number[parent])
+        sizes.append(size[node])
+    made = Constraint(tuple(names), tips, np.array(parents, dtype=np.int32), np.array(sizes, dtype=np.int32))
+    return made if made.n_splits else None
+
+
+class _Core:
+    """A tree seen from the first member, as far as members go.
+
+    Each node but the root tip stands for the branch above it, which lies on a branch of the core or hangs on one.
+
+    Attributes
+    ----------
+    order : (n_nodes - 1,) (node, parent, branch) as of `Tree.directed_from`
+    counts : (n_nodes,) members below
+    low : (n_nodes,) the region of the lower end of that branch of the core; of a tip its own node
+    is_joint : (n_nodes,) whether the node is a branching of the core
+    violated : a node of the constraint the split above which the tree lacks; None if it obeys, and if not, all else is
+        incomplete
+    """
+
+    def __init__(self, constraint: Constraint, tree: Tree):
+        parents, sizes, tips = constraint.parents.tolist(), constraint.sizes.tolist(), constraint.tips.tolist()
+        self.root = tips.index(ROOT)
+        self.order = list(tree.directed_from(self.root))
+        self.counts = [int(node > ROOT) for node in tips] + [0] * (tree.n_nodes - tree.n_taxa)
+        self.low = tips + [NO_NODE] * (tree.n_nodes - tree.n_taxa)
+        self.is_joint = [False] * tree.n_nodes
+        self.violated: int | None = None
+        counts, low = self.counts, self.low
+        for node, parent, _ in reversed(self.order):
+            if not counts[node]:
+                continue
+            if not counts[parent]:
+                counts[parent], low[parent] = counts[node], low[node]
+                continue
+            # a region that is complete below makes its parent's region grow
+            a, b = (parents[low[v]] if counts[v] == sizes[low[v]] else low[v] for v in (parent, node))
+            if a != b:
+                self.violated = b if a < b < constraint.last[a] else a
+                return
+            low[parent] = a
+            counts[parent] += counts[node]
+            self.is_joint[parent] = True
+
+
+class Regions:
+    """Where the subtrees of one topology, which obeys the constraint, may go; make a new one after every move.
+
+    Attributes
+    ----------
+    sides : int32 (n_edges, 2), the regions of both ends of the core's branch that each branch counts as; a tip of the
+        core is a region of its own
+    homes : int32 (n_nodes, 3), the region at which the subtree in each column of an inner node hangs on the core;
+        ANYWHERE if it has no members, or at most one is left without it
+    """
+
+    def __init__(self, constraint: Constraint, tree: Tree):
+        core = _Core(constraint, tree)
+        if core.violated is not None:
+            raise ValueError("the tree does not obey the constraint")
+        low, counts, is_joint = core.low, core.counts, core.is_joint
+        high = [ROOT] * tree.n_nodes
+        for node, parent, _ in core.order:
+            if parent != core.root:
+                high[node] = low[parent] if is_joint[parent] else high[parent]
+                if not counts[node]:
+                    low[node] = low[parent]
+        nodes, _, branches = np.array(core.order).T
+        lows, highs = np.array(low, dtype=np.int32), np.array(high, dtype=np.int32)
+        self.sides: IntArray = np.empty((tree.n_edges, 2), dtype=np.int32)
+        self.sides[branches] = np.column_stack([lows, highs])[nodes]
+        lower_end = np.empty(tree.n_edges, dtype=np.int64)
+        lower_end[branches] = nodes
+        below = lower_end[tree.edges]
+        hangs_below = below != np.arange(tree.n_nodes)[:, None]
+        self.homes: IntArray = np.where(hangs_below, highs[below], lows[below])
+        is_free = np.array(counts)[below] == 0  # no members on one of the two sides of the branch
+        is_tip = np.zeros(len(constraint.parents), dtype=bool)
+        is_tip[constraint.tips[constraint.tips != NO_NODE]] = True
+        self.homes[is_free | is_tip[self.homes]] = ANYWHERE
+
+    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> MaskArray:
+        """Whether subtrees of these `homes` may go into `branches`, both (n,)."""
+        sides = self.sides[branches]
+        return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)
+
+
+class Growth:
+    """A tree that members are added to one by one: where the next one may go.
+
+    Branches are numbered as by `attach_tip`. As long as only members are in it, a member that meets the constraint, as
+    far as that is grown, at node c may go into each branch whose way through the constraint passes c. Nodes below one
+    another are nested intervals of the preorder.
+
+    Parameters
+    ----------
+    first, second : the two tips to begin with, see `Constraint.addition_order`
+    """
+
+    def __init__(self, constraint: Constraint, first: int, second: int):
+        self._constraint = constraint
+        self._occupied = np.zeros(len(constraint.parents), dtype=bool)
+        self._occupied[ROOT] = True
+        self._ways = np.zeros((2 * len(constraint.names) - 3, 2), dtype=np.int32)
+        self._ways[0] = constraint.tips[[first, second]]
+        self._n_placed = 2
+        self._reach(second)
+
+    def legal(self, tip: int) -> MaskArray:
+        """Mask (n_branches,) of the branches that `tip` may go into."""
+        n_branches = 2 * self._n_placed - 3
+        if self._constraint.tips[tip] == NO_NODE:
+            return np.ones(n_branches, dtype=bool)
+        node = self._landing(tip)
+        ways = self._ways[:n_branches]
+        upper, lower = ways.min(axis=1), ways.max(axis=1)
+        return (upper <= node) & (node <= lower) & (lower < self._constraint.last[node])
+
+    def insert(self, tip: int, branch: int) -> None:
+        """Keep up with a tip that has gone into a branch."""
+        lower, pendant = 2 * self._n_placed - 3, 2 * self._n_placed - 2
+        self._n_placed += 1
+        own = self._constraint.tips[tip]
+        if own == NO_NODE:  # members are all placed: no one asks any more
+            return
+        node = self._landing(tip)
+        self._ways[lower] = node, self._ways[branch, 1]
+        self._ways[branch, 1] = node
+        self._ways[pendant] = own, node
+        self._reach(tip)
+
+    def _landing(self, tip: int) -> int:
+        """The node at which a member meets the constraint as far as it is grown."""
+        node = int(self._constraint.tips[tip])
+        while not self._occupied[node]:
+            node = int(self._constraint.parents[node])
+        return node
+
+    def _reach(self, tip: int) -> None:
+        """The constraint grows by the way to a member."""
+        node = int(self._constraint.tips[tip])
+        while not self._occupied[node]:
+            self._occupied[node] = True
+            node = int(self._constraint.parents[node])

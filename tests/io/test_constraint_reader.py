@@ -1,0 +1,53 @@
+"""Constraint trees from Newick text: what is read, and what is refused in one line."""
+
+import gzip
+
+import pytest
+
+from plltool.errors import InputError
+from plltool.io.constraint_reader import parse_constraint, read_constraint
+
+NAMES = ["a", "b", "c", "d", "e", "f g"]
+
+
+@pytest.mark.parametrize(
+    ("text", "members", "splits"),
+    [
+        ("((a,b),c,d);", 4, 1),
+        ("((a,b),(c,d));", 4, 1),
+        ("(((a:1,b:2)90:3,c)x,d,e);", 5, 2),
+        ("((((a,b))),(c,(d,f_g)));", 5, 2),
+        ("((a,b,c),d,e,'f g')[comment];(a,b);", 6, 1),
+    ],
+)
+def test_what_is_read(text, members, splits):
+    constraint = parse_constraint(text, "here", NAMES)
+    assert (constraint.n_members, constraint.n_splits) == (members, splits)
+
+
+@pytest.mark.parametrize("text", ["(a,b,c,d);", "((a,b),c);", "(a,b);", "(a);", "((a,b,c),d);", "(((a,b,c,d,e)));"])
+def test_trees_without_inner_branches_are_no_constraint(text):
+    assert parse_constraint(text, "here", NAMES) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("((a,x),(y,b));", "here: taxa of the constraint that are not in the alignment: 'x', 'y'"),
+        ("((a,b),(b,c));", "here: the constraint has the same taxon more than once: 'b'"),
+        ("((a,b),(c,d)", "here:1:13: found the end of the text, expected a label, ':', ',' or ')'"),
+    ],
+)
+def test_what_is_refused(text, message):
+    with pytest.raises(InputError) as caught:
+        parse_constraint(text, "here", NAMES)
+    assert str(caught.value) == message
+
+
+def test_from_a_file_gzipped_or_not(tmp_path):
+    plain, packed = tmp_path / "c.nwk", tmp_path / "c.nwk.gz"
+    plain.write_text("((a,b),c,d);\n")
+    packed.write_bytes(gzip.compress(b"((a,b),c,d);\r\n"))
+    assert read_constraint(plain, NAMES).n_splits == read_constraint(packed, NAMES).n_splits == 1
+    with pytest.raises(InputError, match="cannot read the file"):
+        read_constraint(tmp_path / "none", NAMES)
