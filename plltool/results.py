@@ -15,6 +15,7 @@ from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
+from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
 
 
@@ -162,10 +163,29 @@ class EvaluationResult(Result):
 
     Attributes
     ----------
-    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    site_lnl, site_rates : (n_sites,) lnL and posterior mean rate of each site in the alignment's order, if asked for
+    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     """
 
     site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    site_rates: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    length_errors: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        record = super().as_record(command)
+        if self.length_errors is None:
+            return record
+        sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

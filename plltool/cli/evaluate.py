@@ -44,6 +44,12 @@ from plltool.hardware import Hardware
     metavar="FILE",
     help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
 )
+@click.option(
+    "--site-rates", type=PATH, metavar="FILE", help="Write the mean rate of each site, posterior to its data, to FILE."
+)
+@click.option(
+    "--length-errors", is_flag=True, help="Standard errors of branch lengths, all else known, in the record (--json)."
+)
 @outgroup_option
 @resolve_option
 @hardware_options
@@ -58,6 +64,8 @@ def evaluate(
     data_type: str,
     fixed: bool,
     site_lnl: Path | None,
+    site_rates: Path | None,
+    length_errors: bool,
     outgroup: tuple[str, ...],
     resolve: int | None,
     hardware: Hardware,
@@ -72,11 +80,10 @@ def evaluate(
     files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
     if files:
         files.claim(output.redo)
-    if site_lnl:
-        claim_files([site_lnl], output.redo)
+    claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
-    from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
+    from plltool.io.site_values import PUZZLE_ENDING, format_puzzle, format_sites
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None) as reporter:
@@ -89,6 +96,8 @@ def evaluate(
             brlen=brlen,
             fixed=fixed,
             site_lnl=site_lnl is not None,
+            site_rates=site_rates is not None,
+            length_errors=length_errors,
             outgroup=split_outgroup(outgroup, data.names),
             listener=reporter.progress,
             **asdict(hardware),
@@ -97,8 +106,10 @@ def evaluate(
             files.write(result, given_command())
         if site_lnl and result.site_lnl is not None:
             is_puzzle = site_lnl.suffix == PUZZLE_ENDING
-            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites(result.site_lnl)
+            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites("lnl", result.site_lnl)
             write_text(site_lnl, text)
+        if site_rates and result.site_rates is not None:
+            write_text(site_rates, format_sites("rate", result.site_rates))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))

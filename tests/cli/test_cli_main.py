@@ -40,7 +40,7 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    expected = ["alrt", "bench", "check", "compare", "devices", "evaluate", "search", "simulate"]
+    expected = ["alrt", "ancestral", "bench", "check", "compare", "devices", "evaluate", "search", "simulate"]
     expected += ["support", "test", "trees"]
     assert sorted(main.commands) == expected
 

@@ -1,4 +1,4 @@
-"""Site likelihoods as text: a table of one tree, or TREE-PUZZLE's format, which CONSEL reads."""
+"""Numbers of sites as text: a table of one tree, or TREE-PUZZLE's format of likelihoods, which CONSEL reads."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from plltool.tree.topology import FloatArray
 PUZZLE_ENDING = ".sitelh"
 
 
-def format_sites(site_lnl: FloatArray) -> str:
-    """A table of site, from 1, and lnL (n_sites,), separated by a tab."""
-    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
-    return "\n".join(["site\tlnl", *rows]) + "\n"
+def format_sites(name: str, values: FloatArray) -> str:
+    """A table of site, from 1, and a value (n_sites,) called `name`, separated by a tab."""
+    rows = [f"{site}\t{value!r}" for site, value in enumerate(values.tolist(), start=1)]
+    return "\n".join([f"site\t{name}", *rows]) + "\n"
 
 
 def format_puzzle(site_lnl: FloatArray) -> str:
