@@ -13,6 +13,7 @@ import click
 
 from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
+    PATH,
     Effort,
     OutputChoice,
     StartChoice,
@@ -166,7 +167,7 @@ def write_results(result: SearchResult, files: OutputFiles, views: Views, site_l
     """Write what was found; only then is there nothing to go on from any more. Returns lines as `OutputFiles.write`."""
     from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.record import write_text
-    from plltool.io.site_lnl import format_for
+    from plltool.io.site_values import format_for
 
     try:
         written = files.write(result, given_command(), views)
