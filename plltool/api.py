@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
+from plltool.ancestral import AncestralResult, ancestral_states
 from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
@@ -68,6 +69,7 @@ from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
 
 __all__ = [
+    "AncestralResult",
     "EvaluationResult",
     "Likelihood",
     "Progress",
@@ -77,6 +79,7 @@ __all__ = [
     "StopSearch",
     "SupportResult",
     "TopologyTestResult",
+    "ancestral_states",
     "branch_supports",
     "evaluate",
     "remove_checkpoint",

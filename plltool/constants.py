@@ -100,6 +100,7 @@ ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: less is wha
 ALRT_REPLICATES = 1000  # Guindon et al. 2010
 TEST_REPLICATES = 10_000  # of tests of topologies, and at each scale of AU
 TEST_LEVEL = 0.05  # p-values below it reject a tree; 1 less it is what ELW's set of trees adds up to
+AU_TIE = 0.01  # lnL within which AU takes trees for equally good: less is what optimisation leaves open
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, to those there are (Shimodaira 2002)
 SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
 

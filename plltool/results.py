@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, field
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
 from plltool import __version__
 from plltool.alignment.partition import Dataset
 from plltool.constants import COLLAPSE_LENGTH
@@ -17,6 +19,7 @@ from plltool.io.newick import write_newick
 from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
+from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
@@ -174,7 +177,25 @@ class SearchResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult(Result):
-    """What `evaluate` computed."""
+    """What `evaluate` computed.
+
+    Attributes
+    ----------
+    site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
+    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    """
+
+    site_rates: FloatArray | None = field(default=None, kw_only=True)
+    length_errors: FloatArray | None = field(default=None, kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        record = super().as_record(command)
+        if self.length_errors is None:
+            return record
+        sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
 
 
 def software_versions() -> dict[str, str]:
@@ -184,6 +205,13 @@ def software_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[library] = metadata.version(library)
     return found
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

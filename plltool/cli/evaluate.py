@@ -53,6 +53,12 @@ Examples:
     metavar="FILE",
     help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
 )
+@click.option(
+    "--site-rates", type=PATH, metavar="FILE", help="Write the mean rate of each site, posterior to its data, to FILE."
+)
+@click.option(
+    "--length-errors", is_flag=True, help="Standard errors of branch lengths, all else known, in the record (--json)."
+)
 @outgroup_option
 @resolve_option
 @hardware_options
@@ -69,6 +75,8 @@ def evaluate(
     data_type: str,
     fixed: bool,
     site_lnl: Path | None,
+    site_rates: Path | None,
+    length_errors: bool,
     outgroup: tuple[str, ...],
     resolve: int | None,
     hardware: Hardware,
@@ -85,11 +93,10 @@ def evaluate(
     files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
     if files:
         files.claim(output.redo)
-    if site_lnl:
-        claim_files([site_lnl], output.redo)
+    claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
-    from plltool.io.site_lnl import format_for
+    from plltool.io.site_values import format_for, format_sites
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
@@ -102,6 +109,8 @@ def evaluate(
             brlen=brlen,
             fixed=fixed,
             site_lnl=site_lnl is not None,
+            site_rates=site_rates is not None,
+            length_errors=length_errors,
             outgroup=split_outgroup(outgroup, data.names),
             listener=reporter.progress,
             **asdict(hardware),
@@ -110,6 +119,8 @@ def evaluate(
             files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
             write_text(site_lnl, format_for(site_lnl, result.site_lnl))
+        if site_rates and result.site_rates is not None:
+            write_text(site_rates, format_sites("rate", result.site_rates))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))

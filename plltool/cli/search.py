@@ -169,7 +169,7 @@ def search(
 def write_results(result: SearchResult, files: OutputFiles, views: Views, site_lnl: Path | None) -> list[str]:
     """Write what was found; if that fails, there still is the checkpoint. Returns lines as `OutputFiles.write`."""
     from plltool.io.record import write_text
-    from plltool.io.site_lnl import format_for
+    from plltool.io.site_values import format_for
 
     try:
         written = files.write(result, given_command(), views)

@@ -1,4 +1,4 @@
-"""Site likelihoods as text: a table of one tree, or TREE-PUZZLE's format, which CONSEL reads."""
+"""Numbers of sites as text: a table of one tree, or TREE-PUZZLE's format of likelihoods, which CONSEL reads."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from plltool.tree.topology import FloatArray
 PUZZLE_ENDING = ".sitelh"
 
 
-def format_sites(site_lnl: FloatArray) -> str:
-    """A table of site, from 1, and lnL (n_sites,), separated by a tab."""
-    rows = [f"{site}\t{lnl!r}" for site, lnl in enumerate(site_lnl.tolist(), start=1)]
-    return "\n".join(["site\tlnl", *rows]) + "\n"
+def format_sites(name: str, values: FloatArray) -> str:
+    """A table of site, from 1, and a value (n_sites,) called `name`, separated by a tab."""
+    rows = [f"{site}\t{value!r}" for site, value in enumerate(values.tolist(), start=1)]
+    return "\n".join([f"site\t{name}", *rows]) + "\n"
 
 
 def format_puzzle(site_lnl: FloatArray) -> str:
@@ -31,4 +31,4 @@ def format_puzzle(site_lnl: FloatArray) -> str:
 def format_for(path: PathLike[str], site_lnl: FloatArray) -> str:
     """lnL (n_sites,) as a file of this name should have it: as CONSEL reads it if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
-    return format_puzzle(site_lnl[None]) if is_puzzle else format_sites(site_lnl)
+    return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)
