@@ -57,6 +57,7 @@ GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/search/test_ratchet.py"
 STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
+RESUME = "tests/search/test_resume.py"
 PARTITIONS = "tests/api/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
 
@@ -613,10 +614,10 @@ MUTANTS = [
            ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = self.lnl - before <",
-           "wide_enough = self.lnl - before > 1e300 +", (DRIVER,)),
+    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = at.lnl - at.marks[-1] <",
+           "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),
     Mutant("driver: the first radius may be the last", "plltool/search/driver.py",
-           "stage.args[1] > self.plan.radii[0]", "stage.args[1] > 0", (DRIVER,)),
+           "stage.radius > self.plan.radii[0]", "stage.radius > 0", (DRIVER,)),
     Mutant("driver: rounds go on without moves", "plltool/search/driver.py", " or not done.n_moves", "", (DRIVER,)),
     Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
            (GAMMA,)),
@@ -628,12 +629,35 @@ MUTANTS = [
            (RATCHET, "-k", "never_lead_down")),
     Mutant("ratchet: worse trees are kept", "plltool/search/ratchet.py", "if lnl <= self.lnl:", "if False:",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self._best)", "pass",
+    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self.best)", "pass",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("starts: nothing is allowed besides", "plltool/search/driver.py", " + ABANDON_MARGIN <", " <",
-           (STARTS, "-k", "hopeless")),
+    Mutant("starts: nothing is allowed besides", "plltool/search/state.py", " + ABANDON_MARGIN <", " <",
+           (STARTS, "-k", "hope")),
     Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
+    # --- resuming
+    Mutant("resuming: the stop rule forgets", "plltool/search/driver.py", "at.memory = rule.memory", "pass",
+           (RESUME, "-k", "every_event and (rf or kh)")),
+    Mutant("resuming: other perturbations", "plltool/search/driver.py",
+           "done, rng.bit_generator.state = at.spent, at.generator", "done = at.spent",
+           (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: the polish begins anew", "plltool/search/driver.py",
+           "made=(at.round, at.lnl) if at.round else None", "made=None", (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: rounds look at the whole tree", "plltool/search/driver.py",
+           "at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen",
+           "at.lnl, moves = done.lnl, done.chosen", (DRIVER, "-k", "widen")),
+    Mutant("resuming: failures are forgotten", "plltool/search/state.py", "failures: int = 0",
+           "failures: int = field(default=0, init=False)", (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: rates over sites begin anew", "plltool/model/model.py",
+           'self._sites_at_start = bool(values["sites_at_start"])', "pass", (RESUME, "-k", "every_event and rf")),
+    Mutant("resuming: frequencies of the start", "plltool/model/model.py",
+           'self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]',
+           'self._class_rates = values["exchangeabilities"]', (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: the tree's order", "plltool/search/state.py", 'getattr(tree, array) for array in TREE_ARRAYS}',
+           'getattr(Tree.from_edges(tree.names, tree.ends, tree.lengths), array) for array in TREE_ARRAYS}',
+           (RESUME, "-k", "every_event")),
+    Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
+           'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
     Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",
@@ -686,7 +710,7 @@ MUTANTS = [
 def copy_repository(folder: Path) -> None:
     """What tests need, the kernels inside the package, where an import of the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("plltool", "kernels", "tests"):
+    for name in ("plltool", "kernels", "tests", "data"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     (folder / "plltool" / "kernels").symlink_to(folder / "kernels")
