@@ -24,13 +24,21 @@ from plltool.alignment.partition import Dataset, without_duplicates
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.climbers import share_hardware
-from plltool.constants import BOOTSTOP_MOST, BOOTSTOP_STEP, DEFAULT_LINKAGE, DEFAULT_SEED, REPLICATE_EFFORT, UNLINKED
+from plltool.constants import (
+    BOOTSTOP_MOST,
+    BOOTSTOP_STEP,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    REPLICATE_EFFORT,
+    REPLICATE_RADII,
+    UNLINKED,
+)
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
-from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, generator, pose
+from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, TreeLike, as_constraint, generator, pose
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set, splits_of
@@ -69,6 +77,7 @@ def bootstrap(
     replicates: int | str = AUTO,
     seed: int = DEFAULT_SEED,
     options: SearchOptions | None = None,
+    constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
@@ -87,12 +96,12 @@ def bootstrap(
 
     Parameters
     ----------
-    alignment, model, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models that a search
-        has optimised, `SearchResult.models`, save time
+    alignment, model, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models
+        that a search has optimised, `SearchResult.models`, save time
     replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
         `tree.bootstop`; "auto" is "autoMRE"
     seed : of everything random; replicate k depends on it and on k only
-    options : of each search; by default those of the effort REPLICATE_EFFORT. There is one start tree
+    options : of each search; by default `replicate_options()`. There is one start tree
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
@@ -101,7 +110,7 @@ def bootstrap(
     Raises
     ------
     InputError
-        If alignment or model cannot be used, or the number of replicates is less than 1 or unknown.
+        If alignment, model or constraint cannot be used, or the number of replicates is less than 1 or unknown.
     DeviceError
         If the device cannot be used.
     """
@@ -110,21 +119,27 @@ def bootstrap(
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
-    reduced, groups = without_duplicates(data)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups = without_duplicates(data, None if binding is None else binding.attachments.tolist())
     parts = [compress(part) for part in reduced.alignments]
     hardware = Hardware(device, precision, vw, threads, memory)
     n_workers, share = share_hardware(workers, most, parts, models, hardware)
-    wishes = options or SearchOptions(REPLICATE_EFFORT)
-    plan = wishes.plan(0.0, sum(part.codes.size for part in parts))
+    wishes = options or replicate_options()
+    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1)
+    if binding is not None:
+        plan = replace(plan, constraint=binding.restrict(reduced.names))
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, replace(plan, starts=1), seed, unlinked, share
-    )
+    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share)
     if n_workers > 1:
         made = replicate_at_once(resampling, range(most), n_workers)
     else:
         made = replicate_in_turn(resampling, range(most))
     return _collect(_tell(made, taken), most, criterion, seed, listener, began)
+
+
+def replicate_options(effort: str | None = None) -> SearchOptions:
+    """How hard to search a replicate's tree: by an effort, or by default REPLICATE_EFFORT with REPLICATE_RADII."""
+    return SearchOptions(REPLICATE_EFFORT, radii=REPLICATE_RADII) if effort is None else SearchOptions(effort)
 
 
 def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:

@@ -39,7 +39,7 @@ class Resampling:
     groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
     parts : the patterns of each part
     models : of each part; a replicate's search begins with their values
-    plan : of a replicate's search, with one start tree
+    plan : of a replicate's search, with one start tree and the constraint on `names`
     seed : of all replicates
     unlinked : whether each part has branch lengths of its own
     hardware : of a replicate's search
@@ -90,7 +90,7 @@ class Replicator:
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
         masks = np.concatenate([part.masks for part in parts], axis=1)
         weights = np.concatenate([part.weights for part in parts])
-        start = stepwise_addition(masks, weights, asked.names, rng)
+        start = stepwise_addition(masks, weights, asked.names, rng, asked.plan.constraint)
         models = [model.copy() for model in asked.models]
         engine, _ = open_engine(parts, models, search_slots(len(asked.names)), asked.hardware)
         with engine:

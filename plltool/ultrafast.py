@@ -38,7 +38,9 @@ from plltool.session import (
     AlignmentLike,
     ModelLike,
     TreeLike,
+    as_constraint,
     as_tree,
+    check_obedience,
     generator,
     link_lengths,
     open_engine,
@@ -62,6 +64,7 @@ def ultrafast_bootstrap(
     *,
     replicates: int = UFBOOT_SETS,
     seed: int = DEFAULT_SEED,
+    constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
@@ -77,7 +80,7 @@ def ultrafast_bootstrap(
 
     Parameters
     ----------
-    alignment, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`
+    alignment, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`
     tree : of a search
     model : of a search, `SearchResult.models`, or anything that `plltool.api.evaluate` takes
     replicates : resampled alignments
@@ -87,15 +90,19 @@ def ultrafast_bootstrap(
     Raises
     ------
     InputError
-        If alignment, tree or model cannot be used.
+        If alignment, tree, model or constraint cannot be used, or the tree breaks the constraint.
     DeviceError
         If the device cannot be used.
     """
     data, models = pose(alignment, model, brlen)
-    reduced, groups = without_duplicates(data)
+    target = as_tree(tree, data.names)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    if binding is not None:
+        check_obedience(target, binding)
+    reduced, groups = without_duplicates(data, None if binding is None else binding.attachments.tolist())
+    bound = None if binding is None else binding.restrict(reduced.names)
     parts = [compress(part) for part in reduced.alignments]
     n_lengths = len(parts) if brlen == UNLINKED and len(parts) > 1 else 1
-    target = as_tree(tree, data.names)
     start = link_lengths(restrict_tree(target, reduced.names), n_lengths)
     hardware = Hardware(device, precision, vw, threads, memory)
     rng = generator(seed, ULTRAFAST)
@@ -104,7 +111,7 @@ def ultrafast_bootstrap(
     with engine:
         likelihood = TreeLikelihood(start.copy(), models, engine)
         pool = RellPool(weights, rng)
-        excursions = sample_trees(likelihood, pool, weights, RATCHET_RADIUS, rng)
+        excursions = sample_trees(likelihood, pool, weights, RATCHET_RADIUS, rng, bound)
         _until_settled(excursions, pool, start, listener)
     if data.n_taxa == reduced.n_taxa:
         return count_supports(target, _tree_set(pool), UFBOOT)

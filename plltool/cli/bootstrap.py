@@ -14,6 +14,7 @@ from plltool.cli.options import (
     OutputChoice,
     alignment_argument,
     brlen_option,
+    constraint_option,
     data_type_option,
     hardware_options,
     load_alignment,
@@ -28,7 +29,7 @@ from plltool.cli.options import (
 from plltool.cli.output import claim_files, print_line
 from plltool.cli.reporting import Reporter, prepare_devices
 from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
-from plltool.constants import EFFORT_NAMES, REPLICATE_EFFORT
+from plltool.constants import EFFORT_NAMES
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -60,9 +61,7 @@ class NumberOfReplicates(click.ParamType):
 replicate_effort_option = click.option(
     "--replicate-effort",
     type=click.Choice(EFFORT_NAMES),
-    default=REPLICATE_EFFORT,
-    show_default=True,
-    help="How hard to search each replicate's tree.",
+    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10.",
 )
 write_replicates_option = click.option(
     "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
@@ -75,7 +74,7 @@ class SupportChoice:
 
     bootstrap: int | str | None
     supports: str
-    replicate_effort: str
+    replicate_effort: str | None
     write_replicates: bool
 
     @property
@@ -109,10 +108,10 @@ def support_tree(
 ) -> tuple[list[str], bool]:
     """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
 
-    `settings` are the seed, brlen, workers and hardware of the search.
+    `settings` are the seed, constraint, brlen, workers and hardware of the search.
     """
     from plltool.bootstrap import bootstrap as make_replicates
-    from plltool.search.effort import SearchOptions
+    from plltool.bootstrap import replicate_options
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
 
@@ -126,7 +125,7 @@ def support_tree(
             data,
             result.models,
             replicates=choice.bootstrap,
-            options=SearchOptions(choice.replicate_effort),
+            options=replicate_options(choice.replicate_effort),
             listener=listener,
             taken=files.take,
             **settings,
@@ -224,6 +223,7 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
 @data_type_option
 @seed_option
 @outgroup_option
+@constraint_option
 @replicate_effort_option
 @write_replicates_option
 @click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
@@ -240,7 +240,8 @@ def bootstrap(
     data_type: str,
     seed: int,
     outgroup: tuple[str, ...],
-    replicate_effort: str,
+    constraint: Path | None,
+    replicate_effort: str | None,
     write_replicates: bool,
     workers: int | None,
     hardware: Hardware,
@@ -263,7 +264,6 @@ def bootstrap(
         claim_supports(prefix, wanted, output.redo)
     from plltool import bootstrap as api
     from plltool.io.newick import read_newick
-    from plltool.search.effort import SearchOptions
     from plltool.session import pose
     from plltool.supports import map_supports
 
@@ -278,7 +278,8 @@ def bootstrap(
             models,
             replicates=replicates,
             seed=seed,
-            options=SearchOptions(replicate_effort),
+            options=api.replicate_options(replicate_effort),
+            constraint=constraint,
             brlen=brlen,
             workers=workers,
             listener=reporter.progress,

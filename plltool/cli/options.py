@@ -140,6 +140,13 @@ outgroup_option = click.option(
     metavar="NAME[,NAME]...",
     help="Taxa that the tree shows as one clade; may be repeated. A value that is a taxon's name is not split.",
 )
+constraint_option = click.option(
+    "--constraint",
+    type=PATH,
+    metavar="FILE",
+    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
+    "- the tree found has all its splits, taxa that are not in it go anywhere.",
+)
 resolve_option = click.option(
     "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
 )

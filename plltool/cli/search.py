@@ -13,12 +13,12 @@ import click
 
 from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
-    PATH,
     Effort,
     OutputChoice,
     StartChoice,
     alignment_argument,
     brlen_option,
+    constraint_option,
     data_type_option,
     effort_options,
     hardware_options,
@@ -59,13 +59,7 @@ Examples:
 @start_options
 @seed_option
 @outgroup_option
-@click.option(
-    "--constraint",
-    type=PATH,
-    metavar="FILE",
-    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
-    "- the tree found has all its splits, taxa that are not in it go anywhere.",
-)
+@constraint_option
 @hardware_options
 @output_options
 @effort_options
@@ -127,13 +121,12 @@ def search(
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
-        settings = {"seed": seed, "brlen": brlen, "workers": workers, **asdict(hardware)}
+        settings = {"seed": seed, "constraint": constraint, "brlen": brlen, "workers": workers, **asdict(hardware)}
         result = api.search(
             data,
             models,
             start=start.load(sequences, brlen),
             outgroup=members,
-            constraint=constraint,
             options=effort.options(),
             profile=profile,
             listener=reporter.progress,

@@ -8,7 +8,7 @@ then the tree is climbed again on the true data. Every tree on this way counts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, climb_round
+from plltool.tree.constraint import Constraint
 from plltool.tree.splits import bipartitions
 from plltool.tree.topology import FloatArray, Tree
 
@@ -99,12 +100,17 @@ class RellPool:
 
 
 def sample_trees(
-    likelihood: TreeLikelihood, pool: RellPool, weights: WeightArray, radius: int, rng: np.random.Generator
+    likelihood: TreeLikelihood,
+    pool: RellPool,
+    weights: WeightArray,
+    radius: int,
+    rng: np.random.Generator,
+    constraint: Constraint | None = None,
 ) -> Iterator[float]:
     """Meet trees without end; yields the best lnL after each excursion.
 
     An excursion sets out from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and jumps to what the
-    next of the resampled alignments favours.
+    next of the resampled alignments favours. All trees obey the `constraint`.
     """
     lnl = smooth(likelihood).lnl
     pool.add(likelihood)
@@ -114,8 +120,8 @@ def sample_trees(
     while True:
         likelihood.tree.assign(optima[rng.integers(len(optima))][1])
         likelihood.topology_changed()
-        joints = _jump(likelihood, weights[:, number % weights.shape[1]].astype(np.float64))
-        lnl = _climb_back(likelihood, radius, joints, lambda: pool.add(likelihood))
+        joints = _jump(likelihood, weights[:, number % weights.shape[1]].astype(np.float64), constraint)
+        lnl = _climb_back(likelihood, radius, joints, pool, constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other in known):
             optima.append((lnl, likelihood.tree.copy()))
             optima.sort(key=lambda one: -one[0])
@@ -125,24 +131,24 @@ def sample_trees(
         yield optima[0][0]
 
 
-def _jump(likelihood: TreeLikelihood, weights: FloatArray) -> IndexArray:
+def _jump(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constraint | None) -> IndexArray:
     """Make all moves that gain with other weights; returns the joints that are worth another look."""
     with likelihood.reweighted(weights):
         lnl = smooth(likelihood, NNI_EPSILON).lnl
-        return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, None, RATCHET_EPSILON).joints
+        return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, None, RATCHET_EPSILON, constraint).joints
 
 
 def _climb_back(
-    likelihood: TreeLikelihood, radius: int, joints: IndexArray, met: Callable[[], None]
+    likelihood: TreeLikelihood, radius: int, joints: IndexArray, pool: RellPool, constraint: Constraint | None
 ) -> float:
-    """Climb around `joints` on the true weights; `met` is called at each tree, its lengths nearly optimal."""
+    """Climb around `joints` on the true weights; the pool gets each tree on the way, its lengths nearly optimal."""
     lnl = smooth(likelihood, ROUND_EPSILON).lnl
-    met()
+    pool.add(likelihood)
     while len(joints):
-        done = climb_round(likelihood, lnl, radius, NARROW, joints)
+        done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
         gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
         if done.n_moves:
-            met()
+            pool.add(likelihood)
         if gain < STAGE_EPSILON / 2:
             break
     return lnl
