@@ -19,8 +19,9 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
+from plltool.ancestral import AncestralResult, ancestral_states
 from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
@@ -53,6 +54,7 @@ from plltool.session import (
     as_tree,
     check_obedience,
     generator,
+    leave_out_duplicates,
     link_lengths,
     open_engine,
     pose,
@@ -67,6 +69,7 @@ from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
 
 __all__ = [
+    "AncestralResult",
     "EvaluationResult",
     "Likelihood",
     "Progress",
@@ -76,6 +79,7 @@ __all__ = [
     "StopSearch",
     "SupportResult",
     "TopologyTestResult",
+    "ancestral_states",
     "branch_supports",
     "evaluate",
     "remove_checkpoint",
@@ -109,6 +113,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    site_lnl: bool = False,
     checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
@@ -135,6 +140,7 @@ def search(
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
     options : how hard to search
+    site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
@@ -199,6 +205,7 @@ def search(
         seconds=time.perf_counter() - began,
         warnings=warn(data, remarks),
         interrupted=found.interrupted,
+        site_lnl=_site_lnl(data, tree, found.models, brlen, hardware) if site_lnl else None,
         trace=trace.in_order(),
     )
 
@@ -235,7 +242,7 @@ def _reduce(
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
-    reduced, groups = without_duplicates(data, None if constraint is None else constraint.attachments.tolist())
+    reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:
         first = start
@@ -244,10 +251,9 @@ def _reduce(
     else:
         given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
         if constraint is not None:
-            check_obedience(given, constraint)
+            check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    restricted = None if constraint is None else constraint.restrict(reduced.names)
     return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
 
 
@@ -322,3 +328,9 @@ def _restore(
     with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         part_lnls = whole.part_lnl()
     return tree, float(part_lnls.sum()), part_lnls
+
+
+def _site_lnl(data: Dataset, tree: Tree, models: Sequence[Model], brlen: str, hardware: Hardware) -> FloatArray:
+    """lnL of each site (n_sites,) on a tree of all taxa."""
+    with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
+        return whole.site_lnl()

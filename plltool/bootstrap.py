@@ -20,7 +20,7 @@ from itertools import islice
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.climbers import share_hardware
@@ -38,7 +38,17 @@ from plltool.hardware import Hardware
 from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
-from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, TreeLike, as_constraint, generator, pose
+from plltool.session import (
+    BOOTSTOP,
+    BOOTSTRAP,
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    generator,
+    leave_out_duplicates,
+    pose,
+)
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set, splits_of
@@ -120,16 +130,16 @@ def bootstrap(
         raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
     binding = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups = without_duplicates(data, None if binding is None else binding.attachments.tolist())
+    reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
     hardware = Hardware(device, precision, vw, threads, memory)
     n_workers, share = share_hardware(workers, most, parts, models, hardware)
     wishes = options or replicate_options()
-    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1)
-    if binding is not None:
-        plan = replace(plan, constraint=binding.restrict(reduced.names))
+    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share)
+    resampling = Resampling(
+        data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share
+    )
     if n_workers > 1:
         made = replicate_at_once(resampling, range(most), n_workers)
     else:

@@ -100,6 +100,7 @@ ALRT_MARGIN = 0.05  # lnL by which a branch must exceed a replicate: less is wha
 ALRT_REPLICATES = 1000  # Guindon et al. 2010
 TEST_REPLICATES = 10_000  # of tests of topologies, and at each scale of AU
 TEST_LEVEL = 0.05  # p-values below it reject a tree; 1 less it is what ELW's set of trees adds up to
+AU_TIE = 0.01  # lnL within which AU takes trees for equally good: less is what optimisation leaves open
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, to those there are (Shimodaira 2002)
 SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
 
@@ -118,6 +119,7 @@ HOST_MEMORY_SHARE = 0.8  # likewise of the host's available memory: other progra
 CPU_GROUPS_PER_UNIT = 2  # work-groups of a launch that its pieces are spread over where there are few patterns
 GPU_GROUPS_PER_UNIT = 16  # likewise: enough to hide the latency of memory; not measured yet
 GPU_LEVEL_WIDTH = 2  # instructions per level, on average, from which launches by levels pay; not measured yet
+COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # of inner branches that say nothing: at the least length (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command says that it lives
 REDRAW_SECONDS = 1.0  # between two looks at the clock; on a terminal the bar is drawn anew each time
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that a file's content may take: what is made of it takes more

@@ -41,6 +41,8 @@ def evaluate(
     model: ModelLike | None = None,
     *,
     site_lnl: bool = False,
+    site_rates: bool = False,
+    length_errors: bool = False,
     **settings: Unpack[Settings],
 ) -> EvaluationResult:
     """The likelihood of a fixed topology, branch lengths and free model parameters optimised.
@@ -51,6 +53,8 @@ def evaluate(
     fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
         says so
     site_lnl : also return the lnL of each site
+    site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
+    length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
     alignment, model, outgroup, brlen, device, precision, vw, threads, memory, listener : as for `search`
 
     Raises
@@ -62,9 +66,13 @@ def evaluate(
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        return {"site_lnl": likelihood.site_lnl() if site_lnl else None}
+        return {
+            "site_lnl": likelihood.site_lnl() if site_lnl else None,
+            "site_rates": likelihood.site_rates() if site_rates else None,
+            "length_errors": likelihood.length_errors() if length_errors else None,
+        }
 
-    held = {"lnl_only": settings.get("fixed", False)}
+    held = {"lnl_only": settings.get("fixed", False) and not length_errors}
     return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)
 
 

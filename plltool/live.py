@@ -23,6 +23,7 @@ from plltool.hardware import Hardware
 from plltool.io.newick import write_newick
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
+from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
 from plltool.results import format_scheme, mean_tree
@@ -64,7 +65,7 @@ class Likelihood(Parameters):
         of the tree are (n_edges, n_parts)
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
-    neighbours : hold all that `support_branches` takes
+    neighbours, states : hold all that `support_branches`, or `node_states`, takes
 
     Attributes
     ----------
@@ -96,6 +97,7 @@ class Likelihood(Parameters):
         memory: int | None = None,
         lnl_only: bool = False,
         neighbours: bool = False,
+        states: bool = False,
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
@@ -106,9 +108,10 @@ class Likelihood(Parameters):
         hardware = Hardware(device, precision, vw, threads, memory)
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
-        if neighbours:
+        if neighbours or states:
             slots = search_slots(n_taxa)
-        self.engine, self.reason = open_engine(self.patterns, models, slots, hardware)
+        held = with_state_tips(self.patterns) if states else self.patterns
+        self.engine, self.reason = open_engine(held, models, slots, hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
@@ -206,6 +209,27 @@ class Likelihood(Parameters):
         """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
         return self.spread_over_sites(self.pattern_lnl())
 
+    def site_rates(self) -> FloatArray:
+        """(n_sites,) mean rate of each site, posterior to its data, the mean of its part being 1; NaN as in `site_lnl`.
+
+        Empirical Bayes: components of the mixture are weighted by how likely they make the site (Yang & Wang 1995).
+        """
+        rates = []
+        for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
+            shares = np.exp(lnl - lnl.max(axis=0))
+            rates.append(model.components().rates / model.scaler @ shares / shares.sum(axis=0))
+        return self.spread_over_sites(np.concatenate(rates))
+
+    def length_errors(self) -> FloatArray:
+        """Standard errors of the branch lengths, shaped as `lengths`, from the curvature of lnL in each of them.
+
+        All other lengths and the model are taken for known, so they are on the small side. NaN where lnL is not concave
+        or a length is at its bound.
+        """
+        _, _, curvature = self.derivatives()
+        inside = (self.lengths > MIN_BRANCH_LENGTH) & (self.lengths < MAX_BRANCH_LENGTH) & (curvature < 0)
+        return np.where(inside, 1.0 / np.sqrt(np.where(inside, -curvature, 1.0)), np.nan)
+
     def pattern_lnl(self) -> FloatArray:
         """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
         return self._likelihood.site_lnl()
@@ -247,6 +271,13 @@ class Likelihood(Parameters):
         The likelihood must have been made with `neighbours`, and should be optimised.
         """
         return support_branches(self._likelihood, n_replicates, generator(seed, SUPPORTS))
+
+    def node_states(self) -> list[FloatArray]:
+        """Of each part (n_taxa - 2, n_patterns, n_states), the marginal probability of each state at each inner node.
+
+        The likelihood must have been made with `states`.
+        """
+        return node_states(self._likelihood, [patterns.states.n_states for patterns in self.patterns])
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.

@@ -10,14 +10,16 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool import __version__
 from plltool.alignment.partition import Dataset
+from plltool.constants import COLLAPSE_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
+from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
+from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
@@ -74,6 +76,7 @@ class Result:
     warnings : what a user should know, one line each
     models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
+    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     """
 
     lnl: float
@@ -97,6 +100,11 @@ class Result:
     driver: str = field(default="", kw_only=True)
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
+    site_lnl: FloatArray | None = field(default=None, kw_only=True)
+
+    def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
+        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        return collapse_newick(self.newick, threshold)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
@@ -173,10 +181,21 @@ class EvaluationResult(Result):
 
     Attributes
     ----------
-    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
+    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     """
 
-    site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    site_rates: FloatArray | None = field(default=None, kw_only=True)
+    length_errors: FloatArray | None = field(default=None, kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        record = super().as_record(command)
+        if self.length_errors is None:
+            return record
+        sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
 
 
 def software_versions() -> dict[str, str]:
@@ -186,6 +205,13 @@ def software_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[library] = metadata.version(library)
     return found
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, Sequences, to_bytes
-from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment
+from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.alignment.states import DNA, detect_states
 from plltool.constants import (
@@ -211,12 +211,22 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
     return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
 
 
-def check_obedience(tree: Tree, constraint: Constraint) -> None:
-    """Raise InputError if a start tree breaks a constraint over the same taxa, numbered alike."""
+def leave_out_duplicates(
+    data: Dataset, constraint: Constraint | None
+) -> tuple[Dataset, list[list[int]], Constraint | None]:
+    """As `without_duplicates`, minding what a constraint keeps apart; and the constraint of the taxa that stay."""
+    if constraint is None:
+        return (*without_duplicates(data), None)
+    reduced, groups = without_duplicates(data, constraint.attachments.tolist())
+    return reduced, groups, constraint.restrict(reduced.names)
+
+
+def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
+    """Raise InputError if a tree, called `what`, breaks a constraint over the same taxa, numbered alike."""
     split = constraint.violated_split(tree)
     if split is not None:
         sides = " | ".join(map(list_names, split))
-        raise InputError(f"the start tree breaks the constraint, it lacks the split {sides}")
+        raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
 
 
 def _is_newick(given: TreeLike) -> bool:

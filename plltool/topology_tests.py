@@ -14,7 +14,7 @@ from plltool.errors import InputError
 from plltool.evaluation import Settings, evaluate_and_ask
 from plltool.io.tree_files import read_trees
 from plltool.live import LENGTHS, Likelihood
-from plltool.results import Result
+from plltool.results import Result, nan_to_null
 from plltool.search.progress import ignore
 from plltool.session import TESTS, AlignmentLike, ModelLike, TreeLike, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
@@ -43,9 +43,9 @@ class TopologyTestResult(Result):
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """As of any result, and the tests tree by tree; numbers that there are not are null."""
-        columns = {f.name: np.asarray(getattr(self.tests, f.name)).tolist() for f in fields(self.tests)}
+        columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}
         trees = [
-            {"tree": newick} | {name: _or_null(column[row]) for name, column in columns.items()}
+            {"tree": newick} | {name: column[row] for name, column in columns.items()}
             for row, newick in enumerate(self.newicks)
         ]
         described = {
@@ -131,8 +131,3 @@ def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) ->
         trees[number] = likelihood.tree
         rows.append(likelihood.pattern_lnl())
     return np.stack(rows)
-
-
-def _or_null(value: float) -> float | None:
-    """None for NaN, which JSON does not know."""
-    return None if np.isnan(value) else value

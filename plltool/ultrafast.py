@@ -16,7 +16,6 @@ from itertools import islice
 
 import numpy as np
 
-from plltool.alignment.partition import without_duplicates
 from plltool.alignment.patterns import compress
 from plltool.constants import (
     DEFAULT_LINKAGE,
@@ -42,6 +41,7 @@ from plltool.session import (
     as_tree,
     check_obedience,
     generator,
+    leave_out_duplicates,
     link_lengths,
     open_engine,
     pose,
@@ -95,14 +95,13 @@ def ultrafast_bootstrap(
         If the device cannot be used.
     """
     data, models = pose(alignment, model, brlen)
-    target = as_tree(tree, data.names)
     binding = None if constraint is None else as_constraint(constraint, data.names)
-    if binding is not None:
-        check_obedience(target, binding)
-    reduced, groups = without_duplicates(data, None if binding is None else binding.attachments.tolist())
-    bound = None if binding is None else binding.restrict(reduced.names)
+    reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
     n_lengths = len(parts) if brlen == UNLINKED and len(parts) > 1 else 1
+    target = as_tree(tree, data.names)
+    if binding is not None:
+        check_obedience(target, binding, "the tree given")
     start = link_lengths(restrict_tree(target, reduced.names), n_lengths)
     hardware = Hardware(device, precision, vw, threads, memory)
     rng = generator(seed, ULTRAFAST)
@@ -111,7 +110,7 @@ def ultrafast_bootstrap(
     with engine:
         likelihood = TreeLikelihood(start.copy(), models, engine)
         pool = RellPool(weights, rng)
-        excursions = sample_trees(likelihood, pool, weights, RATCHET_RADIUS, rng, bound)
+        excursions = sample_trees(likelihood, pool, weights, RATCHET_RADIUS, rng, restricted)
         _until_settled(excursions, pool, start, listener)
     if data.n_taxa == reduced.n_taxa:
         return count_supports(target, _tree_set(pool), UFBOOT)

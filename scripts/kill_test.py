@@ -42,9 +42,11 @@ def main() -> int:
         print(f"uninterrupted: lnL {expected[0]['lnl']!r}, {seconds:.1f} s")
         failures = 0
         for number in range(given.kills):
-            prefix = Path(folder) / f"killed-{number}"
-            moment = rng.uniform(0.0, seconds)
-            saved = kill(command, prefix, moment, group=number % 2 == 0)
+            prefix, saved = Path(folder) / f"killed-{number}", None
+            while saved is None:
+                moment = rng.uniform(0.0, seconds)
+                saved = kill(command, prefix, moment, group=number % 2 == 0)
+                seconds = moment if saved is None else seconds
             began = time.monotonic()
             same = run_to_end(command, prefix) == expected
             left = prefix.with_name(prefix.name + ".checkpoint").exists()
@@ -66,8 +68,8 @@ def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], byt
     return {key: record[key] for key in KEYS}, Path(f"{prefix}.best.nwk").read_bytes()
 
 
-def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[str]:
-    """Run for so many seconds; returns the names of the states that it leaves."""
+def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[str] | None:
+    """Run for so many seconds; returns the names of the states that it leaves, None if it ends before."""
     process = subprocess.Popen(
         [*command, "--prefix", str(prefix)],
         stdout=subprocess.DEVNULL,
@@ -82,9 +84,9 @@ def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[s
         process.kill()
         process.wait()
         return sorted(path.stem for path in Path(f"{prefix}.checkpoint").glob("*.state"))
-    for path in prefix.parent.glob(prefix.name + ".*"):  # it was faster than the one before: begin anew
+    for path in prefix.parent.glob(prefix.name + ".*"):
         path.unlink()
-    return ["it had ended"]
+    return None
 
 
 if __name__ == "__main__":

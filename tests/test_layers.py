@@ -12,7 +12,7 @@ BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 API = {"api", "bench", "climbers", "comparison", "live", "results", "resume", "session"}
 API |= {"bootstrap", "replicates", "supports", "treesets", "ultrafast"}
-API |= {"branch_support", "evaluation", "reports", "simulation", "topology_tests"}
+API |= {"ancestral", "branch_support", "evaluation", "reports", "simulation", "topology_tests"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),
     **dict.fromkeys(("alignment", "tree", "model", "statistics"), DATA),

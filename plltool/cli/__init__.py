@@ -16,6 +16,7 @@ import click
 
 from plltool import __version__
 from plltool.cli.alrt import alrt
+from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
@@ -102,5 +103,19 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, bootstrap, support, alrt, test, simulate, trees, compare, check, devices, bench):
+for _command in (
+    search,
+    evaluate,
+    bootstrap,
+    support,
+    alrt,
+    test,
+    ancestral,
+    simulate,
+    trees,
+    compare,
+    check,
+    devices,
+    bench,
+):
     main.add_command(_command)

@@ -194,7 +194,8 @@ def _compare_folder(
     if start.start not in START_KINDS or data_type != "auto":
         raise click.UsageError("of a folder no start tree and no data type can be given")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and looks_like_alignment(path)]
-    records, agree, failed = [], True, not files
+    records: list[dict[str, Any]] = []
+    n_agree = n_failed = 0
     if not as_json:
         print_line(_row("alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""))
     with reporter:
@@ -202,17 +203,19 @@ def _compare_folder(
         for path, found in compare_all(files, *hardware, start=start.start, listener=reporter.progress, **search):
             name = Path(path).name
             if isinstance(found, Exception):
-                failed = True
+                n_failed += 1
                 record, line = {"error": str(found)}, f"{name}: failed: {found}"
             else:
-                agree = agree and found.agree
+                n_agree += found.agree
                 record, line = found.as_record(), _describe_result(name, found)
             records.append({"alignment": path, **record})
             if not as_json:
                 print_line(line)
-    verdict = f"{len(files)} alignments: " + ("all agree" if agree and not failed else "NOT all agree")
-    _finish(as_json, {"agree": agree and not failed, "alignments": records}, [verdict], agree)
-    if failed:
+    n_differ = len(files) - n_agree - n_failed
+    counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
+    verdict = f"{len(files)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
+    _finish(as_json, {"agree": n_agree == len(files), **counts, "alignments": records}, [verdict], n_differ == 0)
+    if n_failed or not files:
         click.get_current_context().exit(EXIT_FAILED)
 
 

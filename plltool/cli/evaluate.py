@@ -10,6 +10,7 @@ import click
 from plltool.cli.options import (
     PATH,
     OutputChoice,
+    Views,
     alignment_argument,
     brlen_option,
     data_type_option,
@@ -26,6 +27,7 @@ from plltool.cli.options import (
     resolve_option,
     split_outgroup,
     tree_option,
+    view_options,
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
@@ -51,10 +53,17 @@ Examples:
     metavar="FILE",
     help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
 )
+@click.option(
+    "--site-rates", type=PATH, metavar="FILE", help="Write the mean rate of each site, posterior to its data, to FILE."
+)
+@click.option(
+    "--length-errors", is_flag=True, help="Standard errors of branch lengths, all else known, in the record (--json)."
+)
 @outgroup_option
 @resolve_option
 @hardware_options
 @output_options
+@view_options
 @json_option
 @quiet_option
 @json_progress_option
@@ -66,10 +75,13 @@ def evaluate(
     data_type: str,
     fixed: bool,
     site_lnl: Path | None,
+    site_rates: Path | None,
+    length_errors: bool,
     outgroup: tuple[str, ...],
     resolve: int | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
     as_json: bool,
     quiet: bool,
     json_progress: str | None,
@@ -81,11 +93,10 @@ def evaluate(
     files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
     if files:
         files.claim(output.redo)
-    if site_lnl:
-        claim_files([site_lnl], output.redo)
+    claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
-    from plltool.io.site_lnl import PUZZLE_ENDING, format_puzzle, format_sites
+    from plltool.io.site_values import format_for, format_sites
 
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
@@ -98,16 +109,18 @@ def evaluate(
             brlen=brlen,
             fixed=fixed,
             site_lnl=site_lnl is not None,
+            site_rates=site_rates is not None,
+            length_errors=length_errors,
             outgroup=split_outgroup(outgroup, data.names),
             listener=reporter.progress,
             **asdict(hardware),
         )
         if files:
-            files.write(result, given_command())
+            files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
-            is_puzzle = site_lnl.suffix == PUZZLE_ENDING
-            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites(result.site_lnl)
-            write_text(site_lnl, text)
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
+        if site_rates and result.site_rates is not None:
+            write_text(site_rates, format_sites("rate", result.site_rates))
         reporter.write_log(f"lnL: {result.lnl:.6f}")
     if as_json:
         print_line(format_record(result.as_record(given_command())))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.constants import (
+    COLLAPSE_LENGTH,
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -73,6 +74,14 @@ class OutputChoice:
 
     prefix: Path | None
     redo: bool
+
+
+@dataclass(frozen=True)
+class Views:
+    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
+
+    nexus: bool
+    collapse: float
 
 
 def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
@@ -145,7 +154,7 @@ constraint_option = click.option(
     type=PATH,
     metavar="FILE",
     help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
-    "- the tree found has all its splits, taxa that are not in it go anywhere.",
+    "- every tree has all its splits, taxa that are not in it go anywhere.",
 )
 resolve_option = click.option(
     "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
@@ -269,6 +278,19 @@ question_options = packed(
     resolve_option,
     json_option,
     quiet_option,
+)
+view_options = packed(
+    "views",
+    Views,
+    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),
+    click.option(
+        "--collapse",
+        type=click.FloatRange(min=0),
+        default=COLLAPSE_LENGTH,
+        show_default=True,
+        metavar="LENGTH",
+        help="Longest inner branch that is left out of PREFIX.collapsed.nwk, which is written if there is one.",
+    ),
 )
 
 

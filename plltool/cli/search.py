@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,9 +13,11 @@ import click
 
 from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
+    PATH,
     Effort,
     OutputChoice,
     StartChoice,
+    Views,
     alignment_argument,
     brlen_option,
     constraint_option,
@@ -31,8 +33,9 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
     start_options,
+    view_options,
 )
-from plltool.cli.output import OutputFiles, describe_models, print_line
+from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -62,6 +65,8 @@ Examples:
 @constraint_option
 @hardware_options
 @output_options
+@view_options
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, see evaluate.")
 @effort_options
 @support_options
 @click.option(
@@ -84,6 +89,8 @@ def search(
     constraint: Path | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
+    site_lnl: Path | None,
     effort: Effort,
     choice: SupportChoice,
     workers: int | None,
@@ -112,6 +119,8 @@ def search(
     files = OutputFiles.of_prefix(prefix)
     resumes = files.claim_resumable(output.redo)
     choice.claim(prefix, output.redo or resumes)
+    if site_lnl:
+        claim_files([site_lnl], output.redo or resumes)
     from plltool import api
     from plltool.session import pose
 
@@ -121,7 +130,9 @@ def search(
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
-        settings = {"seed": seed, "constraint": constraint, "brlen": brlen, "workers": workers, **asdict(hardware)}
+        settings = {
+            "seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers, **asdict(hardware)
+        }  # fmt: skip
         result = api.search(
             data,
             models,
@@ -129,12 +140,13 @@ def search(
             outgroup=members,
             options=effort.options(),
             profile=profile,
+            site_lnl=site_lnl is not None,
             listener=reporter.progress,
             checkpoint=files.checkpoint,
             **settings,
         )
-        write_results(result, files)
-        lines, interrupted = summarise(result, files), result.interrupted
+        written = write_results(result, files, views, site_lnl)
+        lines, interrupted = summarise(result, files, written), result.interrupted
         if choice.kinds and not interrupted:
             told, interrupted = support_tree(
                 choice, result, sequences, data, prefix, members, reporter.progress, settings
@@ -151,19 +163,25 @@ def search(
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
-def write_results(result: SearchResult, files: OutputFiles) -> None:
-    """Write what was found; only then is there nothing to go on from any more."""
+def write_results(result: SearchResult, files: OutputFiles, views: Views, site_lnl: Path | None) -> list[str]:
+    """Write what was found; only then is there nothing to go on from any more. Returns lines as `OutputFiles.write`."""
     from plltool.io.checkpoint import remove_checkpoint
+    from plltool.io.record import write_text
+    from plltool.io.site_values import format_for
 
     try:
-        files.write(result, given_command())
+        written = files.write(result, given_command(), views)
+        if site_lnl and result.site_lnl is not None:
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
+            written.append(f"lnL of sites: {site_lnl}")
     except InputError as error:
         raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
     if not result.interrupted:
         remove_checkpoint(files.checkpoint)
+    return written
 
 
-def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
+def summarise(result: SearchResult, files: OutputFiles, written: Sequence[str]) -> list[str]:
     """What was found and where it is."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
@@ -176,8 +194,7 @@ def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
         *describe_models(result),
         f"seconds: {result.seconds:.1f}",
         f"tree: {files.tree}",
-        *([f"trees of parts: {files.part_trees}"] if result.parts[0].newick else []),
-        *([f"models of parts: {files.models}"] if result.parts[0].name else []),
+        *written,
         f"record: {files.record}",
         f"log: {files.log}",
     ]

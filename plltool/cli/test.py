@@ -71,7 +71,7 @@ def test(
         claim_files([site_lnl], output.redo)
     from plltool import api
     from plltool.io.record import write_text
-    from plltool.io.site_lnl import format_puzzle
+    from plltool.io.site_values import format_puzzle
     from plltool.io.tree_files import read_trees
 
     ask = partial(api.topology_tests, n_replicates=replicates, seed=seed)

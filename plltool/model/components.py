@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,10 @@ class Components:
         grow = np.expm1(self.eigenvalues * self.rates[:, None] * length)
         change: FloatArray = (self.right * grow[:, None, :]) @ self.left
         return np.maximum(change + np.eye(self.n_states), 0.0)
+
+    def alone(self, component: int) -> Components:
+        """The same components, of which one has weight 1 and all others 0."""
+        return replace(self, weights=np.eye(self.n_components)[component])
 
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""

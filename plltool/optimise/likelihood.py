@@ -176,9 +176,34 @@ class TreeLikelihood:
 
     def site_lnl(self) -> FloatArray:
         """lnL of each pattern (n_patterns,), not weighted."""
+        return self._site_lnl(impossible=False)
+
+    def _site_lnl(self, impossible: bool) -> FloatArray:
         self._prepared = None
         program, (a, b, branch) = self._likelihood_program()
-        return self.engine.site_lnl(a, b, branch, self.tree.lengths.T, program)
+        program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
+        request = prog.Request(program, 1, "site lnl", impossible=impossible)
+        return self.engine.execute_sites(request, self.tree.lengths.T)[0]
+
+    def component_lnl(self) -> list[FloatArray]:
+        """Of each part (n_components, n_patterns), lnL of each pattern and component, the component's weight included.
+
+        A component is asked alone, as if its weight were 1; where it is impossible, or beyond all numbers less likely
+        than another one, its value is -inf. One launch each.
+        """
+        parts = [model.components() for model in self.models]
+        rows = []
+        try:
+            for c in range(max(part.n_components for part in parts)):
+                self.engine.set_model([part.alone(min(c, part.n_components - 1)) for part in parts])
+                rows.append(self.split_patterns(self._site_lnl(impossible=True)))
+        finally:
+            self.model_changed()
+        of_parts = []
+        for number, part in enumerate(parts):
+            own = np.stack([row[number] for row in rows[: part.n_components]])
+            of_parts.append(own + np.log(part.weights)[:, None])
+        return of_parts
 
     def responses(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
         """lnL and how it answers to each part's components; one launch for each shape of parts.

@@ -8,7 +8,7 @@ then the tree is climbed again on the true data. Every tree on this way counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -121,7 +121,7 @@ def sample_trees(
         likelihood.tree.assign(optima[rng.integers(len(optima))][1])
         likelihood.topology_changed()
         joints = _jump(likelihood, weights[:, number % weights.shape[1]].astype(np.float64), constraint)
-        lnl = _climb_back(likelihood, radius, joints, pool, constraint)
+        lnl = _climb_back(likelihood, radius, joints, lambda: pool.add(likelihood), constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other in known):
             optima.append((lnl, likelihood.tree.copy()))
             optima.sort(key=lambda one: -one[0])
@@ -139,16 +139,20 @@ def _jump(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constrain
 
 
 def _climb_back(
-    likelihood: TreeLikelihood, radius: int, joints: IndexArray, pool: RellPool, constraint: Constraint | None
+    likelihood: TreeLikelihood,
+    radius: int,
+    joints: IndexArray,
+    met: Callable[[], None],
+    constraint: Constraint | None,
 ) -> float:
-    """Climb around `joints` on the true weights; the pool gets each tree on the way, its lengths nearly optimal."""
+    """Climb around `joints` on the true weights; `met` is called at each tree, its lengths nearly optimal."""
     lnl = smooth(likelihood, ROUND_EPSILON).lnl
-    pool.add(likelihood)
+    met()
     while len(joints):
         done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
         gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
         if done.n_moves:
-            pool.add(likelihood)
+            met()
         if gain < STAGE_EPSILON / 2:
             break
     return lnl

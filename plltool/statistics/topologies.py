@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr, ndtri
 
-from plltool.constants import AU_SCALES, TEST_LEVEL
+from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.resampling import resampled_sums
 
 FloatArray = npt.NDArray[np.float64]
@@ -32,7 +32,7 @@ class TopologyTests:
     wkh, wsh : the same with differences over their standard errors (Shimodaira 2002)
     elw : expected likelihood weight (Strimmer & Rambaut 2002); they sum to 1
     in_elw_set : bool, whether the tree is among those of the largest weights that sum to 1 - TEST_LEVEL
-    au : Shimodaira 2002, approximately unbiased
+    au : Shimodaira 2002, approximately unbiased; trees within AU_TIE of the best one win, too
     distance, curvature : d and c, signed distance and curvature, that `au` is made of; NaN where there is no fit
     """
 
@@ -67,11 +67,11 @@ def run_tests(
     gains = relative @ weights
     drawn = [resampled_sums(relative, parts, n_replicates, rng, scale) for scale in AU_SCALES]
     once = drawn[AU_SCALES.index(1.0)]
-    shares = np.array([win_shares(sums) for sums in drawn])
     kh, sh, wkh, wsh = compare_with_best(gains, once, difference_errors(relative, parts))
     elw = likelihood_weights(once)
-    au, distance, curvature = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
-    bp = shares[AU_SCALES.index(1.0)]
+    among_best = np.array([np.mean(sums >= sums.max(axis=1, keepdims=True) - AU_TIE, axis=0) for sums in drawn])
+    au, distance, curvature = fit_multiscale(among_best, np.array(AU_SCALES), n_replicates)
+    bp = win_shares(once)
     chosen = smallest_set(elw, 1 - TEST_LEVEL)
     return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, au, distance, curvature)
 
@@ -153,7 +153,7 @@ def fit_multiscale(
 
     Parameters
     ----------
-    shares : (n_scales, n_trees) of `win_shares`
+    shares : (n_scales, n_trees) of the replicates in which each tree is the best
     scales : (n_scales,) r
     n_replicates : that each share comes from
     """

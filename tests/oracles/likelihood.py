@@ -41,8 +41,11 @@ def members(code, n_states):
     return [state for state in range(n_states) if code >> state & 1]
 
 
-def site_likelihood(branches, lengths, column, components):
-    """The likelihood of one column by summing over every state of every inner node. Up to 6 tips."""
+def site_likelihood(branches, lengths, column, components, known=None):
+    """The likelihood of one column by summing over every state of every inner node. Up to 6 tips.
+
+    `known` {node: state} holds inner nodes to one state each: the joint probability of the column and these states.
+    """
     n_tips = len(column)
     root = n_tips
     inner = sorted({node for branch in branches for node in branch if node >= n_tips})
@@ -53,6 +56,8 @@ def site_likelihood(branches, lengths, column, components):
         oriented = orient(branches, root)
         for states in product(range(n_states), repeat=len(inner)):
             state_of = dict(zip(inner, states, strict=True))
+            if any(state_of[node] != state for node, state in (known or {}).items()):
+                continue
             term = weight * frequencies[state_of[root]]
             for parent, child, branch in oriented:
                 row = p[branch][state_of[parent]]

@@ -1,0 +1,34 @@
+"""Numbers of sites as text: a table of one tree, or TREE-PUZZLE's format of likelihoods, which CONSEL reads."""
+
+from __future__ import annotations
+
+from os import PathLike, fspath
+
+import numpy as np
+
+from plltool.tree.topology import FloatArray
+
+PUZZLE_ENDING = ".sitelh"
+
+
+def format_sites(name: str, values: FloatArray) -> str:
+    """A table of site, from 1, and a value (n_sites,) called `name`, separated by a tab."""
+    rows = [f"{site}\t{value!r}" for site, value in enumerate(values.tolist(), start=1)]
+    return "\n".join([f"site\t{name}", *rows]) + "\n"
+
+
+def format_puzzle(site_lnl: FloatArray) -> str:
+    """lnL (n_trees, n_sites) as TREE-PUZZLE writes it: how many trees and sites, then a line for each tree.
+
+    Sites that no part has (NaN) are left out.
+    """
+    known = site_lnl[:, ~np.isnan(site_lnl).any(axis=0)]
+    lines = [f"{len(known)} {known.shape[1]}"]
+    lines += [f"Tree{number:<6d}" + " ".join(map(repr, row)) for number, row in enumerate(known.tolist(), start=1)]
+    return "\n".join(lines) + "\n"
+
+
+def format_for(path: PathLike[str], site_lnl: FloatArray) -> str:
+    """lnL (n_sites,) as a file of this name should have it: as CONSEL reads it if it ends in PUZZLE_ENDING."""
+    is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
+    return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

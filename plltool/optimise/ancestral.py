@@ -1,0 +1,79 @@
+"""Marginal probabilities of the states at inner nodes.
+
+What the state of a node does to the likelihood is asked of the engine by its own instructions: a tip that has this
+state in every pattern is joined to the node by a branch of length 0. An engine for it holds such a tip for each state
+behind the taxa of the tree (`with_state_tips`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.patterns import Patterns
+from plltool.engine import program as prog
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.statistics.resampling import batches
+from plltool.tree.topology import FloatArray
+
+
+def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
+    """The patterns with a row for each state behind the taxa; for states that only other parts have, rows of gaps."""
+    n_rows = max(part.states.n_states for part in parts)
+    extended = []
+    for part in parts:
+        states = part.states
+        single = [int(np.flatnonzero((states.state_sets == row).all(axis=1))[0]) for row in np.eye(states.n_states)]
+        rows = np.array(single + [states.all_states_code] * (n_rows - states.n_states), dtype=part.codes.dtype)
+        codes = np.vstack([part.codes, np.repeat(rows[:, None], part.n_patterns, axis=1)])
+        extended.append(replace(part, codes=np.ascontiguousarray(codes)))
+    return extended
+
+
+def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[FloatArray]:
+    """Posterior probability of each state at each inner node, all others summed over (Yang, Kumar & Nei 1995, eq. 4).
+
+    Parameters
+    ----------
+    likelihood : on an engine that holds `with_state_tips`, all directed CLAs and a scratch slot
+    n_states : of each part
+
+    Returns
+    -------
+    of each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes; each row sums to 1.
+    """
+    tree, n = likelihood.tree, max(n_states)
+    nodes = np.arange(tree.n_taxa, tree.n_nodes)
+    sizes = zip(likelihood.engine.part_patterns, n_states, strict=True)
+    probabilities = [np.empty((len(nodes), size, k)) for size, k in sizes]
+    for some in batches(len(nodes), n * likelihood.engine.n_patterns):
+        lnl = _with_each_state(likelihood, nodes[some], n)
+        for part, own in zip(probabilities, likelihood.split_patterns(lnl), strict=True):
+            relative = own[:, : part.shape[2]]
+            shares = np.exp(relative - relative.max(axis=1, keepdims=True))
+            part[some] = (shares / shares.sum(axis=1, keepdims=True)).swapaxes(1, 2)
+    return probabilities
+
+
+def _with_each_state(likelihood: TreeLikelihood, nodes: npt.NDArray[np.intp], n_states: int) -> FloatArray:
+    """(n_nodes, n_states, n_patterns) joint lnL of the data and each state at each node; -inf where impossible."""
+    tree, view, scratch = likelihood.tree, likelihood.view, likelihood.scratch
+    node, state = np.repeat(nodes, n_states), np.tile(np.arange(n_states), len(nodes))
+    nothing = tree.n_edges  # the branch of length 0
+    rows = np.stack([
+        prog.newview(scratch, view.away[node, 0], nothing, ~(tree.n_taxa + state), nothing),
+        prog.evaluate(np.arange(len(node)), scratch, view.facing[node, 0], tree.edges[node, 0]),
+    ], axis=1)  # fmt: skip
+    lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
+    request = prog.Request(
+        rows.reshape(-1, prog.N_WORDS),
+        len(node),
+        "node states",
+        pieces=2 * np.arange(len(node), dtype=np.int32),
+        scratch=range(scratch, scratch + 1),
+        impossible=True,
+    )
+    return likelihood.directed().execute_sites(request, lengths.T).reshape(len(nodes), n_states, -1)

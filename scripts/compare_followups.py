@@ -1,0 +1,196 @@
+"""What plltool says of a finished tree beside IQ-TREE 2: supports, tests of topologies, ancestral states.
+
+    python scripts/compare_followups.py --output scripts/results/DATE-followups.json data/primates.phy FILE...
+
+For each DNA alignment under GTR+F+G4: a fast search, then on its tree SH-aLRT and aBayes (`iqtree2 -te T -alrt 1000
+-abayes`); tests of ten trees, the tree and nine of its best interchanges (`iqtree2 -z -zb 10000 -zw -au`); marginal
+ancestral states with lengths and parameters fixed (`iqtree2 -asr -blfix`). Each program optimises lengths and model by
+itself for the first two. One thread each. Needs iqtree2.
+"""
+
+import argparse
+import json
+import re
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from plltool.engine.opencl.environment import prepare_environment
+from plltool.io.newick import parse_newick, write_newick
+from plltool.tree.splits import branch_splits
+from plltool.tree.topology import Tree
+
+MODEL = "GTR+F+G4"
+COLUMNS = ("bp", "kh", "sh", "wkh", "wsh", "elw", "au")  # in the order of IQ-TREE's table, behind tree, lnL and delta
+
+
+def run_iqtree(folder, alignment, *arguments):
+    """The files that a run of IQ-TREE left, as a function of their ending, and its seconds."""
+    prefix = folder / "iq"
+    command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-nt", "1", "-pre", prefix, "-redo", "-keep-ident"]
+    began = time.perf_counter()
+    subprocess.run([*map(str, [*command, "-seed", 1, *arguments])], check=True, stdout=subprocess.DEVNULL)
+    return lambda ending: Path(f"{prefix}.{ending}").read_text(), time.perf_counter() - began
+
+
+def keys(tree, names):
+    """A name for the split of each branch."""
+    return [row.tobytes() for row in branch_splits(tree, names)]
+
+
+def labels_of(newick, names):
+    """The label of each inner branch's node, by its split; the labels are put in as lengths of a second reading."""
+    tree, labels = parse_newick(newick, "IQ-TREE's tree", names), []
+
+    def number(match):
+        labels.append(match.group(1))
+        return f"):{len(labels)}"
+
+    renumbered = parse_newick(re.sub(r"\)([^():,;]*)(?::[-+.0-9eE]+)?(?=[,);])", number, newick), "labels", names)
+    numbers = dict(zip(keys(renumbered, names), renumbered.lengths.tolist(), strict=True))
+    inner = np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
+    own = keys(tree, names)
+    return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
+
+
+def agreement(ours, theirs):
+    a, b = np.array(ours), np.array(theirs)
+    return {
+        "n": len(a),
+        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
+        "mean_difference": round(float(np.mean(a - b)), 5),
+        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
+        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
+    }
+
+
+def compare_supports(alignment, tree, folder):
+    from plltool.api import branch_supports
+
+    result = branch_supports(alignment, tree, MODEL, threads=1)
+    began = time.perf_counter()
+    branch_supports(alignment, tree, result.model, fixed=True, threads=1)
+    seconds = time.perf_counter() - began
+    (folder / "t.nwk").write_text(tree + "\n")
+    read, their_seconds = run_iqtree(
+        folder, alignment, "-m", MODEL, "-te", folder / "t.nwk", "-alrt", 1000, "-abayes"
+    )
+    names = result.tree.names
+    labels = labels_of(read("treefile"), names)
+    own = keys(result.tree, names)
+    rows = [
+        (100 * result.supports.sh_alrt[k], result.supports.abayes[k], *map(float, labels[own[branch]].split("/")))
+        for k, branch in enumerate(result.supports.branches.tolist())
+        if labels[own[branch]]  # the one at IQ-TREE's root may have none
+    ]
+    alrt, abayes, their_alrt, their_abayes = zip(*rows, strict=True)
+    lnl = float(re.search(r"Log-likelihood of the tree: (\S+)", read("iqtree")).group(1))
+    return {
+        "lnl": result.lnl,
+        "iqtree_lnl": lnl,
+        "seconds_of_fixed_run": round(seconds, 2),
+        "iqtree_seconds": round(their_seconds, 2),
+        "sh_alrt": agreement(alrt, their_alrt),
+        "abayes": agreement(abayes, their_abayes),
+    }, result
+
+
+def best_interchanges(result, n):
+    """Newick of the n most likely interchanges of a tree."""
+    tree, supports = result.tree, result.supports
+    found = []
+    for row in np.argsort(-supports.lnl[:, 1:].max(axis=1))[:n].tolist():
+        branch, which = int(supports.branches[row]), int(np.argmax(supports.lnl[row, 1:]))
+        u, v = (int(node) for node in tree.ends[branch])
+        first = int(tree.edges[u, (tree.position(u, v) + 2) % 3])
+        second = int(tree.edges[v, (tree.position(v, u) + 1 + which) % 3])
+        ends = tree.ends.copy()
+        ends[first][ends[first] == u], ends[second][ends[second] == v] = v, u
+        found.append(write_newick(Tree.from_edges(tree.names, ends, tree.lengths)))
+    return found
+
+
+def compare_tests(alignment, trees, folder):
+    from plltool.api import topology_tests
+
+    (folder / "z.nwk").write_text("\n".join(trees) + "\n")
+    began = time.perf_counter()
+    result = topology_tests(alignment, str(folder / "z.nwk"), MODEL, threads=1)
+    seconds = time.perf_counter() - began
+    (folder / "t.nwk").write_text(trees[0] + "\n")
+    read, their_seconds = run_iqtree(
+        folder, alignment, "-m", MODEL, "-te", folder / "t.nwk", "-z", folder / "z.nwk", "-zb", 10000, "-zw", "-au"
+    )
+    table = []
+    for line in read("iqtree").split("USER TREES")[1].splitlines():
+        fields = line.replace("+", " ").replace(" - ", " ").rstrip(" -").split()
+        if fields and fields[0].isdecimal() and len(fields) == len(COLUMNS) + 3:
+            table.append([float(field) for field in fields[1:]])
+    theirs = np.array(table)
+    return {
+        "seconds": round(seconds, 2),
+        "iqtree_seconds": round(their_seconds, 2),
+        "largest_difference_of_delta": float(np.max(np.abs(result.tests.delta - theirs[:, 1]))),
+        **{name: agreement(getattr(result.tests, name), theirs[:, k]) for k, name in enumerate(COLUMNS, start=2)},
+    }
+
+
+def compare_ancestors(alignment, result, folder):
+    from plltool.api import ancestral_states
+
+    found = ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
+    parameters = result.parameters
+    rates = ",".join(map(str, list(parameters["rates"].values())[:5]))
+    frequencies = ",".join(map(str, parameters["frequencies"].values()))
+    model = f"GTR{{{rates}}}+F{{{frequencies}}}+G4{{{parameters['alpha']}}}"
+    (folder / "t.nwk").write_text(result.newick + "\n")
+    read, _ = run_iqtree(folder, alignment, "-m", model, "-te", folder / "t.nwk", "-blfix", "-asr")
+    names = result.tree.names
+    node_of = {label: key for key, label in labels_of(read("treefile"), names).items()}
+    rows = [line.split("\t") for line in read("state").splitlines() if line.startswith("Node") and "Site" not in line]
+    theirs = {}
+    for row in rows:
+        theirs.setdefault(row[0], []).append([float(field) for field in row[3:]])
+    # a node is known by the branch above it; which of a branch's nodes that is, the smallest distance tells
+    probabilities = found.ancestors[0].probabilities
+    own = keys(found.tree, names)
+    largest, n_compared = 0.0, 0
+    for label, table in theirs.items():
+        if label not in node_of:
+            continue
+        branch = own.index(node_of[label])
+        ends = [int(node) - found.tree.n_taxa for node in found.tree.ends[branch]]
+        largest = max(largest, min(float(np.max(np.abs(probabilities[node] - table))) for node in ends))
+        n_compared += 1
+    return {"nodes": n_compared, "sites": found.n_sites, "largest_difference": largest}
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Supports, tests and ancestral states beside IQ-TREE 2.")
+    parser.add_argument("alignments", nargs="+")
+    parser.add_argument("--output", required=True)
+    arguments = parser.parse_args()
+    prepare_environment(1)
+    from plltool.api import search
+
+    results = {}
+    for alignment in arguments.alignments:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            tree = search(alignment, MODEL, effort="fast", threads=1).newick
+            supports, result = compare_supports(alignment, tree, folder)
+            trees = [result.newick, *best_interchanges(result, 9)]
+            results[Path(alignment).stem] = {
+                "supports": supports,
+                "tests": compare_tests(alignment, trees, folder),
+                "ancestors": compare_ancestors(alignment, result, folder),
+            }
+            print(Path(alignment).stem, json.dumps(results[Path(alignment).stem], indent=1))
+    Path(arguments.output).write_text(json.dumps(results, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

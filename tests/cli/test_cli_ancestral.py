@@ -1,0 +1,69 @@
+"""`plltool ancestral`: the table, the tree with names, protein parts, an OpenCL device."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from plltool.api import ancestral_states
+from plltool.io.newick import parse_newick
+from plltool.tree.splits import rf_distance
+
+QUICK = ("--model", "HKY+F", "--device", "numpy")
+
+
+@pytest.fixture
+def tree(plltool, small):
+    assert plltool("search", small, *QUICK).exit_code == 0
+    return f"{small}.plltool.best.nwk"
+
+
+def test_files(plltool, small, tree, tmp_path):
+    result = plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a")
+    assert result.exit_code == 0, result.stderr
+    rows = [line.split("\t") for line in (tmp_path / "a.state").read_text().splitlines()]
+    assert rows[0] == ["Node", "Site", "State", "p_A", "p_C", "p_G", "p_T"]
+    assert len(rows) == 1 + 4 * 300
+    values = np.array([row[3:] for row in rows[1:]], dtype=float)
+    np.testing.assert_allclose(values.sum(axis=1), 1.0, atol=4 * 0.5e-5)
+    assert ["ACGT"[k] for k in values.argmax(axis=1)] == [row[2] for row in rows[1:]]
+    newick = (tmp_path / "a.state.nwk").read_text()
+    assert sorted(re.findall(r"\)(Node\d)", newick)) == ["Node1", "Node2", "Node3", "Node4"]
+    record = json.loads((tmp_path / "a.json").read_text())
+    assert rf_distance(parse_newick(newick, "it"), parse_newick(record["tree"], "it")) == 0
+    assert record["ancestors"]["sequences"]["Node1"] == "".join(row[2] for row in rows[1:301])
+    assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
+
+
+def test_a_clade_of_one_state_has_an_ancestor_of_it(small, tree):
+    result = ancestral_states(small, tree, "JC", device="numpy")
+    columns = np.array([list(line) for line in small.read_text().splitlines()[1::2]])
+    constant = (columns == columns[0]).all(axis=0)
+    for sequence in result.sequences().values():
+        assert (np.array(list(sequence))[constant] == columns[0, constant]).all()
+
+
+def test_parts_of_dna_and_proteins(tmp_path, data_dir):
+    """The answer in a part is that in the part alone, lengths as they are."""
+    rng = np.random.default_rng(3)
+    names = ["a", "b", "c", "d"]
+    dna = ["".join(rng.choice(list("ACGT"), 12)) for _ in names]
+    protein = ["".join(rng.choice(list("ARNDC"), 8)) for _ in names]
+    tree = "(a:0.1,b:0.2,(c:0.1,d:0.3):0.2);"
+    model = tmp_path / "parts"
+    model.write_text("JC, one = 1-12\nLG, two = 13-20\n")
+    both = {name: x + y for name, x, y in zip(names, dna, protein, strict=True)}
+    settings = {"fixed": True, "device": "numpy"}
+    found = ancestral_states(both, tree, str(model), brlen="linked", **settings)
+    for k, (rows, alone) in enumerate(((dna, "JC"), (protein, "LG"))):
+        expected = ancestral_states(dict(zip(names, rows, strict=True)), tree, alone, **settings)
+        np.testing.assert_allclose(found.ancestors[k].probabilities, expected.ancestors[0].probabilities, rtol=1e-9)
+
+
+@pytest.mark.opencl
+def test_devices_agree(small, tree):
+    answers = [ancestral_states(small, tree, "HKY{4}+FE+G4{0.5}", fixed=True, device=device, threads=1)
+               for device in ("numpy", "opencl")]  # fmt: skip
+    here, there = (answer.ancestors[0].probabilities for answer in answers)
+    np.testing.assert_allclose(here, there, rtol=1e-9, atol=1e-13)
