@@ -154,7 +154,7 @@ support_options = packed(
         default="",
         metavar="KIND[,KIND]",
         help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (Minh et al. 2013, without --bootstrap).",
+        " ufboot (after Minh et al. 2013, rough, without --bootstrap).",
     ),
     replicate_effort_option,
     write_replicates_option,
