@@ -19,27 +19,28 @@ from os import PathLike
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.ancestral import AncestralResult, ancestral_states
 from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import DeviceMemoryError, InputError
 from plltool.evaluation import evaluate
 from plltool.hardware import Hardware
-from plltool.io.checkpoint import remove_checkpoint
+from plltool.io.checkpoint import Checkpoint, remove_checkpoint
 from plltool.live import Likelihood
+from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.reports import announce, announce_engine, describe, facts, warn
+from plltool.reports import announce_data, announce_engine, describe, facts, warn
 from plltool.results import EvaluationResult, SearchResult, check_outgroup
 from plltool.resume import identify_search, open_checkpoint
 from plltool.search.difficulty import assess_difficulty
 from plltool.search.driver import planned_stages
 from plltool.search.effort import Plan, SearchOptions
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, ignore
+from plltool.search.progress import Forecast, Listener, Progress, StopSearch, Trace, announce, ignore
 from plltool.search.starts import Found, climb_in_turn, search_starts
 from plltool.search.state import Starts
 from plltool.session import (
@@ -53,10 +54,12 @@ from plltool.session import (
     as_tree,
     check_obedience,
     generator,
+    leave_out_duplicates,
     link_lengths,
     open_engine,
     pose,
     search_slots,
+    with_less_memory,
 )
 from plltool.simulation import Simulation, simulate
 from plltool.topology_tests import TopologyTestResult, topology_tests
@@ -110,6 +113,7 @@ def search(
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
+    site_lnl: bool = False,
     checkpoint: str | PathLike[str] | None = None,
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
@@ -136,6 +140,7 @@ def search(
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
     options : how hard to search
+    site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
     listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
@@ -149,7 +154,8 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
         the checkpoint is that of another run.
     DeviceError
-        If the device cannot be used.
+        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
+        goes on with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
     trace = Trace(listener)
@@ -162,27 +168,25 @@ def search(
         wishes = replace(wishes, effort=effort)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
-    announce(data, problem.parts)
+    announce_data(data, problem.parts)
     _announce_constraint(binding)
     hardware = Hardware(device, precision, vw, threads, memory)
     slots = search_slots(len(problem.names))
-    engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
-    with engine:
-        announce_engine(engine, reason)
-        plan = _plan(problem, wishes)
-        n_workers, share = share_hardware(1 if profile else workers, plan.starts, problem.parts, models, hardware)
-        identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-        forecast = Forecast(planned_stages(plan))
-        with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
-            starts_ = Starts(partial(_start_tree, problem), models, store)
-            if n_workers > 1:
-                elsewhere = (n_workers, starts_, problem.parts, share, plan, forecast, trace.hear, engine.counters)
-                climbs = climb_at_once(*elsewhere)
-            else:
-                climbs = climb_in_turn(starts_, engine, plan, forecast, trace.hear)
-            rng = generator(seed, PERTURBATIONS)
-            found = search_starts(climbs, starts_, engine, plan, rng, forecast, trace.hear)
-        tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
+    while True:
+        announce("opening the device")
+        engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
+        try:
+            with engine:
+                announce_engine(engine, reason)
+                plan = _plan(problem, wishes)
+                identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+                with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+                    n_workers = 1 if profile else workers
+                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+                tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
+            break
+        except DeviceMemoryError as error:
+            hardware = with_less_memory(engine, hardware, error)
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
@@ -190,7 +194,7 @@ def search(
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
     if store is not None and store.problem:
-        remarks.append(f"not all of the search was saved: {store.problem}")
+        remarks.append(f"the last steps of the search could not be saved: {store.problem}")
     return SearchResult(
         lnl=lnl,
         **described,
@@ -201,6 +205,7 @@ def search(
         seconds=time.perf_counter() - began,
         warnings=warn(data, remarks),
         interrupted=found.interrupted,
+        site_lnl=_site_lnl(data, tree, found.models, brlen, hardware) if site_lnl else None,
         trace=trace.in_order(),
     )
 
@@ -237,7 +242,7 @@ def _reduce(
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
-    reduced, groups = without_duplicates(data, None if constraint is None else constraint.attachments.tolist())
+    reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:
         first = start
@@ -246,10 +251,9 @@ def _reduce(
     else:
         given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
         if constraint is not None:
-            check_obedience(given, constraint)
+            check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    restricted = None if constraint is None else constraint.restrict(reduced.names)
     return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
 
 
@@ -269,6 +273,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
         bound = problem.constraint
         tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
     else:
+        announce(f"parsimony start tree {number + 1}")
         tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng, problem.constraint)
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
@@ -277,6 +282,7 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
     """How hard to search, after a look at the data where that matters."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
+        announce("parsimony trees that tell how difficult the data are")
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng, problem.constraint)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
@@ -285,7 +291,31 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
     _log.info("effort %s: %s%s", options.effort, numbers, reason)
+    _log.info("seed: %d", problem.seed)
     return plan
+
+
+def _find(
+    problem: _Problem,
+    models: Sequence[Model],
+    plan: Plan,
+    engine: AnyEngine,
+    hardware: Hardware,
+    workers: int | None,
+    store: Checkpoint | None,
+    listener: Listener,
+) -> Found:
+    """The search itself, by one process or several."""
+    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    forecast = Forecast(planned_stages(plan))
+    starts = Starts(partial(_start_tree, problem), models, store)
+    if n_workers > 1:
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
+        climbs = climb_at_once(*elsewhere)
+    else:
+        climbs = climb_in_turn(starts, engine, plan, forecast, listener)
+    rng = generator(problem.seed, PERTURBATIONS)
+    return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
 
 
 def _restore(
@@ -298,3 +328,9 @@ def _restore(
     with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
         part_lnls = whole.part_lnl()
     return tree, float(part_lnls.sum()), part_lnls
+
+
+def _site_lnl(data: Dataset, tree: Tree, models: Sequence[Model], brlen: str, hardware: Hardware) -> FloatArray:
+    """lnL of each site (n_sites,) on a tree of all taxa."""
+    with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
+        return whole.site_lnl()

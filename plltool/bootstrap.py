@@ -12,24 +12,35 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Generator
+from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import Dataset, without_duplicates
+from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.climbers import share_hardware
 from plltool.constants import BOOTSTOP_MOST, BOOTSTOP_STEP, DEFAULT_LINKAGE, DEFAULT_SEED, REPLICATE_EFFORT, UNLINKED
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.replicates import Replicate, Resampling, replicate_at_once, replicate_in_turn
+from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
-from plltool.session import BOOTSTOP, BOOTSTRAP, AlignmentLike, ModelLike, generator, pose
+from plltool.session import (
+    BOOTSTOP,
+    BOOTSTRAP,
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    generator,
+    leave_out_duplicates,
+    pose,
+)
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set, splits_of
@@ -68,6 +79,7 @@ def bootstrap(
     replicates: int | str = AUTO,
     seed: int = DEFAULT_SEED,
     options: SearchOptions | None = None,
+    constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     device: str = "auto",
     precision: str = "double",
@@ -76,6 +88,7 @@ def bootstrap(
     memory: int | None = None,
     workers: int | None = None,
     listener: Listener = ignore,
+    taken: Callable[[Tree], None] | None = None,
 ) -> BootstrapResult:
     """Trees of resampled alignments.
 
@@ -85,8 +98,8 @@ def bootstrap(
 
     Parameters
     ----------
-    alignment, model, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models that a search
-        has optimised, `SearchResult.models`, save time
+    alignment, model, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.api.search`; models
+        that a search has optimised, `SearchResult.models`, save time
     replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
         `tree.bootstop`; "auto" is "autoMRE"
     seed : of everything random; replicate k depends on it and on k only
@@ -94,11 +107,12 @@ def bootstrap(
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
+    taken : called with each tree, in order, as soon as it is there
 
     Raises
     ------
     InputError
-        If alignment or model cannot be used, or the number of replicates is less than 1 or unknown.
+        If alignment, model or constraint cannot be used, or the number of replicates is less than 1 or unknown.
     DeviceError
         If the device cannot be used.
     """
@@ -107,21 +121,22 @@ def bootstrap(
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
-    reduced, groups = without_duplicates(data)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
     hardware = Hardware(device, precision, vw, threads, memory)
     n_workers, share = share_hardware(workers, most, parts, models, hardware)
     wishes = options or SearchOptions(REPLICATE_EFFORT)
-    plan = wishes.plan(0.0, sum(part.codes.size for part in parts))
+    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
     resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, replace(plan, starts=1), seed, unlinked, share
+        data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share
     )
     if n_workers > 1:
         made = replicate_at_once(resampling, range(most), n_workers)
     else:
         made = replicate_in_turn(resampling, range(most))
-    return _collect(made, most, criterion, seed, listener, began)
+    return _collect(_tell(made, taken), most, criterion, seed, listener, began)
 
 
 def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:
@@ -148,8 +163,17 @@ def _read_number(replicates: int | str) -> tuple[int, str | None]:
     return BOOTSTOP_MOST, MRE if replicates == AUTO else replicates
 
 
+def _tell(made: Replicates, taken: Callable[[Tree], None] | None) -> Replicates:
+    """The same replicates, each once `taken` knows of its tree."""
+    with closing(made):  # which ends the processes that make them
+        for replicate in made:
+            if taken is not None:
+                taken(replicate.tree)
+            yield replicate
+
+
 def _collect(
-    made: Generator[Replicate], most: int, criterion: str | None, seed: int, listener: Listener, began: float
+    made: Replicates, most: int, criterion: str | None, seed: int, listener: Listener, began: float
 ) -> BootstrapResult:
     """Take replicates until there are enough."""
     trees: list[Tree] = []
@@ -176,7 +200,7 @@ def _collect(
     except StopSearch:
         interrupted = True
     finally:
-        made.close()  # ends the processes that make them
+        made.close()
     if interrupted:
         _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:

@@ -13,9 +13,9 @@ from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE
 from plltool.hardware import Hardware
 from plltool.live import Likelihood
 from plltool.model.model import SCALER
-from plltool.reports import announce, announce_engine, describe, facts, warn
+from plltool.reports import announce_data, announce_engine, describe, facts, warn
 from plltool.results import EvaluationResult, Result, check_outgroup
-from plltool.search.progress import Listener, ignore
+from plltool.search.progress import Listener, announce, ignore
 from plltool.session import AlignmentLike, ModelLike, TreeLike, pose
 
 R = TypeVar("R", bound=Result)
@@ -101,10 +101,11 @@ def evaluate_and_ask(
     check_outgroup(outgroup, data.names)
     hardware = Hardware(**{f.name: settings[f.name] for f in fields(Hardware) if f.name in settings})  # type: ignore[literal-required]
     with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
-        announce(data, likelihood.patterns)
+        announce_data(data, likelihood.patterns)
         announce_engine(likelihood.engine, likelihood.reason)
         remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
         lnl = start_lnl = likelihood.lnl()
+        announce("lengths and model")
         if not fixed:
             lnl = likelihood.optimise(listener=settings.get("listener", ignore))
         answer = ask(likelihood)

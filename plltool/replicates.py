@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -69,6 +69,9 @@ class Replicate:
     lnl: float
 
 
+Replicates: TypeAlias = Generator[Replicate, None, None]
+
+
 class Replicator:
     """Makes replicates; what comes of one depends on the resampling and its number only."""
 
@@ -87,7 +90,7 @@ class Replicator:
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
         masks = np.concatenate([part.masks for part in parts], axis=1)
         weights = np.concatenate([part.weights for part in parts])
-        start = stepwise_addition(masks, weights, asked.names, rng)
+        start = stepwise_addition(masks, weights, asked.names, rng, asked.plan.constraint)
         models = [model.copy() for model in asked.models]
         engine, _ = open_engine(parts, models, search_slots(len(asked.names)), asked.hardware)
         with engine:
@@ -104,13 +107,13 @@ class Replicator:
         return Replicate(tree, found.lnl)
 
 
-def replicate_in_turn(resampling: Resampling, numbers: Iterable[int]) -> Generator[Replicate]:
+def replicate_in_turn(resampling: Resampling, numbers: Iterable[int]) -> Replicates:
     """The replicates of these numbers."""
     make = Replicator(resampling)
     yield from map(make, numbers)
 
 
-def replicate_at_once(resampling: Resampling, numbers: Iterable[int], n_workers: int) -> Generator[Replicate]:
+def replicate_at_once(resampling: Resampling, numbers: Iterable[int], n_workers: int) -> Replicates:
     """What `replicate_in_turn` yields, bit for bit, from so many processes."""
     threads = resampling.hardware.threads or 1
     _log.info("replicates: %d at the same time, threads of each: %d", n_workers, threads)

@@ -18,7 +18,7 @@ from plltool.tree.topology import FloatArray, Tree
 _log = logging.getLogger("plltool")
 
 
-def announce(data: Dataset, parts: Sequence[Patterns]) -> None:
+def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
     """Log what is about to be computed."""
     for warning in data.warnings:
         _log.warning(warning)
@@ -72,7 +72,8 @@ def describe(
         )
         for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
     )
-    fields = {"tree": shown, "newick": newick, "model": format_scheme(data, models), "parts": parts}
+    scheme = format_scheme(data, models)
+    fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
     return fields | {"parameters": describe_parameters(models)}, remarks
 
 
@@ -83,6 +84,7 @@ def facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,
         "device": engine.device_name,
+        "driver": engine.driver,
         "reason": reason,
         "layout": engine.describe(),
         "counters": engine.counters.as_dict(),

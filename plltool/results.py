@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool import __version__
 from plltool.alignment.partition import Dataset
+from plltool.constants import COLLAPSE_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
+from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
+
+LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 
 @dataclass(frozen=True)
@@ -61,13 +67,16 @@ class Result:
     brlen : how their branch lengths hang together, one of LINKAGES
     n_taxa, n_sites, n_patterns : of the alignment
     device, reason : what did the arithmetic, and why it was chosen
+    driver : between the engine and the device, with its version
     layout : of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
     seed : of the start trees; None where nothing was random
     start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
     warnings : what a user should know, one line each
+    models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
+    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     """
 
     lnl: float
@@ -88,7 +97,14 @@ class Result:
     seed: int | None
     start_lnls: tuple[float, ...]
     warnings: tuple[str, ...]
+    driver: str = field(default="", kw_only=True)
+    models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=__version__, kw_only=True)
+    site_lnl: FloatArray | None = field(default=None, kw_only=True)
+
+    def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
+        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        return collapse_newick(self.newick, threshold)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
@@ -114,6 +130,8 @@ class Result:
             "counters": self.counters,
             "warnings": list(self.warnings),
             "version": self.version,
+            "driver": self.driver,
+            "software": software_versions(),
             "command": command,
         }
 
@@ -163,13 +181,12 @@ class EvaluationResult(Result):
 
     Attributes
     ----------
-    site_lnl, site_rates : (n_sites,) lnL and posterior mean rate of each site in the alignment's order, if asked for
+    site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
     length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     """
 
-    site_lnl: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
-    site_rates: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
-    length_errors: npt.NDArray[np.float64] | None = field(default=None, kw_only=True)
+    site_rates: FloatArray | None = field(default=None, kw_only=True)
+    length_errors: FloatArray | None = field(default=None, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
@@ -186,6 +203,15 @@ def nan_to_null(value: Any) -> Any:
     if isinstance(value, list):
         return [nan_to_null(item) for item in value]
     return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that digits may depend on."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

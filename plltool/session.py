@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment, Sequences, to_bytes
-from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment
+from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.alignment.states import DNA, detect_states
 from plltool.constants import (
@@ -31,7 +32,7 @@ from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import DataShape, find_automatic, find_device, make_engine, plan_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
-from plltool.errors import InputError, show_name
+from plltool.errors import DeviceMemoryError, InputError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.bridge import (
@@ -56,6 +57,8 @@ from plltool.tree.topology import Tree
 
 if TYPE_CHECKING:
     import dendropy
+
+_log = logging.getLogger("plltool")
 
 AlignmentLike: TypeAlias = (
     "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
@@ -208,12 +211,22 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
     return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
 
 
-def check_obedience(tree: Tree, constraint: Constraint) -> None:
-    """Raise InputError if a start tree breaks a constraint over the same taxa, numbered alike."""
+def leave_out_duplicates(
+    data: Dataset, constraint: Constraint | None
+) -> tuple[Dataset, list[list[int]], Constraint | None]:
+    """As `without_duplicates`, minding what a constraint keeps apart; and the constraint of the taxa that stay."""
+    if constraint is None:
+        return (*without_duplicates(data), None)
+    reduced, groups = without_duplicates(data, constraint.attachments.tolist())
+    return reduced, groups, constraint.restrict(reduced.names)
+
+
+def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
+    """Raise InputError if a tree, called `what`, breaks a constraint over the same taxa, numbered alike."""
     split = constraint.violated_split(tree)
     if split is not None:
         sides = " | ".join(map(list_names, split))
-        raise InputError(f"the start tree breaks the constraint, it lacks the split {sides}")
+        raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
 
 
 def _is_newick(given: TreeLike) -> bool:
@@ -356,6 +369,16 @@ def open_engine(
     return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))
 
 
+def with_less_memory(engine: AnyEngine, hardware: Hardware, error: DeviceMemoryError) -> Hardware:
+    """What to try after a request for which the memory of `engine` did not suffice: half as much for CLAs.
+
+    Answers keep every bit. Where not even one tile fits, `open_engine` says so.
+    """
+    held = engine.cla_bytes
+    _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
+    return replace(hardware, memory=held // 2)
+
+
 @dataclass(frozen=True)
 class MemoryPlan:
     """What a search would take.
@@ -415,7 +438,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION = range(8)  # what randomness is for
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST = range(9)  # for what
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

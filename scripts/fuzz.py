@@ -40,8 +40,9 @@ from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_sequences
 from plltool.io.model_reader import read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
-from plltool.io.part_trees import read_part_trees
+from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
+from plltool.io.tree_files import read_tree_set
 from plltool.model.spec import parse_model
 from plltool.results import check_outgroup
 from plltool.session import pose
@@ -200,7 +201,12 @@ def run_record(content: bytes, path: Path) -> object:
 
 def run_part_trees(content: bytes, path: Path) -> object:
     path.write_bytes(content)
-    return read_part_trees(path, NAMES).lengths.shape
+    return read_tree(path, NAMES, unlinked=True).lengths.shape
+
+
+def run_tree_files(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    return len(read_tree_set([path]).names)
 
 
 def run_outgroup(content: bytes, _path: Path) -> object:
@@ -292,6 +298,12 @@ PART_TREES = [
     b"((a:1,'b c':2):3,d_e:1,('it''s':1,f:3):.1);\n(('b c':1,a:2):2,d_e:1,('it''s':2,f:3):.1);\n",
     b"((a,b_c),d_e,('it''s',f));",
 ]
+NEXUS_TREES = b"""#NEXUS
+begin taxa; dimensions ntax=4; taxlabels a 'b c' d_e f; end;
+begin trees; translate 1 a, 2 'b c', 3 d_e, 4 f;
+tree one = [&U] ((1:0.1,2:.2)90:.1,3:1,4:1e-2);
+tree two = [&R] ((1,2),(3,4)); end;
+"""
 ALIGNMENTS = [
     FASTA,
     PHYLIP,
@@ -314,6 +326,9 @@ PARSERS = {
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
+    "tree_files": Parser(
+        run_tree_files, [TREES[0], *TREES[3:], NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
+    ),
     "outgroup": Parser(run_outgroup, [b"a\nb c", b"a,b c", b"it's,f"], [b"a", b"b c", b"d_e"]),
     "hardware": Parser(
         run_hardware, [b"numpy:vw=2", b"0:0:precision=single:threads=2:memory=1.5G"], [b"vw=", b"memory="]

@@ -11,7 +11,7 @@ PACKAGE = Path(plltool.__file__).parent
 BASE = {"plltool", "errors", "constants", "hardware", "workers"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 API = {"api", "bench", "climbers", "comparison", "live", "results", "resume", "session"}
-API |= {"bootstrap", "replicates", "supports", "treesets"}
+API |= {"bootstrap", "replicates", "supports", "treesets", "ultrafast"}
 API |= {"ancestral", "branch_support", "evaluation", "reports", "simulation", "topology_tests"}
 MAY_IMPORT = {
     **dict.fromkeys(BASE, BASE),

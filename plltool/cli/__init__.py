@@ -18,6 +18,7 @@ from plltool import __version__
 from plltool.cli.alrt import alrt
 from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
+from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
 from plltool.cli.compare import compare
 from plltool.cli.devices import devices
@@ -102,5 +103,6 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-for _command in (search, evaluate, support, alrt, test, ancestral, simulate, trees, compare, check, devices, bench):
+_commands = (search, evaluate, bootstrap, support, alrt, test, ancestral, simulate, trees, compare, check)
+for _command in (*_commands, devices, bench):
     main.add_command(_command)

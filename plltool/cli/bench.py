@@ -30,8 +30,14 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
         shapes.append((int(found[1]), int(found[2])))
     return tuple(shapes)
 
+EPILOG = """\b
+Examples:
+  plltool bench --quick
+  plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @click.option("--states", type=click.IntRange(min=2), default=4, show_default=True, help="States of the model.")
 @click.option(
     "--shape",

@@ -30,8 +30,14 @@ if TYPE_CHECKING:
 
 MEBIBYTE = 1 << 20
 
+EPILOG = """\b
+Examples:
+  plltool check data/primates.phy
+  plltool check genes.phy --model genes.part --memory 4G
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @model_option
 @data_type_option

@@ -16,6 +16,7 @@ from plltool.cli.options import (
     data_type_option,
     effort_options,
     json_option,
+    json_progress_option,
     load_alignment,
     model_option,
     quiet_option,
@@ -65,6 +66,7 @@ Examples:
 @effort_options
 @json_option
 @quiet_option
+@json_progress_option
 def compare(
     what: tuple[Path, ...],
     spec_a: str | None,
@@ -75,6 +77,7 @@ def compare(
     effort: Effort,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
     **search: Any,
 ) -> None:
     """Search ALIGNMENT twice from one start tree, on two of device, precision and vector width.
@@ -95,10 +98,10 @@ def compare(
     hardware = parse_hardware(spec_a), parse_hardware(spec_b)
     search |= {"tolerance": tolerance, "options": effort.options(), "labels": (spec_a, spec_b)}
     if what[0].is_dir():
-        _compare_folder(what[0], hardware, start, data_type, as_json, quiet, search)
+        _compare_folder(what[0], hardware, start, data_type, as_json, Reporter(quiet, json_path=json_progress), search)
         return
     data = load_alignment(what[0], data_type)
-    with Reporter(quiet) as reporter:
+    with Reporter(quiet, json_path=json_progress) as reporter:
         prepare_devices(*hardware)
         search |= {"start": start.load(data), "listener": reporter.progress}
         found = comparison.compare(data, *hardware, **search)
@@ -180,7 +183,7 @@ def _compare_folder(
     start: StartChoice,
     data_type: str,
     as_json: bool,
-    quiet: bool,
+    reporter: Reporter,
     search: dict[str, Any],
 ) -> None:
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
@@ -191,25 +194,28 @@ def _compare_folder(
     if start.start not in START_KINDS or data_type != "auto":
         raise click.UsageError("of a folder no start tree and no data type can be given")
     files = [path for path in sorted(folder.iterdir()) if path.is_file() and looks_like_alignment(path)]
-    records, agree, failed = [], True, not files
+    records: list[dict[str, Any]] = []
+    n_agree = n_failed = 0
     if not as_json:
         print_line(_row("alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""))
-    with Reporter(quiet) as reporter:
+    with reporter:
         prepare_devices(*hardware)
         for path, found in compare_all(files, *hardware, start=start.start, listener=reporter.progress, **search):
             name = Path(path).name
             if isinstance(found, Exception):
-                failed = True
+                n_failed += 1
                 record, line = {"error": str(found)}, f"{name}: failed: {found}"
             else:
-                agree = agree and found.agree
+                n_agree += found.agree
                 record, line = found.as_record(), _describe_result(name, found)
             records.append({"alignment": path, **record})
             if not as_json:
                 print_line(line)
-    verdict = f"{len(files)} alignments: " + ("all agree" if agree and not failed else "NOT all agree")
-    _finish(as_json, {"agree": agree and not failed, "alignments": records}, [verdict], agree)
-    if failed:
+    n_differ = len(files) - n_agree - n_failed
+    counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
+    verdict = f"{len(files)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
+    _finish(as_json, {"agree": n_agree == len(files), **counts, "alignments": records}, [verdict], n_differ == 0)
+    if n_failed or not files:
         click.get_current_context().exit(EXIT_FAILED)
 
 

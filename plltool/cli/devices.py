@@ -17,8 +17,13 @@ INSTALL_LINES = (
     "for a GPU: the OpenCL driver of its vendor",
 )
 
+EPILOG = """\b
+Examples:
+  plltool devices
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def devices(as_json: bool) -> None:
     """List the OpenCL devices, test each one, and say which one `--device auto` takes and why.

@@ -10,12 +10,14 @@ import click
 from plltool.cli.options import (
     PATH,
     OutputChoice,
+    Views,
     alignment_argument,
     brlen_option,
     data_type_option,
     fixed_option,
     hardware_options,
     json_option,
+    json_progress_option,
     load_alignment,
     load_tree,
     model_option,
@@ -25,13 +27,20 @@ from plltool.cli.options import (
     resolve_option,
     split_outgroup,
     tree_option,
+    view_options,
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
+EPILOG = """\b
+Examples:
+  plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4
+  plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @tree_option
 @model_option
@@ -54,8 +63,10 @@ from plltool.hardware import Hardware
 @resolve_option
 @hardware_options
 @output_options
+@view_options
 @json_option
 @quiet_option
+@json_progress_option
 def evaluate(
     alignment: Path,
     tree: Path,
@@ -70,8 +81,10 @@ def evaluate(
     resolve: int | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
     as_json: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
 
@@ -83,10 +96,10 @@ def evaluate(
     claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
-    from plltool.io.site_values import PUZZLE_ENDING, format_puzzle, format_sites
+    from plltool.io.site_values import format_for, format_sites
 
     data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log if files else None) as reporter:
+    with Reporter(quiet, files.log if files else None, json_progress) as reporter:
         topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
         result = api.evaluate(
@@ -103,11 +116,9 @@ def evaluate(
             **asdict(hardware),
         )
         if files:
-            files.write(result, given_command())
+            files.write(result, given_command(), views)
         if site_lnl and result.site_lnl is not None:
-            is_puzzle = site_lnl.suffix == PUZZLE_ENDING
-            text = format_puzzle(result.site_lnl[None]) if is_puzzle else format_sites("lnl", result.site_lnl)
-            write_text(site_lnl, text)
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
         if site_rates and result.site_rates is not None:
             write_text(site_rates, format_sites("rate", result.site_rates))
         reporter.write_log(f"lnL: {result.lnl:.6f}")

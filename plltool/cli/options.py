@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.constants import (
+    COLLAPSE_LENGTH,
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -75,7 +76,15 @@ class OutputChoice:
     redo: bool
 
 
-def _packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
+@dataclass(frozen=True)
+class Views:
+    """Other ways in which the tree is written: as NEXUS, and without inner branches of at most `collapse`."""
+
+    nexus: bool
+    collapse: float
+
+
+def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
     """Adds options to a command, which gets them as one dataclass `kind`, named `keyword`."""
     names = [field.name for field in fields(kind)]
 
@@ -140,13 +149,26 @@ outgroup_option = click.option(
     metavar="NAME[,NAME]...",
     help="Taxa that the tree shows as one clade; may be repeated. A value that is a taxon's name is not split.",
 )
+constraint_option = click.option(
+    "--constraint",
+    type=PATH,
+    metavar="FILE",
+    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
+    "- every tree has all its splits, taxa that are not in it go anywhere.",
+)
 resolve_option = click.option(
     "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
 
-hardware_options = _packed(
+json_progress_option = click.option(
+    "--json-progress",
+    metavar="FILE",
+    help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
+)
+
+hardware_options = packed(
     "hardware",
     Hardware,
     click.option(
@@ -165,7 +187,7 @@ hardware_options = _packed(
         help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
     ),
 )
-start_options = _packed(
+start_options = packed(
     "start",
     StartChoice,
     click.option(
@@ -177,7 +199,7 @@ start_options = _packed(
     ),
     resolve_option,
 )
-effort_options = _packed(
+effort_options = packed(
     "effort",
     Effort,
     click.option(
@@ -212,7 +234,7 @@ effort_options = _packed(
         help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
-output_options = _packed(
+output_options = packed(
     "output",
     OutputChoice,
     click.option(
@@ -220,7 +242,7 @@ output_options = _packed(
         type=PATH,
         help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
     ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run."),
+    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
 )
 
 
@@ -246,7 +268,7 @@ tree_option = click.option(
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
 )
-question_options = _packed(
+question_options = packed(
     "question",
     Question,
     model_option,
@@ -256,6 +278,19 @@ question_options = _packed(
     resolve_option,
     json_option,
     quiet_option,
+)
+view_options = packed(
+    "views",
+    Views,
+    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),
+    click.option(
+        "--collapse",
+        type=click.FloatRange(min=0),
+        default=COLLAPSE_LENGTH,
+        show_default=True,
+        metavar="LENGTH",
+        help="Longest inner branch that is left out of PREFIX.collapsed.nwk, which is written if there is one.",
+    ),
 )
 
 

@@ -13,6 +13,7 @@ import click
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
+    from plltool.cli.options import Views
     from plltool.results import Result
 
 
@@ -25,32 +26,61 @@ class OutputFiles:
     log: Path
     models: Path
     part_trees: Path
+    nexus: Path
+    collapsed: Path
+    checkpoint: Path
 
     @classmethod
     def of_prefix(cls, prefix: Path) -> OutputFiles:
-        """PREFIX.best.nwk, PREFIX.json, PREFIX.log; of several parts PREFIX.best.model and PREFIX.parts.nwk."""
-        return cls(*name_files(prefix, ("best.nwk", "json", "log", "best.model", "parts.nwk")).values())
+        """PREFIX.best.nwk, PREFIX.json, PREFIX.log and so on.
+
+        A search keeps in the folder PREFIX.checkpoint where it stands.
+        """
+        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "best.nex", "collapsed.nwk", "checkpoint")
+        return cls(*name_files(prefix, endings).values())
 
     def claim(self, redo: bool) -> None:
         """`claim_files` of results and log; the log of a run that left no results may be replaced."""
-        claim_files([self.tree, self.record, self.models, self.part_trees], redo)
+        claim_files([self.tree, self.record, self.models, self.part_trees, self.nexus, self.collapsed], redo)
         claim_files([self.log], redo=True)
 
-    def write(self, result: Result, command: str) -> None:
-        """Write tree and record; of named parts also their models, and their trees if branch lengths are unlinked.
+    def claim_resumable(self, redo: bool) -> bool:
+        """Likewise, and the checkpoint; returns whether there is one to go on from, whose results may be replaced."""
+        from plltool.io.checkpoint import has_states, remove_checkpoint
 
-        Raises InputError if a file cannot be written.
+        resumes = has_states(self.checkpoint) and not redo
+        self.claim(redo or resumes)
+        if redo:
+            remove_checkpoint(self.checkpoint)
+        return resumes
+
+    def write(self, result: Result, command: str, views: Views) -> list[str]:
+        """Write tree and record, other views of the tree, of named parts their models, and their trees if unlinked.
+
+        Returns lines that name what was written besides tree, record and log. Raises InputError if a file cannot be
+        written.
         """
         from plltool.io.record import write_record, write_text
+        from plltool.io.tree_views import write_nexus
 
         write_text(self.tree, result.newick + "\n")
         write_record(self.record, result.as_record(command))
         trees = [part.newick for part in result.parts if part.newick is not None]
-        for path, lines in ((self.models, [result.model] * bool(result.parts[0].name)), (self.part_trees, trees)):
-            if lines:
-                write_text(path, "\n".join(lines) + "\n")
+        collapsed, n_collapsed = result.collapsed(views.collapse)
+        branches = "1 inner branch" if n_collapsed == 1 else f"{n_collapsed} inner branches"
+        found = []
+        for what, path, text in (
+            ("trees of parts", self.part_trees, "\n".join(trees)),
+            ("models of parts", self.models, result.model if result.parts[0].name else ""),
+            ("tree as NEXUS", self.nexus, write_nexus(result.newick).strip() if views.nexus else ""),
+            (f"tree without {branches} of at most {views.collapse:g}", self.collapsed, collapsed * bool(n_collapsed)),
+        ):
+            if text:
+                write_text(path, text + "\n")
+                found.append(f"{what}: {path}")
             else:
                 path.unlink(missing_ok=True)  # that of an earlier run
+        return found
 
 
 def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:

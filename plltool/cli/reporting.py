@@ -1,6 +1,7 @@
-"""What a running command tells: log lines and progress on stderr, the same in the log file.
+"""What a running command tells: log lines and progress on stderr, the same in the log file, and as JSON on request.
 
-On a terminal progress is one line that is overwritten, with a bar; otherwise, and in the log, one line per round.
+On a terminal progress is one line that is overwritten, with a bar; otherwise, and in the log, one line per round, and
+one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
 from __future__ import annotations
@@ -9,16 +10,18 @@ import logging
 import shutil
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Self, TextIO
+from typing import TYPE_CHECKING, Literal, Self, TextIO
 
 import click
 
 from plltool import __version__
-from plltool.constants import PERTURB
+from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_for_writing
+from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,64 +52,92 @@ def prepare_devices(*choices: Hardware) -> None:
 
 
 class Reporter(logging.Handler):
-    """Takes log records and progress events while it is entered as a context.
+    """Takes log records and progress events while it is entered as a context; speaks up itself when both are long away.
+
+    A thread does that. It reads what it has been told and the clock, and nothing of the search.
 
     Parameters
     ----------
     quiet : only warnings on stderr; the log file gets everything
     log_path : file to write as well, or None
+    append : whether the file's present content stays
+    json_path : file that gets one JSON object a line for everything; "-" is stderr, which then has nothing else
     """
 
-    def __init__(self, quiet: bool, log_path: Path | None = None):
+    def __init__(
+        self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False
+    ):
         super().__init__()
-        self._quiet = quiet
+        self._quiet = quiet or json_path == JSON_TO_STDERR
+        self._warns = json_path != JSON_TO_STDERR
         self._log_path = log_path
+        self._mode: Literal["a", "w"] = "a" if append else "w"
         self._file: TextIO | None = None
+        self._json = JsonLines(json_path)
         self._is_terminal = sys.stderr.isatty()
         self._interrupted = False
+        self._pulse = Pulse()
+        self._over = threading.Event()
+        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
-            try:
-                self._file = open(self._log_path, "w", encoding="utf-8", errors="surrogateescape")
-            except OSError as error:
-                raise InputError(f"{self._log_path}: cannot write the file: {error.strerror}") from error
+            self._file = open_for_writing(self._log_path, self._mode)
+        self._json.open()
         self._old_level = _log.level
-        _log.setLevel(logging.INFO)
+        _log.setLevel(logging.DEBUG)  # see `plltool.search.progress.announce`
         _log.addHandler(self)
-        self.write_log(f"plltool {__version__}")
-        self.write_log(f"command: {given_command()}")
+        versions = describe_versions()
+        for line in (f"plltool {__version__}", versions, f"command: {given_command()}"):
+            self.write_log(line)
+        self._json.write("begin", plltool=__version__, versions=versions, command=given_command())
+        self._heart.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
+        self._over.set()
+        self._heart.join()
         if self._is_terminal and not self._quiet:
             self._write_stderr(CLEAR_LINE)
-        if kind is not None:
-            self.write_log(f"stopped: {kind.__name__}: {error}")
+        problem = None if kind is None else f"{kind.__name__}: {error}"
+        if problem:
+            self.write_log(f"stopped: {problem}")
+        self._json.write("end", problem=problem)
         _log.removeHandler(self)
         _log.setLevel(self._old_level)
+        self._json.close()
         if self._file is not None:
             self._file.close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """A log record, as a line of its own."""
+        """A log record, as a line of its own; what is being done is only remembered."""
+        activity = getattr(record, "activity", None)
+        if activity is not None:
+            self._pulse.begin(activity)
+        if record.levelno < logging.INFO:
+            return
+        self._pulse.spoke()
         is_warning = record.levelno >= logging.WARNING
-        line = ("warning: " if is_warning else "") + " ".join(record.getMessage().split())
+        message = " ".join(record.getMessage().split())
+        self._json.write("log", level=record.levelname.lower(), message=message)
+        line = ("warning: " if is_warning else "") + message
         self.write_log(line)
-        if is_warning or not self._quiet:
+        if (is_warning and self._warns) or not self._quiet:
             self._write_stderr((CLEAR_LINE if self._is_terminal else "") + f"plltool: {line}\n")
 
     def progress(self, event: Progress) -> None:
         """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`."""
         line = describe_progress(event)
-        self.write_log(line)
-        if not self._quiet and self._is_terminal:
-            columns = shutil.get_terminal_size().columns
-            self._write_stderr(CLEAR_LINE + (draw_bar(event) + line)[: columns - 1])
-        elif not self._quiet:
-            self._write_stderr(line + "\n")
+        with self._lock:
+            self._pulse.heard(event, draw_bar(event) + line)
+            self.write_log(line)
+            self._json.write_progress(event)
+            if not self._quiet and self._is_terminal:
+                self._draw(self._pulse.drawn)
+            elif not self._quiet:
+                self._write_stderr(line + "\n")
         if self._interrupted:
             from plltool.search.progress import StopSearch
 
@@ -128,14 +159,62 @@ class Reporter(logging.Handler):
             signal.signal(signal.SIGINT, before)
 
     def write_log(self, line: str) -> None:
-        """A line for the log file only."""
-        if self._file is not None:
-            self._file.write(line + "\n")
-            self._file.flush()
+        """A line for the log file only; a disk that is full ends the log, not the run."""
+        file = self._file
+        if file is None:
+            return
+        try:
+            file.write(line + "\n")
+            file.flush()
+        except OSError as error:
+            self._file = None
+            with suppress(OSError):  # what could not be written is tried once more
+                file.close()
+            _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
+
+    def _beat(self) -> None:
+        """What the thread does until the command is over."""
+        while not self._over.wait(min(REDRAW_SECONDS, HEARTBEAT_SECONDS)):
+            with self._lock:
+                if self._is_terminal and not self._quiet:
+                    self._draw(self._pulse.drawn or self._pulse.describe())
+                if self._pulse.silence < HEARTBEAT_SECONDS:
+                    continue
+                line = self._pulse.describe()
+                self.write_log(line)
+                self._json.write("heartbeat", **self._pulse.facts())
+                if not self._quiet and not self._is_terminal:
+                    self._write_stderr(line + "\n")
+                self._pulse.spoke()
+
+    @property
+    def _lock(self) -> threading.RLock:
+        assert self.lock is not None, "every handler of the logging module has one"
+        return self.lock
+
+    def _draw(self, line: str) -> None:
+        """The one line of a terminal, with the time in front of it."""
+        columns = shutil.get_terminal_size().columns
+        self._write_stderr(CLEAR_LINE + line[: columns - 1])
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
             click.echo(text, err=True, nl=False)
+
+
+@contextmanager
+def tells_of_checkpoint(folder: Path) -> Iterator[None]:
+    """Whatever ends a run within, but wrong input, leaves a line that says how to go on."""
+    from plltool.io.checkpoint import has_states
+
+    try:
+        yield
+    except InputError:
+        raise
+    except BaseException:
+        if has_states(folder):
+            _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
+        raise
 
 
 def name_stage(event: Progress) -> str:
@@ -159,10 +238,3 @@ def describe_progress(event: Progress) -> str:
     left += about(event.left) if left and event.left is not None else ""
     tree = f"tree {event.start:<3} " if event.start else ""
     return f"{event.seconds:9.1f} s  {tree}{name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
-
-
-def about(seconds: float) -> str:
-    """A duration that is only guessed, to two digits at most."""
-    if seconds < 99.5:
-        return f"~{seconds:.0f} s" if seconds >= 9.95 else f"~{seconds:.1f} s"
-    return f"~{seconds / 60:.0f} min" if seconds < 99.5 * 60 else f"~{seconds / 3600:.0f} h"

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
     OutputChoice,
     StartChoice,
+    Views,
     alignment_argument,
     brlen_option,
+    constraint_option,
     data_type_option,
     effort_options,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -29,9 +33,11 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
     start_options,
+    view_options,
 )
-from plltool.cli.output import OutputFiles, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
+from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -41,8 +47,14 @@ EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
+EPILOG = """\b
+Examples:
+  plltool search data/primates.phy --model GTR+F+G4 --seed 7 --prefix primates
+  plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl
+"""
 
-@click.command()
+
+@click.command(epilog=EPILOG)
 @alignment_argument
 @model_option
 @brlen_option
@@ -50,16 +62,13 @@ _log = logging.getLogger("plltool")
 @start_options
 @seed_option
 @outgroup_option
-@click.option(
-    "--constraint",
-    type=PATH,
-    metavar="FILE",
-    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
-    "- the tree found has all its splits, taxa that are not in it go anywhere.",
-)
+@constraint_option
 @hardware_options
 @output_options
+@view_options
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, see evaluate.")
 @effort_options
+@support_options
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
@@ -68,6 +77,7 @@ _log = logging.getLogger("plltool")
 )
 @click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
 @quiet_option
+@json_progress_option
 def search(
     alignment: Path,
     model: str | None,
@@ -79,40 +89,69 @@ def search(
     constraint: Path | None,
     hardware: Hardware,
     output: OutputChoice,
+    views: Views,
+    site_lnl: Path | None,
     effort: Effort,
+    choice: SupportChoice,
     workers: int | None,
     profile: bool,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
     Writes the best tree, a JSON record and a log, of several parts their models, too; the prefix is ALIGNMENT.plltool
     unless told otherwise. Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round
     and writes the best tree so far.
-    """
-    files = OutputFiles.of_prefix(output.prefix or alignment.with_name(alignment.name + ".plltool"))
-    files.claim(output.redo)
-    from plltool import api
 
-    data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log) as reporter, reporter.interrupts_wait():
+    A search that was stopped, by whatever, goes on if the same command is given again, and ends with the same tree:
+
+        plltool search genes.phy --effort thorough
+
+    Until it is over PREFIX.checkpoint holds where it stands, and in best.nwk the best tree so far.
+
+    With --bootstrap or --supports, PREFIX.support.KIND.nwk is the tree with supports of one kind as labels,
+    PREFIX.support.nwk the same with all kinds by name, PREFIX.support.json a table, PREFIX.bootstraps.nwk the trees.
+
+    Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = OutputFiles.of_prefix(prefix)
+    resumes = files.claim_resumable(output.redo)
+    choice.claim(prefix, output.redo or resumes)
+    if site_lnl:
+        claim_files([site_lnl], output.redo or resumes)
+    from plltool import api
+    from plltool.session import pose
+
+    sequences = load_alignment(alignment, data_type)
+    members = split_outgroup(outgroup, sequences.names)
+    reporter = Reporter(quiet, files.log, json_progress, append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        settings = {
+            "seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers, **asdict(hardware)
+        }  # fmt: skip
         result = api.search(
             data,
-            model,
-            seed=seed,
-            start=start.load(data, brlen),
-            outgroup=split_outgroup(outgroup, data.names),
-            constraint=constraint,
+            models,
+            start=start.load(sequences, brlen),
+            outgroup=members,
             options=effort.options(),
-            brlen=brlen,
-            workers=workers,
             profile=profile,
+            site_lnl=site_lnl is not None,
             listener=reporter.progress,
-            **asdict(hardware),
+            checkpoint=files.checkpoint,
+            **settings,
         )
-        files.write(result, given_command())
-        lines = summarise(result, files)
+        written = write_results(result, files, views, site_lnl)
+        lines, interrupted = summarise(result, files, written), result.interrupted
+        if choice.kinds and not interrupted:
+            told, interrupted = support_tree(
+                choice, result, sequences, data, prefix, members, reporter.progress, settings
+            )
+            lines += told
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -120,23 +159,42 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
-    if result.interrupted:
+    if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 
 
-def summarise(result: SearchResult, files: OutputFiles) -> list[str]:
+def write_results(result: SearchResult, files: OutputFiles, views: Views, site_lnl: Path | None) -> list[str]:
+    """Write what was found; only then is there nothing to go on from any more. Returns lines as `OutputFiles.write`."""
+    from plltool.io.checkpoint import remove_checkpoint
+    from plltool.io.record import write_text
+    from plltool.io.site_values import format_for
+
+    try:
+        written = files.write(result, given_command(), views)
+        if site_lnl and result.site_lnl is not None:
+            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
+            written.append(f"lnL of sites: {site_lnl}")
+    except InputError as error:
+        raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
+    if not result.interrupted:
+        remove_checkpoint(files.checkpoint)
+    return written
+
+
+def summarise(result: SearchResult, files: OutputFiles, written: Sequence[str]) -> list[str]:
     """What was found and where it is."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
+    if result.interrupted:
+        lines.append(f"checkpoint: {files.checkpoint}; the same command goes on from there")
     return [
         *lines,
         *describe_models(result),
         f"seconds: {result.seconds:.1f}",
         f"tree: {files.tree}",
-        *([f"trees of parts: {files.part_trees}"] if result.parts[0].newick else []),
-        *([f"models of parts: {files.models}"] if result.parts[0].name else []),
+        *written,
         f"record: {files.record}",
         f"log: {files.log}",
     ]
@@ -167,6 +225,7 @@ def describe_work(result: SearchResult) -> list[str]:
     counters = result.counters
     return [
         f"device: {result.device}",
+        f"driver: {result.driver}",
         f"layout: {result.layout}",
         f"launches: {counters['launches']}, instructions: {counters['instructions']}",
         f"bytes to the device: {counters['bytes_to_device']}, from it: {counters['bytes_from_device']}",

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from plltool.supports import Supports
 
+MAPPED_KINDS = ("fbp", "tbe")
+
 
 @click.command()
 @click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, without multifurcations.")
@@ -69,11 +71,11 @@ def support_path(prefix: Path, ending: str) -> Path:
     return prefix.with_name(f"{prefix.name}.{ending}")
 
 
-def claim_supports(prefix: Path, kinds: Sequence[str], redo: bool) -> None:
-    """`claim_files` of all that `write_supports` writes; raises InputError for an unknown kind, too."""
-    from plltool.supports import MEANINGS, check_kinds
+def claim_supports(prefix: Path, kinds: Sequence[str], redo: bool, known: Sequence[str] = MAPPED_KINDS) -> None:
+    """`claim_files` of all that `write_supports` writes; raises InputError for a kind that is not `known`, too."""
+    from plltool.supports import check_kinds
 
-    check_kinds(kinds, tuple(MEANINGS))
+    check_kinds(kinds, known)
     endings = [*(f"support.{kind}.nwk" for kind in kinds), "support.nwk", "support.json"]
     claim_files([support_path(prefix, ending) for ending in endings], redo)
 

@@ -30,6 +30,15 @@ IntArray = npt.NDArray[np.int32]
 Parts = Sequence[Components]  # one model per part
 
 
+class NotFiniteError(EngineError):
+    """A likelihood that is no number, of a part, and which value of the request it spoils."""
+
+    def __init__(self, message: str, part: int = 0, value: int = 0):
+        super().__init__(message)
+        self.part = part
+        self.value = value
+
+
 @dataclass
 class Counters:
     """Work done so far; no CLA is ever among the bytes.
@@ -188,6 +197,11 @@ class Engine(Requests):
         return len(self.layout.groups)
 
     @property
+    def cla_bytes(self) -> int:
+        """Memory of CLAs and scaling counts."""
+        return self.storage.n_bytes(self.layout)
+
+    @property
     def held_share(self) -> float:
         """The share of the patterns whose CLAs are held at a time; 1 if all are."""
         return 1.0 if self.resident else max(self.storage.buffer_tiles) / self.layout.n_tiles
@@ -277,15 +291,20 @@ class Engine(Requests):
         Raises
         ------
         EngineError
-            If a pattern's likelihood is not positive and finite; names the pattern. If the program writes to a slot
-            that the engine does not have.
+            If a pattern's likelihood is not positive and finite; names pattern, part and the lengths of the branches
+            across which it was asked. If the program writes to a slot that the engine does not have.
         """
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         kinds = np.bincount(request.program[:, 0], minlength=prog.ROOT + 1)
         in_eigenbasis = kinds[[prog.DERIVATIVE, prog.GRADIENT, prog.ROOT]].any()
         tables = Tables(bool(in_eigenbasis), bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
-        return self._execute(request, self._per_part(lengths), tables)
+        lengths = self._per_part(lengths)
+        try:
+            return self._execute(request, lengths, tables)
+        except NotFiniteError as error:
+            found = ", ".join(f"{length:g}" for length in lengths[error.part, _branches(request.program, error.value)])
+            raise EngineError(f"{error}, across branches of length {found}") from error
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
@@ -382,12 +401,32 @@ class Engine(Requests):
         if any(np.any(part.eigenvalues[:, -1] != 0.0) for part in parts):
             raise EngineError("the last eigenvalue of every component must be exactly 0")
 
-    def _check_finite(self, values: FloatArray, bad_lane: int | None) -> None:
-        """Raise if a sum is not finite; `bad_lane` is the padded index of a pattern that caused it, if known."""
+    def _check_finite(self, values: FloatArray, bad_lane: int | None, value: int = 0) -> None:
+        """Raise NotFiniteError if a sum is not finite.
+
+        Parameters
+        ----------
+        values : (k,) or (n_parts, k), or of single lanes (k, blocks, lanes)
+        bad_lane : the padded index of a pattern that caused it, if known
+        value : number of the first one among those of the request
+        """
         if np.all(np.isfinite(values)):
             return
-        where = "an unknown pattern"
+        bad = np.argwhere(~np.isfinite(values))
+        value += int(bad[:, 0 if values.ndim == 3 else -1].min())
+        part, where = int(bad[0, 0]) if values.ndim == 2 else 0, "an unknown pattern"
         if bad_lane is not None:
             hits = np.flatnonzero(self.layout.lane_of_pattern == bad_lane)
-            where = f"pattern {int(hits[0])}" if len(hits) else f"padding lane {bad_lane}"
-        raise EngineError(f"the likelihood of {where} is not positive and finite")
+            where = f"padding lane {bad_lane}"
+            if len(hits):
+                part = int(np.searchsorted(np.cumsum(self.layout.part_patterns), hits[0], side="right"))
+                where = f"pattern {int(hits[0])}"
+        of_part = f" of part {part}" if self.n_parts > 1 else ""
+        raise NotFiniteError(f"the likelihood of {where} is not positive and finite{of_part}", part, value)
+
+
+def _branches(program: IntArray, value: int) -> IntArray:
+    """The branches that the instruction reads which makes that value."""
+    rows = program[(program[:, 0] >= prog.EVALUATE) & (program[:, 1] <= value)]
+    row = rows[np.argmax(rows[:, 1])]
+    return row[{prog.INSERT: [3, 5], prog.TRIPLET: [3, 5, 7]}.get(int(row[0]), [5])]

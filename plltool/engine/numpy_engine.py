@@ -110,7 +110,7 @@ class NumpyEngine(Engine):
             self._enter_run(run)
             for opcode, result, per_lane in self._take_through(request.program):
                 if not np.all(np.isfinite(per_lane)):
-                    self._check_finite(per_lane, self._find_lane(per_lane))
+                    self._check_finite(per_lane, self._find_lane(per_lane), result)
                 sets = request.sets if opcode == prog.EVALUATE else request.sets[:1]
                 weights = self._weights[sets][:, self._blocks]
                 sums = np.einsum("kbv,sbv->bks", per_lane, weights).reshape(len(self._block_part), -1)

@@ -84,8 +84,17 @@ class Shards(Requests):
         return min(engine.held_share for engine in self.engines)
 
     @property
+    def cla_bytes(self) -> int:
+        """Memory of the CLAs of all engines."""
+        return sum(engine.cla_bytes for engine in self.engines)
+
+    @property
     def device_name(self) -> str:
         return ", ".join(dict.fromkeys(engine.device_name for engine in self.engines))
+
+    @property
+    def driver(self) -> str:
+        return ", ".join(dict.fromkeys(engine.driver for engine in self.engines))
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layouts."""

@@ -69,7 +69,7 @@ class Checkpoint:
     Attributes
     ----------
     resumed : whether there are states of this run from before
-    problem : why a state could not be written, empty if all could
+    problem : why the last state could not be written, empty if it could
 
     Raises
     ------
@@ -82,6 +82,7 @@ class Checkpoint:
     ):
         self.folder = Path(folder)
         self.problem = ""
+        self._warned = False
         self._show = show
         self._waiting: dict[str, Savable] = {}
         self._next = 0.0  # time before which nothing is written
@@ -144,10 +145,12 @@ class Checkpoint:
             for name, state in list(self._waiting.items()):
                 self._write(name, state)
                 del self._waiting[name]
+            self.problem = ""
         except (InputError, OSError) as error:
-            if not self.problem:
-                _log.warning("%s; the run goes on, but what comes now cannot be resumed", error)
             self.problem = str(error)
+            if not self._warned:
+                _log.warning("%s; the run goes on and tries again", error)
+                self._warned = True
         ended = time.monotonic()
         self._next = ended + CHECKPOINT_PATIENCE * (ended - began)
 

@@ -15,7 +15,8 @@ from plltool.io.content import read_content
 
 RECORD_KEYS = (
     "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
-    "brlen", "parts", "parameters", "layout", "counters", "warnings", "version", "command",
+    "brlen", "parts", "parameters", "layout", "counters", "warnings", "version", "driver", "software",
+    "command",
 )  # fmt: skip
 _NEW_FILE_MODE = 0o666  # what open() asks for, less the user's mask
 

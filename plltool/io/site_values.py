@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from os import PathLike, fspath
+
 import numpy as np
 
 from plltool.tree.topology import FloatArray
@@ -24,3 +26,9 @@ def format_puzzle(site_lnl: FloatArray) -> str:
     lines = [f"{len(known)} {known.shape[1]}"]
     lines += [f"Tree{number:<6d}" + " ".join(map(repr, row)) for number, row in enumerate(known.tolist(), start=1)]
     return "\n".join(lines) + "\n"
+
+
+def format_for(path: PathLike[str], site_lnl: FloatArray) -> str:
+    """lnL (n_sites,) as a file of this name should have it: as CONSEL reads it if it ends in PUZZLE_ENDING."""
+    is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
+    return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

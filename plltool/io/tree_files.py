@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from os import PathLike, fspath
 
 from plltool.errors import InputError
-from plltool.io.bridge import rooted_nodes
 from plltool.io.content import read_text
 from plltool.io.newick import RootedNodes, number_tips, parse_trees, unrooted_tree, written_label
 from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.nexus_trees import read_nexus_trees
 from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
 
@@ -91,18 +91,9 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
     content, source = read_text(path), fspath(path)
-    text = content.decode("utf-8", "surrogateescape")
-    if not starts_like_nexus(content):
-        yield from parse_trees(text, source)
-        return
-    import dendropy
-
-    try:
-        found = dendropy.TreeList.get(data=text, schema="nexus", preserve_underscores=True)
-    except Exception as error:  # dendropy has a class of its own for each of many problems
-        raise InputError(f"{source}: dendropy cannot read the trees: {' '.join(str(error).split())}") from error
-    for number, dtree in enumerate(found, start=1):
-        yield rooted_nodes(dtree, f"{source}: tree {number}")
+    if starts_like_nexus(content):
+        return read_nexus_trees(content, source)
+    return parse_trees(content.decode("utf-8", "surrogateescape"), source)
 
 
 def write_splits(

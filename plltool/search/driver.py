@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,14 @@ from plltool.constants import (
     START_EPSILON,
     TUNING_SHARE,
 )
+from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.search.effort import Plan
-from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch
+from plltool.search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.search.ratchet import Ratchet
 from plltool.search.state import Cursor, State, stages_with_hope
 from plltool.search.stopping import StopRule
@@ -107,7 +109,8 @@ class TreeSearch:
                 at.end_stage()
             else:
                 try:
-                    self._make_rounds(stage)
+                    with self._naming_models():
+                        self._make_rounds(stage)
                 except StopSearch:
                     return self._state(interrupted=True)
                 self._end_stage(stage, rule)
@@ -148,6 +151,7 @@ class TreeSearch:
         `done` of the former have been spent on other trees; also returns how many have been spent now.
         """
         at, interrupted, plan = self._at, False, self.plan
+        announce(PERTURB)
         if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
@@ -155,7 +159,8 @@ class TreeSearch:
         ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
         try:
             while at.rest_lnl is None:
-                moves = ratchet.step()
+                with self._naming_models():
+                    moves = ratchet.step()
                 done += 1
                 at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
                 at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
@@ -180,11 +185,22 @@ class TreeSearch:
         if at.polished:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
+        announce("polish")
         try:
-            polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
+            with self._naming_models():
+                polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()
+
+    @contextmanager
+    def _naming_models(self) -> Iterator[None]:
+        """Within, numbers that cannot be represented are reported with the values of the models that led there."""
+        try:
+            yield
+        except EngineError as error:
+            values = "; ".join(model.to_string() for model in self.likelihood.models)
+            raise EngineError(f"{error}; model {values}") from error
 
     def _save_state(self) -> None:
         """Tell where the climb stands."""
@@ -207,6 +223,7 @@ class TreeSearch:
         """
         at = self._at
         self._forecast.begin(at.round)
+        announce(f"{stage.name} radius {stage.radius}" if stage.radius else stage.name)
         while not at.stage_over:
             moves: tuple[Move, ...] = ()
             before = at.lnl

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +10,12 @@ from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
 
+ACTIVITY = "activity"  # attribute of log records, see `announce`
+
 REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
+ULTRAFAST_STAGE = "ufboot"  # whose rounds are excursions
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,8 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap", whose rounds are replicates
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap" and "ufboot", whose rounds are
+        replicates and excursions
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : topological moves accepted in this round
@@ -62,6 +69,11 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
+
+
+def announce(activity: str) -> None:
+    """Log what is about to be done: a handler may want to know what takes so long before the next event."""
+    _log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
 def ignore(_: Progress) -> None:

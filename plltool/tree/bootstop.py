@@ -62,13 +62,13 @@ def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) 
     a correlation of at least BOOTSTOP_CORRELATION.
     """
     half = trees.n_trees // 2
-    everything = trees.counts
+    present = trees.counts > 0
     values = np.empty(BOOTSTOP_CUTS)
     for cut in range(BOOTSTOP_CUTS):
         order = rng.permutation(trees.n_trees)
         first, second = (count_splits(trees, some) for some in (order[:half], order[half : 2 * half]))
         if criterion == FC:
-            values[cut] = _correlation(first, second, everything)
+            values[cut] = correlate(first[present].astype(np.float64), second[present].astype(np.float64))
         else:
             values[cut] = _weighted_distance(trees, first, second, half)
     agree = values >= BOOTSTOP_CORRELATION if criterion == FC else values <= BOOTSTOP_WRF
@@ -82,12 +82,11 @@ def count_splits(trees: TreeSet, numbers: IndexArray) -> IndexArray:
     return np.bincount(trees.members[np.repeat(chosen, np.diff(trees.starts))], minlength=len(trees.splits))
 
 
-def _correlation(first: IndexArray, second: IndexArray, everything: IndexArray) -> float:
-    """Pearson's, over the splits that any tree has; 1 where all are equally frequent in both."""
-    a, b = first[everything > 0].astype(np.float64), second[everything > 0].astype(np.float64)
-    a, b = a - a.mean(), b - b.mean()
-    spread = float(np.sqrt((a @ a) * (b @ b)))
-    return float(a @ b) / spread if spread else float(np.array_equal(first, second))
+def correlate(a: FloatArray, b: FloatArray) -> float:
+    """Pearson's correlation of two arrays (n,); where one of them is constant, 1 if they are equal and 0 if not."""
+    first, second = a - a.mean(), b - b.mean()
+    spread = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / spread if spread else float(np.array_equal(a, b))
 
 
 def _weighted_distance(trees: TreeSet, first: IndexArray, second: IndexArray, half: int) -> float:

@@ -5,9 +5,13 @@ import pytest
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
 from plltool.api import SearchOptions, search
+from plltool.bootstrap import bootstrap
 from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import to_dendropy
 from plltool.io.newick import parse_newick
+from plltool.tree.splits import branch_splits
+from plltool.ultrafast import ultrafast_bootstrap
 
 FAST = {"model": "JC", "device": "numpy", "options": SearchOptions("fast", radii=(5,))}
 
@@ -127,4 +131,37 @@ def test_parts_with_lengths_of_their_own(sequences, tmp_path):
     scheme.write_text("JC, a = 1-150\nJC, b = 151-300\n")
     nested = (("Homo_sapiens", "Lemur_catta"), "Pan", "Gorilla", "Pongo")
     found = search(sequences, constraint=newick(nested) + ";", brlen="unlinked", **FAST | {"model": str(scheme)})
+    assert obeys(found.tree.ends, found.tree.names, nested)
+
+
+def test_replicates_obey(few):
+    data = dict(list(few.items())[:8])
+    names = list(data)
+    data[names[7]] = data[names[0]]  # twins that are to be kept apart
+    nested = ((names[0], names[4]), (names[7], names[2]), names[1], names[6], names[3], names[5])
+    settings = {"constraint": newick(nested) + ";", "model": "JC", "device": "numpy", "seed": 4}
+    options = SearchOptions("fast", radii=(2,))
+    found = bootstrap(data, replicates=3, workers=1, options=options, **settings)
+    assert all(obeys(tree.ends, tree.names, nested) for tree in found.trees)
+
+    best = search(data, options=options, **settings)
+    supports = ultrafast_bootstrap(data, best.tree, replicates=20, **settings).values["ufboot"]
+    for branch, split in enumerate(branch_splits(best.tree)[:, 0].tolist()):
+        side = frozenset(name for bit, name in enumerate(best.tree.names) if split >> bit & 1)
+        if frozenset([side, frozenset(names) - side]) in nested_splits(nested):
+            assert supports[branch] == 1
+
+    settings["constraint"] = newick(((names[0], names[7]), *names[1:7])) + ";"
+    with pytest.raises(InputError, match="the tree given breaks the constraint, it lacks the split"):
+        ultrafast_bootstrap(data, best.tree, replicates=20, **settings)
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+@pytest.mark.parametrize("n_members", [150, 40])
+def test_large_alignments(shared, n_members):
+    data = read_alignment(shared / "data" / "dna150.phy")
+    nested = random_constraint(np.random.default_rng(n_members), data.names, n_members)
+    options = SearchOptions("fast", radii=(3,), perturbations=2)
+    found = search(data, "JC", constraint=newick(nested) + ";", options=options, device="opencl")
     assert obeys(found.tree.ends, found.tree.names, nested)

@@ -1,6 +1,8 @@
 """What the tests of the command line read: a few primates, and names that are hard to keep."""
 
-STRANGE_NAMES = ("Foo_bar", "Foo bar", "foo_bar", "it's", "été:(x)", "a,b", "T. rex [1]")
+STRANGE_NAMES = (
+    "Foo_bar", "Foo bar", "foo_bar", "it's", "été:(x)", "a,b", "T. rex [1]", '{x}="y"/🌳', "n" * 990 + " '[(;:,)]"
+)  # fmt: skip
 
 
 def small_records(data_dir, n_taxa, n_sites=300):

@@ -178,6 +178,7 @@ def test_a_folder(plltool, small, tmp_path):
     rows = result.stdout.splitlines()
     assert [row.split()[0] for row in rows] == ["alignment", "one.fasta", "two.fasta", "2"]
     assert [row.split()[-1] for row in rows[1:3]] == ["agree", "agree"]
+    assert rows[3] == "2 alignments: 2 agree, 0 differ, 0 failed"
     (folder / "broken.fasta").write_text(">a\nACGT\n>b\nACG\n>c\nAC\n>d\nA\n")
     result = plltool(*arguments, "--json")
     assert result.exit_code == 1

@@ -1,6 +1,7 @@
 """The group of commands: help, versions, exit codes, signals, errors that nobody expected."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +34,25 @@ def test_every_command_and_option_has_help(command, plltool):
             assert parameter.help, f"{command.name} {parameter.opts[0]} has no help"
 
 
+def single_commands(group, path=()):
+    """(path, command) of all that are no groups of commands."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from single_commands(command, (*path, name))
+        else:
+            yield pytest.param((*path, name), command, id="-".join((*path, name)))
+
+
+@pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
+def test_every_command_has_an_example(path, command, plltool):
+    shown = " ".join(plltool(*path, "--help").stdout.split())
+    found = re.search(r"Examples?: (.*?)(?: Options: |$)", shown)
+    assert found, f"no example in {path}"
+    assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert set(re.findall("--[a-z-]+", found[1])) <= known
+
+
 @pytest.mark.parametrize("command", all_commands())
 def test_every_command_stands_in_the_readme(command):
     readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
@@ -40,8 +60,8 @@ def test_every_command_stands_in_the_readme(command):
 
 
 def test_the_commands():
-    expected = ["alrt", "ancestral", "bench", "check", "compare", "devices", "evaluate", "search", "simulate"]
-    expected += ["support", "test", "trees"]
+    expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search"]
+    expected += ["simulate", "support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

@@ -5,8 +5,9 @@ import pytest
 from oracles.constraint import obeys
 from samples import STRANGE_NAMES
 
-from plltool.io.newick import read_newick
+from plltool.io.newick import parse_newick, read_newick
 from plltool.io.record import RECORD_KEYS, read_record
+from plltool.io.tree_files import read_tree_set
 from plltool.tree.splits import rf_distance
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
@@ -46,16 +47,44 @@ def test_same_seed_same_tree(plltool, small, tmp_path):
     assert trees[0] == trees[1]
 
 
-def test_strange_names_survive(plltool, strange):
-    result = plltool("search", strange, *QUICK, "--outgroup", "a,b")
+def test_strange_names_survive_in_every_file(plltool, strange, tmp_path):
+    part = tmp_path / "x.part"
+    part.write_text("HKY+F, one = 1-150\nHKY+F, two = 151-300\n")
+    options = ("--model", part, "--device", "numpy", "--effort", "fast", "--brlen", "unlinked")
+    result = plltool("search", strange, *options, "--outgroup", "a,b", "--nexus", "--collapse", 0.5)
     assert result.exit_code == 0, result.stderr
     prefix = f"{strange}.plltool"
+    names = sorted(STRANGE_NAMES)
     tree = read_newick(f"{prefix}.best.nwk")
-    assert sorted(tree.names) == sorted(STRANGE_NAMES)
+    assert sorted(tree.names) == names
     text = (strange.parent / f"{strange.name}.plltool.best.nwk").read_text(encoding="utf-8")
     assert read_record(f"{prefix}.json")["tree"] == text.strip()
+    for ending in ("best.nwk", "collapsed.nwk", "parts.nwk", "best.nex"):
+        assert sorted(read_tree_set([f"{prefix}.{ending}"]).names) == names
     again = plltool("evaluate", strange, "--tree", f"{prefix}.best.nwk", *QUICK)
     assert again.exit_code == 0, again.stderr
+    assert sorted(parse_newick(again.stdout.split("tree: ")[1], "stdout").names) == names
+
+
+def test_site_lnl_nexus_and_collapsed_tree(plltool, data_dir, tmp_path):
+    prefix, sites = tmp_path / "x", tmp_path / "sites.tsv"
+    arguments = ("search", data_dir / "simulated.fasta", "--model", "JC", "--device", "numpy", "--effort", "fast")
+    more = ("--prefix", prefix, "--site-lnl", sites, "--nexus", "--collapse", 0.004, "--radius", 1)
+    result = plltool(*arguments, *more)
+    assert result.exit_code == 0, result.stderr
+    record = read_record(f"{prefix}.json")
+    rows = [line.split("\t") for line in sites.read_text().splitlines()]
+    assert rows[0] == ["site", "lnl"]
+    assert len(rows) == record["n_sites"] + 1
+    assert sum(float(value) for _, value in rows[1:]) == pytest.approx(record["lnl"], rel=1e-11)  # another order
+    tree = read_newick(f"{prefix}.best.nwk")
+    n_short = int(((tree.lengths <= 0.004) & (tree.ends.min(axis=1) >= tree.n_taxa)).sum())
+    assert f"tree without {n_short} inner branch" in result.stdout
+    assert len(read_tree_set([f"{prefix}.collapsed.nwk"]).splits) == tree.n_taxa - 3 - n_short
+    for path in (sites, tmp_path / "x.best.nex"):
+        assert plltool(*arguments, "--prefix", tmp_path / "y", "--site-lnl", path).exit_code == 1
+    assert plltool(*arguments, "--prefix", prefix, "--redo", "--radius", 1).exit_code == 0
+    assert not (tmp_path / "x.best.nex").exists(), "it would be that of another run"
 
 
 def test_names_that_are_not_utf8_survive(plltool, small):

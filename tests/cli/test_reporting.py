@@ -1,12 +1,16 @@
 """Progress on a terminal is one line that is overwritten; elsewhere one line per round."""
 
+import json
 import logging
+import math
 import signal
+import time
 
 import pytest
 
+from plltool.cli import pulse, reporting
 from plltool.cli.reporting import Reporter, describe_progress
-from plltool.search.progress import Progress, StopSearch
+from plltool.search.progress import Progress, StopSearch, announce
 
 
 class Terminal:
@@ -60,3 +64,111 @@ def test_an_interrupt_ends_the_search_at_the_next_event_and_the_second_one_at_on
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) is before
     signal.signal(signal.SIGINT, started_with)
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Heartbeats come after a fiftieth of a second of silence."""
+    monkeypatch.setattr(reporting, "HEARTBEAT_SECONDS", 0.02)
+    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+
+
+def work_for_long(reporter):
+    with reporter:
+        reporter.progress(Progress("spr", 2, -12.5, 3, 5, 1.0, stage_left=40.0, left=80.0))
+        reporter.progress(Progress("spr", 3, -13.5, 0, 5, 1.0, stage_left=40.0, left=80.0))
+        announce("spr radius 10")
+        time.sleep(0.3)
+
+
+def test_a_heartbeat_where_a_round_takes_long(monkeypatch, capsys, tmp_path, impatient):
+    log = tmp_path / "x.log"
+    work_for_long(Reporter(False, log))
+    for text in (capsys.readouterr().err, log.read_text()):
+        beats = [line for line in text.splitlines() if "at work on" in line]
+        assert len(beats) > 2
+        assert "at work on spr radius 10 for 0 s  best lnL -12.500000  left: all ~80 s" in beats[-1]
+
+
+def test_no_heartbeat_on_stderr_if_quiet(capsys, tmp_path, impatient):
+    log = tmp_path / "x.log"
+    work_for_long(Reporter(True, log))
+    assert capsys.readouterr().err == ""
+    assert "at work on" in log.read_text()
+
+
+def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    work_for_long(Reporter(False))
+    assert terminal.text.count("spr radius 5") > 4
+    assert "\n" not in terminal.text
+
+
+def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
+    told = pulse.Pulse()
+    assert told.facts() == {
+        "activity": "reading", "activity_seconds": 0.0, "best_lnl": None, "seconds": 0.0, "left": None
+    }  # fmt: skip
+    told.heard(Progress("nni", 1, -7.0, 1, 1, 0.0, left=10.0), "")
+    now[0] += 4
+    assert told.facts()["left"] == pytest.approx(6.0)
+    now[0] += 7
+    assert told.facts()["left"] is None
+    assert "left" not in told.describe()
+
+
+def fail_with_a_warning():
+    logging.getLogger("plltool").warning("some\nwarning")
+    raise ZeroDivisionError
+
+
+def test_json_lines(capsys, tmp_path, impatient):
+    path = tmp_path / "progress.jsonl"
+    path.write_text('{"event": "earlier"}\n')
+    with pytest.raises(ZeroDivisionError), Reporter(True, None, str(path)):
+        fail_with_a_warning()
+    work_for_long(Reporter(True, None, str(path)))
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["event"] for line in found[:4]] == ["earlier", "begin", "log", "end"]
+    assert found[2] == {"event": "log", "level": "warning", "message": "some warning"}
+    assert found[3]["problem"].startswith("ZeroDivisionError")
+    events = [line for line in found[4:] if line["event"] == "progress"]
+    assert [(line["stage"], line["round"], line["lnl"], line["left"]) for line in events] == [
+        ("spr", 2, -12.5, 80.0), ("spr", 3, -13.5, 80.0)
+    ]  # fmt: skip
+    beat = next(line for line in reversed(found) if line["event"] == "heartbeat")
+    assert (beat["activity"], beat["best_lnl"]) == ("spr radius 10", -12.5)
+    assert math.isclose(beat["left"], 80.0, abs_tol=5)
+
+
+def test_json_on_stderr_is_alone_there(plltool, small, data_dir):
+    options = ("--model", "JC", "--device", "numpy", "--effort", "fast", "--json-progress", "-")
+    result = plltool("search", small, *options)
+    assert result.exit_code == 0, result.stderr
+    found = [json.loads(line) for line in result.stderr.splitlines()]
+    kinds = [line["event"] for line in found]
+    assert (kinds[0], kinds[-1]) == ("begin", "end")
+    assert {"log", "progress"} <= set(kinds)
+    assert found[0]["command"].startswith("plltool search ")
+    assert found[-1]["problem"] is None
+
+
+def test_heartbeats_change_no_digit(plltool, small, tmp_path, monkeypatch):
+    trees = []
+    for name, seconds in (("a", 1e9), ("b", 0.001)):
+        monkeypatch.setattr(reporting, "HEARTBEAT_SECONDS", seconds)
+        options = ("--model", "HKY+F+G4", "--device", "numpy", "--start", "random", "--prefix", tmp_path / name)
+        assert plltool("search", small, *options).exit_code == 0
+        record = json.loads((tmp_path / f"{name}.json").read_text())
+        trees.append((record["lnl"], record["tree"], record["model"]))
+    assert trees[0] == trees[1]
+    assert "at work on" in (tmp_path / "b.log").read_text()
+
+
+def test_a_json_file_that_cannot_be_written(plltool, small, tmp_path):
+    result = plltool("search", small, "--device", "numpy", "--json-progress", tmp_path / "none" / "x")
+    assert result.exit_code == 1
+    assert "cannot write the file" in result.stderr

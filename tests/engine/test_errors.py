@@ -34,6 +34,19 @@ def test_a_likelihood_of_zero_names_the_pattern(any_kind, make_engine, at):
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_the_part_and_the_branches_are_named(any_kind, make_engine):
+    parts = (34, 36)
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()] * 2, parts)
+    lengths = np.array([0.25, 0.0, 0.5])
+    engine.run(prog.propagate(0, ~0, 1), lengths)
+    assert np.isfinite(engine.evaluate([(~0, ~1, 0), (~0, ~1, 2)], lengths)).all()
+    with pytest.raises(EngineError, match=r"pattern 40 is not .* finite of part 1, across branches of length 0$"):
+        engine.evaluate([(~0, ~1, 0), (~0, ~1, 1), (~0, ~1, 2)], lengths)
+    with pytest.raises(EngineError, match=r"pattern 40 is not .* of part 1, across branches of length 0, 0$"):
+        engine.execute(prog.Request(prog.insert(0, ~1, 1, ~0, 1, 0), 1), lengths)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
     engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()])
     engine.run(prog.propagate(0, ~0, 0), AT_ZERO)

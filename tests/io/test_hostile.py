@@ -18,7 +18,7 @@ from plltool.io import content
 from plltool.io.content import read_content
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
-from plltool.io.part_trees import read_part_trees
+from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.model.spec import parse_model
 from plltool.results import check_outgroup
@@ -74,7 +74,7 @@ class TestNewick:
         path = tmp_path / "parts.nwk"
         tree = "('a\x0cb':1,'c\u2028d':1,('e\x85f':1,g:1):1);"
         path.write_text(tree + "\n" + tree + "\n", encoding="utf-8")
-        assert read_part_trees(path, names).lengths.shape == (5, 2)
+        assert read_tree(path, names, unlinked=True).lengths.shape == (5, 2)
 
 
 class TestModels:

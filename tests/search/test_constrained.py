@@ -64,7 +64,7 @@ def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, 
         done = climb_round(likelihood, lnl, radius, breadth, constraint=constraint)
         assert done.lnl >= lnl
         lnl = done.lnl
-    steps = Ratchet(likelihood, lnl, 5, np.random.default_rng(seed), constraint)
+    steps = Ratchet(likelihood, lnl, 5, np.random.default_rng(seed), constraint=constraint)
     for _ in range(3):
         steps.step()
     steps.finish()

@@ -5,6 +5,7 @@ import pytest
 
 from plltool.api import search
 from plltool.constants import STAGE_EPSILON
+from plltool.errors import EngineError
 from plltool.search import driver
 from plltool.search.climb import Round
 from plltool.search.effort import SearchOptions
@@ -58,3 +59,14 @@ def test_the_widest_radius_is_reached_if_all_gain(monkeypatch, n_gaining):
 def test_a_round_that_only_lengthens_branches_is_the_last(monkeypatch):
     rounds, _ = climb(monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4))
     assert rounds == [(1, None), (2, None), (4, None), (4, None)]
+
+
+def test_numbers_that_fail_come_with_the_values_of_the_model(monkeypatch):
+    def climb_round(*_, **__):
+        raise EngineError("the likelihood of pattern 3 is not positive and finite")
+
+    monkeypatch.setattr(driver, "climb_round", climb_round)
+    sequences = {f"t{k}": "ACGTTGCAAC"[k:] + "ACGTTGCAAC"[:k] for k in range(6)}
+    with pytest.raises(EngineError, match=r"pattern 3 .*; model HKY\{.*\}\+FE\+G4\{.*\}$") as info:
+        search(sequences, "HKY+FE+G4", device="numpy")
+    assert "\n" not in str(info.value)

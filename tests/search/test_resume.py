@@ -105,9 +105,9 @@ def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monke
 
 
 def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run):
-    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, perturbations=1)}
+    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, radii=(1,), perturbations=1)}
     expected = search(few, **run)
-    for n_events, n_workers in ((5, 1), (13, 2)):
+    for n_events, n_workers in ((9, 1), (13, 2)):
         folder = tmp_path / f"stopped-{n_events}"
         with pytest.raises(PowerCut):
             search(few, listener=stop_after(n_events), checkpoint=folder, **{**run, "workers": 2})

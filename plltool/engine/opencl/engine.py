@@ -62,7 +62,7 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = EN
         warnings.simplefilter("always", cl.CompilerWarning)
         try:
             program = cl.Program(context, source).build(options=BUILD_OPTIONS + layout.macros())
-        except cl.RuntimeError as error:
+        except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
         _log.debug("%s: %s", context.devices[0].name, remark.message)
@@ -154,7 +154,7 @@ class OpenCLEngine(Engine):
             self._add_rows = _make_kernel(program, "add_rows", ADD_ROWS_ARGUMENTS)
             self._allocate()
         except cl.Error as error:
-            raise DeviceError(f"{device.label}: {error}") from error
+            raise _as_device_error(device.label, error) from error
 
     def _allocate(self) -> None:
         layout = self.layout
@@ -226,7 +226,8 @@ class OpenCLEngine(Engine):
         return cl.Buffer(self._context, flags, hostbuf=np.ascontiguousarray(array))
 
     def _send_weights(self, padded: FloatArray) -> None:
-        cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
+        with self._driver_errors():
+            cl.enqueue_copy(self._queue, self._weights, np.ascontiguousarray(padded))
         self.counters.bytes_to_device += padded.nbytes
 
     def _send(self, name: str, content: bytes) -> cl.Buffer:
@@ -412,7 +413,7 @@ class OpenCLEngine(Engine):
         try:
             yield
         except cl.Error as error:
-            raise DeviceError(f"{self.device_name}: {error}") from error
+            raise _as_device_error(self.device_name, error) from error
 
     def _check_device(self, values: FloatArray) -> None:
         """Ask the device which pattern failed, only if a sum says that one did."""
@@ -429,12 +430,20 @@ class OpenCLEngine(Engine):
         if self._closed:
             return
         self._closed = True
-        self._queue.finish()
-        self._settle()
+        try:
+            self._queue.finish()
+            self._settle()
+        except cl.Error as error:  # a device that is lost: whatever told of that must not be masked
+            _log.warning("%s: %s", self.device_name, error)
         for buffer in self._cla_buffers:
             buffer.release()
         for growing in self._growing.values():
             growing.release()
+
+
+def _as_device_error(name: str, error: cl.Error) -> DeviceError:
+    """What a driver complains of, in one line."""
+    return (DeviceMemoryError if isinstance(error, cl.MemoryError) else DeviceError)(f"{name}: {error}")
 
 
 def _make_kernel(program: cl.Program, name: str, arguments: Sequence[type[np.integer] | None]) -> cl.Kernel:

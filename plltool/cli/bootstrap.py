@@ -1,0 +1,300 @@
+"""``plltool bootstrap``, and what the replicates of a search have in common with it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plltool.cli.options import (
+    PATH,
+    OutputChoice,
+    alignment_argument,
+    brlen_option,
+    constraint_option,
+    data_type_option,
+    hardware_options,
+    load_alignment,
+    model_option,
+    outgroup_option,
+    output_options,
+    packed,
+    quiet_option,
+    seed_option,
+    split_outgroup,
+)
+from plltool.cli.output import claim_files, print_line
+from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
+from plltool.constants import EFFORT_NAMES, REPLICATE_EFFORT
+from plltool.hardware import Hardware
+
+if TYPE_CHECKING:
+    from plltool.alignment.alignment import Sequences
+    from plltool.alignment.partition import Dataset
+    from plltool.bootstrap import BootstrapResult
+    from plltool.results import SearchResult
+    from plltool.search.progress import Listener
+    from plltool.tree.topology import Tree
+
+EXIT_INTERRUPTED = 130
+AUTOMATIC = ("auto", "autoMRE", "autoFC")
+SEARCH_KINDS = (*MAPPED_KINDS, "ufboot")
+
+
+class NumberOfReplicates(click.ParamType):
+    """A number from 1 on, or the name of a test."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if isinstance(value, int) or value in AUTOMATIC:
+            return int(value) if isinstance(value, int) else str(value)
+        if value.isdecimal() and int(value) > 0:
+            return int(value)
+        self.fail(f"found {value!r}, expected a whole number from 1 on, or one of: {', '.join(AUTOMATIC)}", param, ctx)
+
+
+replicate_effort_option = click.option(
+    "--replicate-effort",
+    type=click.Choice(EFFORT_NAMES),
+    default=REPLICATE_EFFORT,
+    show_default=True,
+    help="How hard to search each replicate's tree.",
+)
+write_replicates_option = click.option(
+    "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
+)
+
+
+@dataclass(frozen=True)
+class SupportChoice:
+    """What a search shall say of its tree's branches: by so many replicates, or by a test; "" for no supports."""
+
+    bootstrap: int | str | None
+    supports: str
+    replicate_effort: str
+    write_replicates: bool
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
+        return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
+
+    def claim(self, prefix: Path, redo: bool) -> None:
+        """Make sure that the choice makes sense and the files can be written."""
+        if not self.kinds:
+            if self.write_replicates:
+                raise click.UsageError("--write-replicates is for --bootstrap")
+            return
+        claim_supports(prefix, self.kinds, redo, SEARCH_KINDS)
+        mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
+        if mapped and self.bootstrap is None:
+            raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
+        if self.bootstrap is not None:
+            claim_files([ReplicateFiles(prefix).trees], redo)
+
+
+def support_tree(
+    choice: SupportChoice,
+    result: SearchResult,
+    sequences: Sequences,
+    data: Dataset,
+    prefix: Path,
+    outgroup: Sequence[str] | None,
+    listener: Listener,
+    settings: Mapping[str, Any],
+) -> tuple[list[str], bool]:
+    """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
+
+    `settings` are the seed, brlen, constraint, workers and hardware of the search.
+    """
+    from plltool.bootstrap import bootstrap as make_replicates
+    from plltool.search.effort import SearchOptions
+    from plltool.supports import UFBOOT, Supports, map_supports
+    from plltool.ultrafast import ultrafast_bootstrap
+
+    found, lines, interrupted = Supports(result.tree, {}, {}), [], False
+    if UFBOOT in choice.kinds:
+        alone = {name: value for name, value in settings.items() if name != "workers"}
+        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+    if choice.bootstrap is not None:
+        files = ReplicateFiles(prefix)
+        replicates = make_replicates(
+            data,
+            result.models,
+            replicates=choice.bootstrap,
+            options=SearchOptions(choice.replicate_effort),
+            listener=listener,
+            taken=files.take,
+            **settings,
+        )
+        interrupted = replicates.interrupted
+        lines += describe_bootstrap(replicates, files.trees)
+        if choice.write_replicates:
+            lines.append(files.write_alignments(sequences, data, settings["seed"], len(replicates.trees)))
+        mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
+        if mapped and replicates.trees:
+            found = found.joined(map_supports(result.tree, replicates.trees, mapped))
+    return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
+
+
+support_options = packed(
+    "choice",
+    SupportChoice,
+    click.option(
+        "--bootstrap",
+        type=NumberOfReplicates(),
+        metavar="N|auto|autoMRE|autoFC",
+        help="Search so many resampled alignments, too, or as many as a test says (Pattengale et al. 2010).",
+    ),
+    click.option(
+        "--supports",
+        default="",
+        metavar="KIND[,KIND]",
+        help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+        " ufboot (Minh et al. 2013, without --bootstrap).",
+    ),
+    replicate_effort_option,
+    write_replicates_option,
+)
+
+
+class ReplicateFiles:
+    """The files of a bootstrap: its trees, which are there as soon as they are made, and resampled alignments."""
+
+    def __init__(self, prefix: Path):
+        self.prefix = prefix
+        self.trees = support_path(prefix, "bootstraps.nwk")
+        self._lines: list[str] = []
+
+    def take(self, tree: Tree) -> None:
+        """One more tree; the file is whole at any time."""
+        import numpy as np
+
+        from plltool.io.newick import write_newick
+        from plltool.io.record import write_text
+        from plltool.results import mean_tree
+
+        self._lines.append(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) + "\n")
+        write_text(self.trees, "".join(self._lines))
+
+    def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
+        """The resampled alignments, in FASTA; returns what to tell of them."""
+        from plltool.bootstrap import resample_alignment
+        from plltool.io.record import write_text
+
+        for k in range(number):
+            rows = resample_alignment(sequences, data, seed, k)
+            text = "".join(f">{name}\n{row.decode('ascii')}\n" for name, row in rows.items())
+            write_text(support_path(self.prefix, f"replicate.{k + 1}.fasta"), text)
+        return f"resampled alignments: {support_path(self.prefix, 'replicate.N.fasta')}, N from 1 to {number}"
+
+
+def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
+    """What the replicates came to."""
+    lines = ["interrupted: the replicates so far"] if found.interrupted else []
+    lines += [str(found.convergence[-1])] if found.convergence else []
+    return [*lines, f"bootstrap trees: {path} ({len(found.trees)} replicates, {found.seconds:.1f} s)"]
+
+
+@click.command()
+@alignment_argument
+@click.option(
+    "--replicates",
+    type=NumberOfReplicates(),
+    default="auto",
+    show_default=True,
+    metavar="N|auto|autoMRE|autoFC",
+    help="How many, or a test after every 50 of whether they are enough (Pattengale et al. 2010); auto is autoMRE.",
+)
+@click.option("--tree", type=PATH, metavar="FILE", help="Write the supports of this tree's branches, too.")
+@click.option(
+    "--supports",
+    "kinds",
+    default="fbp",
+    show_default=True,
+    metavar="KIND[,KIND]",
+    help="With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.",
+)
+@model_option
+@brlen_option
+@data_type_option
+@seed_option
+@outgroup_option
+@constraint_option
+@replicate_effort_option
+@write_replicates_option
+@click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
+@hardware_options
+@output_options
+@quiet_option
+def bootstrap(
+    alignment: Path,
+    replicates: int | str,
+    tree: Path | None,
+    kinds: str,
+    model: str | None,
+    brlen: str,
+    data_type: str,
+    seed: int,
+    outgroup: tuple[str, ...],
+    constraint: Path | None,
+    replicate_effort: str,
+    write_replicates: bool,
+    workers: int | None,
+    hardware: Hardware,
+    output: OutputChoice,
+    quiet: bool,
+) -> None:
+    """Trees of resampled ALIGNMENTs, and how well they support a tree.
+
+    Writes PREFIX.bootstraps.nwk, one tree a line, and with --tree the files of `plltool support`. Each replicate is a
+    search of its own, parameters without values in braces are optimised for it anew; `--model run.json`, the record of
+    a search, keeps those of the search. Replicate N depends on the seed and on N only.
+
+    Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
+    """
+    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    files = ReplicateFiles(prefix)
+    wanted = split_kinds(kinds)
+    claim_files([files.trees], output.redo)
+    if tree is not None:
+        claim_supports(prefix, wanted, output.redo)
+    from plltool import bootstrap as api
+    from plltool.io.newick import read_newick
+    from plltool.search.effort import SearchOptions
+    from plltool.session import pose
+    from plltool.supports import map_supports
+
+    sequences = load_alignment(alignment, data_type)
+    target = None if tree is None else read_newick(tree, sequences.names)
+    members = split_outgroup(outgroup, sequences.names)
+    with Reporter(quiet, support_path(prefix, "bootstrap.log")) as reporter, reporter.interrupts_wait():
+        prepare_devices(hardware)
+        data, models = pose(sequences, model, brlen)
+        found = api.bootstrap(
+            data,
+            models,
+            replicates=replicates,
+            seed=seed,
+            options=SearchOptions(replicate_effort),
+            constraint=constraint,
+            brlen=brlen,
+            workers=workers,
+            listener=reporter.progress,
+            taken=files.take,
+            **asdict(hardware),
+        )
+        lines = describe_bootstrap(found, files.trees)
+        if write_replicates:
+            lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
+        if target is not None and found.trees:
+            lines += write_supports(map_supports(target, found.trees, wanted), prefix, members)
+    for line in lines:
+        print_line(line)
+    if found.interrupted:
+        click.get_current_context().exit(EXIT_INTERRUPTED)

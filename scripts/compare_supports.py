@@ -1,0 +1,166 @@
+"""Bootstrap supports beside Debian's RAxML 8 and IQ-TREE 2: correlations over splits, mean differences, seconds.
+
+    python scripts/compare_supports.py ALIGNMENT [--replicates N] [--program NAME ...] [--threads N] [--seconds N]
+        [--output FILE.json]
+
+Every program runs GTR+F+G4. plltool searches the tree; then each program makes its replicates: plltool-fast and
+plltool-default (`plltool bootstrap`, efforts of the replicates), raxml (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000)
+and plltool-ufboot. --seconds cuts each of them; the replicates made by then count, those of IQ-TREE only when it is
+done. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that either has in
+at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that are not installed
+are left out.
+"""
+
+import argparse
+import itertools
+import json
+import os
+import resource
+import shutil
+import subprocess
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from plltool.engine.opencl.environment import prepare_environment
+from plltool.io.newick import read_newick
+from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.treesets import as_tree_set
+from plltool.ultrafast import ultrafast_bootstrap
+
+PROGRAMS = ("plltool-fast", "plltool-default", "raxml", "raxml-rapid", "plltool-ufboot", "iqtree-ufboot")
+MODEL = "GTR+F+G4"
+RARE = 0.05  # share of the trees of both programs below which a split is left out
+EXECUTABLES = {"raxml": "raxmlHPC-PTHREADS-AVX", "iqtree": "iqtree2", "plltool": "plltool"}
+
+
+def replicate_command(program: str, alignment: Path, folder: Path, number: int, threads: int) -> tuple[list[Any], Path]:
+    """The command line of a bootstrap, and the file that its trees will be in."""
+    if program.startswith("plltool"):
+        options = ["--replicates", number, "--replicate-effort", program.partition("-")[2], "--threads", threads]
+        command = ["plltool", "bootstrap", alignment, "--model", MODEL, *options, "--prefix", folder / program]
+        return [*command, "--workers", threads, "--quiet"], folder / f"{program}.bootstraps.nwk"
+    if program.startswith("raxml"):
+        kind = "-x" if program == "raxml-rapid" else "-b"
+        command = [EXECUTABLES["raxml"], "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", "GTRGAMMA"]
+        return [*command, "-s", alignment, "-n", program, "-w", folder], folder / f"RAxML_bootstrap.{program}"
+    command = ["iqtree2", "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads, "-seed", "7", "-redo"]
+    return [*command, "--keep-ident", "-quiet", "--prefix", folder / program], folder / f"{program}.ufboot"
+
+
+def run(command: list[Any], seconds: float) -> dict[str, Any]:
+    """Wall and processor seconds of a process that may take so long, and whether it was cut."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    began = time.perf_counter()
+    cut = False
+    try:
+        subprocess.run(list(map(str, command)), timeout=seconds, capture_output=True, check=True)
+    except subprocess.TimeoutExpired:
+        cut = True
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = sum(getattr(after, kind) - getattr(before, kind) for kind in ("ru_utime", "ru_stime"))
+    return {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(used, 1), "cut": cut}
+
+
+def share_by_split(trees: TreeSet) -> dict[int, float]:
+    return dict(zip(trees.splits, (trees.counts / trees.n_trees).tolist(), strict=True))
+
+
+def agree(a: list[float], b: list[float]) -> dict[str, float]:
+    """How two sets of supports of the same splits agree."""
+    return {
+        "n": len(a),
+        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 4),
+        "mean_difference": round(float(np.mean(a) - np.mean(b)), 4),
+        "mean_absolute_difference": round(float(np.abs(np.subtract(a, b)).mean()), 4),
+    }
+
+
+def compare(first: dict[int, float], second: dict[int, float], branches: list[int]) -> dict[str, Any]:
+    """Supports of two programs, over the branches of a tree, and over all splits that are not rare."""
+    common = [split for split in first.keys() | second.keys() if max(first.get(split, 0), second.get(split, 0)) >= RARE]
+    return {
+        what: agree([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
+        for what, splits in (("branches", branches), ("splits", common))
+    }
+
+
+def make_ufboot(alignment: Path, tree: Path, model: str, threads: int) -> tuple[dict[int, float], dict[str, Any]]:
+    """plltool's ultrafast supports of its tree, by split."""
+    began, used = time.perf_counter(), time.process_time()
+    found = ultrafast_bootstrap(alignment, tree, model, threads=threads)
+    seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
+    values = dict(zip(splits_of(found.tree), found.values["ufboot"].tolist(), strict=True))
+    return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
+
+
+def parse_arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("alignment", type=Path)
+    parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--program", nargs="+", default=PROGRAMS, choices=PROGRAMS)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--seconds", type=float, default=7200.0)
+    parser.add_argument("--output", type=Path)
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = parse_arguments()
+    prepare_environment(asked.threads)
+    programs: dict[str, Any] = {}
+    shares: dict[str, dict[int, float]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        alignment = folder / asked.alignment.name
+        shutil.copy(asked.alignment, alignment)
+        command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
+        search = run([*command, "--prefix", folder / "best"], asked.seconds)
+        best = read_newick(folder / "best.best.nwk")
+        splits = [
+            split
+            for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)
+            if min(ends) >= best.n_taxa
+        ]
+        for program in asked.program:
+            if shutil.which(EXECUTABLES[program.partition("-")[0]]) is None:
+                continue
+            if program == "plltool-ufboot":
+                found = make_ufboot(alignment, folder / "best.best.nwk", str(folder / "best.json"), asked.threads)
+                shares[program], programs[program] = found
+            else:
+                command, path = replicate_command(program, alignment, folder, asked.replicates, asked.threads)
+                programs[program] = run(command, asked.seconds)
+                if not path.exists():
+                    continue
+                lines = [line for line in path.read_text().splitlines() if line.endswith(";")]
+                path.write_text("\n".join(lines) + "\n")
+                trees = as_tree_set(path, best.names)
+                programs[program]["trees"] = trees.n_trees
+                shares[program] = share_by_split(trees)
+            print(program, programs[program], flush=True)
+    pairs = {
+        f"{a} {b}": compare(shares[a], shares[b], splits)
+        | ({} if "ufboot" not in a + b else {"splits": None})  # of plltool-ufboot the tree's branches only
+        for a, b in itertools.combinations(shares, 2)
+    }
+    for pair, values in pairs.items():
+        print(pair, values["branches"])
+    record = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "alignment": asked.alignment.name,
+        "threads": asked.threads,
+        "search": search,
+        "programs": programs,
+        "pairs": pairs,
+    }
+    if asked.output:
+        asked.output.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Kill a search at random moments, with SIGKILL, and see that it ends with the same bits once it is resumed.
+
+    python scripts/kill_test.py ALIGNMENT [--kills 20] [--seed 1] -- OPTIONS OF plltool search
+
+A run that nobody kills comes first; its tree, its record's lnL and the lnL of its start trees are what every other must
+reach, to the last bit. Every second time only the process itself is killed, not those that it has started. Exit status
+1 if a run ends differently or leaves its checkpoint behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+KEYS = ("lnl", "tree", "start_lnls", "model")
+RUN = "from plltool.cli import main; main(prog_name='plltool')"
+DEFAULT_OPTIONS = ["--starts", "2", "--perturbations", "6", "--threads", "1"]
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("alignment", type=Path)
+    parser.add_argument("--kills", type=int, default=20, help="runs that are killed, once each")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    options = sys.argv[at + 1 :] or DEFAULT_OPTIONS
+    given = parser.parse_args(sys.argv[1:at])
+    rng = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", RUN, "search", str(given.alignment), "--quiet", *options]
+        began = time.monotonic()
+        expected = run_to_end(command, Path(folder) / "whole")
+        seconds = time.monotonic() - began
+        print(f"uninterrupted: lnL {expected[0]['lnl']!r}, {seconds:.1f} s")
+        failures = 0
+        for number in range(given.kills):
+            prefix, saved = Path(folder) / f"killed-{number}", None
+            while saved is None:
+                moment = rng.uniform(0.0, seconds)
+                saved = kill(command, prefix, moment, group=number % 2 == 0)
+                seconds = moment if saved is None else seconds
+            began = time.monotonic()
+            same = run_to_end(command, prefix) == expected
+            left = prefix.with_name(prefix.name + ".checkpoint").exists()
+            failures += not same or left
+            verdict = "the same bits" if same else "DIFFERENT"
+            print(
+                f"killed after {moment:6.2f} s: {', '.join(saved) or 'nothing saved'}; resumed for "
+                f"{time.monotonic() - began:6.2f} s: {verdict}{', CHECKPOINT LEFT' if left else ''}",
+                flush=True,
+            )
+    print(f"{given.kills - failures} of {given.kills} as if nothing had happened")
+    return 1 if failures else 0
+
+
+def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], bytes]:
+    """What the record says of the result, and the tree file."""
+    subprocess.run([*command, "--prefix", str(prefix)], check=True, stdout=subprocess.DEVNULL)
+    record = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
+    return {key: record[key] for key in KEYS}, Path(f"{prefix}.best.nwk").read_bytes()
+
+
+def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[str] | None:
+    """Run for so many seconds; returns the names of the states that it leaves, None if it ends before."""
+    process = subprocess.Popen(
+        [*command, "--prefix", str(prefix)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        process.wait(moment)
+    except subprocess.TimeoutExpired:
+        if group:
+            os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
+        process.wait()
+        return sorted(path.stem for path in Path(f"{prefix}.checkpoint").glob("*.state"))
+    for path in prefix.parent.glob(prefix.name + ".*"):
+        path.unlink()
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,121 @@
+"""Bootstrap replicates: what they depend on, and that each is the search of its resampled alignment."""
+
+import numpy as np
+import pytest
+
+from plltool.api import evaluate, search
+from plltool.bootstrap import bootstrap, resample_alignment
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_sequences
+from plltool.search.effort import SearchOptions
+from plltool.search.progress import StopSearch
+from plltool.session import pose
+from plltool.supports import map_supports
+from plltool.tree.splits import rf_distance
+
+MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones
+PARTS = "HKY+F, one = 1-200\nJC, two = 201-400, 402-898\n"  # column 401 is in no part
+
+
+def same(a, b):
+    return rf_distance(a, b) == 0 and (np.sort(a.lengths) == np.sort(b.lengths)).all()
+
+
+@pytest.fixture(scope="module")
+def primates(data_dir):
+    return data_dir / "primates.phy"
+
+
+@pytest.fixture(scope="module")
+def three(primates):
+    return bootstrap(primates, MODEL, replicates=3, seed=4, device="numpy", workers=1)
+
+
+def test_a_replicate_depends_on_seed_and_number_only(primates, three):
+    others = bootstrap(primates, MODEL, replicates=2, seed=4, device="numpy", workers=2)
+    assert others.lnls == three.lnls[:2]
+    assert all(same(a, b) for a, b in zip(others.trees, three.trees, strict=False))
+    assert len(set(three.lnls)) == 3
+    assert bootstrap(primates, MODEL, replicates=1, seed=5, device="numpy").lnls[0] not in three.lnls
+
+
+def test_each_is_the_search_of_its_alignment(primates, three):
+    sequences = read_sequences(primates)
+    data, _ = pose(sequences, MODEL)
+    for number, (tree, lnl) in enumerate(zip(three.trees, three.lnls, strict=True)):
+        resampled = resample_alignment(sequences, data, 4, number)
+        own = {name: row.decode() for name, row in resampled.items()}
+        again = evaluate(own, tree, MODEL, device="numpy")
+        assert lnl - 0.01 < again.lnl < lnl + 3.0  # lengths and model to 1 each, and no polish
+        assert again.lnl >= search(own, MODEL, device="numpy", effort="fast").lnl - 0.5
+
+
+def test_a_model_that_is_given_is_kept(primates):
+    fixed = "HKY{1.0/9.0}+FU{0.3/0.3/0.1/0.3}+G4{0.4}"
+    kept = bootstrap(primates, fixed, replicates=1, seed=4, device="numpy")
+    held = bootstrap(
+        primates, fixed, replicates=1, seed=4, device="numpy", options=SearchOptions("fast", optimise_parameters=False)
+    )
+    assert kept.lnls == held.lnls
+
+
+def test_parts_are_resampled_by_themselves(primates, tmp_path):
+    scheme = tmp_path / "two.part"
+    scheme.write_text(PARTS)
+    sequences = read_sequences(primates)
+    data, _ = pose(sequences, str(scheme))
+    resampled = resample_alignment(sequences, data, 1, 0)
+    columns = [set(), set()]
+    old = np.array([list(row) for row in sequences.rows])
+    new = np.array([list(row) for row in resampled.values()])
+    for part, ranges in zip(columns, ([*range(200)], [*range(200, 400), *range(401, 898)]), strict=True):
+        part.update(map(tuple, old[:, ranges].T.tolist()))
+        assert all(tuple(column) in part for column in new[:, ranges].T.tolist())
+    assert (old[:, 400] == new[:, 400]).all()
+    assert (old != new).any()
+    found = bootstrap(sequences, str(scheme), replicates=1, brlen="unlinked", device="numpy")
+    assert found.trees[0].lengths.shape == (21, 2)
+    assert 0 <= np.nanmin(map_supports(found.trees[0], found.trees, ["tbe"]).values["tbe"]) == 1
+
+
+def test_duplicates_come_back_in_an_order_by_chance(data_dir):
+    sequences = {name: row.decode() for name, row in _some(data_dir, 5).items()}
+    first = next(iter(sequences.values()))
+    sequences |= {f"twin{k}": first for k in range(2)}
+    found = bootstrap(sequences, "JC", replicates=12, device="numpy", workers=1)
+    supports = map_supports(found.trees[0], found.trees).values["fbp"]
+    assert np.nanmin(supports) < 1  # of three identical sequences no two are always the closest
+
+
+def _some(data_dir, n_taxa):
+    sequences = read_sequences(data_dir / "primates.phy")
+    return {name: row[:300] for name, row in list(zip(sequences.names, sequences.rows, strict=True))[:n_taxa]}
+
+
+def test_automatic_numbers_and_interruption(data_dir):
+    events = []
+    kept = []
+
+    def stop(event):
+        events.append(event)
+        if event.round == 3:
+            raise StopSearch
+
+    small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
+    found = bootstrap(small, "JC", replicates=9, device="numpy", workers=1, listener=stop, taken=kept.append)
+    assert found.interrupted
+    assert len(found.trees) == len(kept) == 3
+    assert [(event.stage, event.round, event.n_rounds) for event in events] == [("bootstrap", k, 9) for k in (1, 2, 3)]
+    enough = bootstrap(small, "JC", replicates="auto", device="numpy", workers=1)
+    assert not enough.interrupted
+    assert len(enough.trees) == 50 * len(enough.convergence)
+    assert enough.convergence[-1].converged
+
+
+def test_errors(primates):
+    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
+        bootstrap(primates, replicates=0)
+    with pytest.raises(InputError, match="replicates: found 'x', expected a number, auto, autoMRE or autoFC"):
+        bootstrap(primates, replicates="x")
+    with pytest.raises(InputError, match="seed: found -1"):
+        bootstrap(primates, replicates=1, seed=-1)

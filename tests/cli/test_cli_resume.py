@@ -1,0 +1,142 @@
+"""Searches that are stopped, resumed, refused: what a user sees of checkpoints, and true kills of a process."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from plltool.io.newick import read_newick
+from plltool.io.record import read_record
+
+RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
+LONG = ["--device", "numpy", "--model", "JC", "--starts", "12", "--perturbations", "3", "--workers", "1"]
+
+
+def start(small, tmp_path, *options):
+    """A search with prefix `run`, in a process, and the file of its stderr."""
+    err = tmp_path / "err"
+    with open(err, "w") as stderr:
+        arguments = [*RUN, "search", str(small), *LONG, "--prefix", str(tmp_path / "run"), *options]
+        return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=stderr, text=True), err
+
+
+def stop(process, err, tmp_path, number, n_events):
+    """Send a signal after so many events; returns exit code and stderr."""
+    deadline = time.monotonic() + 60
+    while err.read_text().count(" round ") < n_events and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    return process.returncode, err.read_text()
+
+
+def finish(small, tmp_path):
+    """Run to the end; returns what it wrote, as far as that must not depend on interruptions."""
+    process, err = start(small, tmp_path)
+    process.communicate(timeout=100)
+    assert process.returncode == 0, err.read_text()
+    return outcome(tmp_path)
+
+
+def outcome(tmp_path):
+    """Of the last run."""
+    record = read_record(tmp_path / "run.json")
+    return record["lnl"], record["start_lnls"], record["model"], (tmp_path / "run.best.nwk").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def expected(data_dir, tmp_path_factory):
+    """What a run reaches that nobody stops; every line of its log but the first tells of a round or of the end."""
+    from samples import small_records
+
+    folder = tmp_path_factory.mktemp("whole")
+    path = folder / "small.fasta"
+    path.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
+    return finish(path, folder)
+
+
+@pytest.mark.parametrize(("number", "n_events"), [(signal.SIGTERM, 5), (signal.SIGINT, 20), (signal.SIGKILL, 30)])
+def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
+    code, stderr = stop(*start(small, tmp_path), tmp_path, number, n_events)
+    folder = tmp_path / "run.checkpoint"
+    assert folder.is_dir()
+    assert read_newick(folder / "best.nwk").n_taxa == 6
+    if number == signal.SIGKILL:
+        assert code == -number
+    else:
+        assert code == 128 + number
+    if number == signal.SIGTERM:
+        assert f"saved in {folder}; the same command goes on from there" in stderr
+        assert not (tmp_path / "run.best.nwk").exists()
+    if number == signal.SIGINT:
+        assert "the search was interrupted" in read_record(tmp_path / "run.json")["warnings"][-1]
+    assert finish(small, tmp_path) == expected
+    assert not folder.exists()
+    log = (tmp_path / "run.log").read_text()
+    assert log.count("plltool ") >= 2, "the log of both runs"
+    assert f"the search goes on from {folder}" in log
+
+
+@pytest.mark.slow
+def test_killed_again_and_again(small, tmp_path, expected):
+    """SIGKILL after some events, again and again, until the search is through."""
+    codes = []
+    while len(codes) < 100 and 0 not in codes:
+        codes.append(stop(*start(small, tmp_path), tmp_path, signal.SIGKILL, 30)[0])
+    assert len(codes) > 1
+    assert outcome(tmp_path) == expected
+
+
+def test_another_run_is_refused_and_redo_starts_over(plltool, small, tmp_path):
+    process, err = start(small, tmp_path)
+    stop(process, err, tmp_path, signal.SIGTERM, 3)
+    prefix = ["--prefix", tmp_path / "run"]
+    refused = plltool("search", small, *LONG, *prefix, "--seed", 2)
+    assert refused.exit_code == 1
+    lines = refused.stderr.splitlines()
+    assert lines[-1] == (
+        f"plltool: error: {tmp_path}/run.checkpoint: a checkpoint of another run: seed: found 1, expected 2; "
+        "--redo starts over"
+    )
+    assert "goes on" not in refused.stderr
+    quick = ["--device", "numpy", "--model", "JC", "--effort", "fast"]
+    again = plltool("search", small, *quick, *prefix, "--redo")
+    assert again.exit_code == 0, again.stderr
+    assert "goes on" not in again.stderr
+    assert not (tmp_path / "run.checkpoint").exists()
+
+
+def test_a_damaged_state_is_noticed(small, tmp_path, expected):
+    """Of each climb the state before is used; without that the run is refused."""
+    process, err = start(small, tmp_path)
+    stop(process, err, tmp_path, signal.SIGTERM, 25)
+    folder = tmp_path / "run.checkpoint"
+    for path in folder.glob("*.state"):
+        path.write_bytes(path.read_bytes()[:-7])
+    old = {path: path.read_bytes() for path in folder.glob("*.old")}
+    assert old
+    for path, content in old.items():
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    process, err = start(small, tmp_path)
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    last = err.read_text().splitlines()[-1]
+    assert last.startswith("plltool: error: ")
+    assert ".state: a damaged checkpoint: its digest" in last
+    assert last.endswith("--redo starts over")
+    for path, content in old.items():
+        path.write_bytes(content)
+    without_old = {path.name.removesuffix(".old") for path in old}
+    for path in folder.glob("*.state"):
+        if path.name not in without_old:
+            path.unlink()
+    assert finish(small, tmp_path) == expected
+
+
+def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
+    run = ("search", small, "--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
+    assert plltool(*run).exit_code == 0
+    assert sorted(os.listdir(tmp_path)) == ["run.best.nwk", "run.json", "run.log", "small.fasta"]

@@ -1,0 +1,77 @@
+"""`docs/record.md` says what is in a record: every key, its type, and nothing that is not there."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from plltool.api import evaluate, search
+from plltool.io.record import RECORD_KEYS
+
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
+TYPES = {"number": (int, float), "integer": int, "text": str, "object": dict}
+
+
+def documented():
+    """Key to (type, meaning)."""
+    rows = re.findall(r"^\| `([^`]+)` \| ([^|]+) \| ([^|]+) \|$", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(rows) > 30
+    assert len({key for key, _, _ in rows}) == len(rows)
+    return {key: (kind.strip(), meaning.strip()) for key, kind, meaning in rows}
+
+
+def is_of(value, kind):
+    if kind.endswith(" or null"):
+        return value is None or is_of(value, kind.removesuffix(" or null"))
+    if kind.startswith("list of "):
+        return isinstance(value, list) and all(is_of(item, kind.removeprefix("list of ")) for item in value)
+    return isinstance(value, TYPES[kind]) and not isinstance(value, bool)
+
+
+def check(record, kind):
+    """Every value is of the documented type; returns the keys that were seen."""
+    known = documented()
+    seen = set()
+
+    def walk(value, path):
+        if path:
+            assert path in known, f"{path} is not documented"
+            assert is_of(value, known[path][0]), f"{path}: {value!r} is no {known[path][0]}"
+            seen.add(path)
+        if isinstance(value, dict) and (not path or path + "." in opened):
+            for key, item in value.items():
+                walk(item, f"{path}.{key}" if path else key)
+        elif isinstance(value, list) and path + "[]." in opened:
+            for item in value:
+                for key, inner in item.items():
+                    walk(inner, f"{path}[].{key}")
+
+    opened = {key[: match.end()] for key in known for match in re.finditer(r"\.", key)}
+    walk(record, "")
+    wanted = {
+        key
+        for key, (_, meaning) in known.items()
+        if "optional" not in meaning and not (kind == "evaluate" and key.startswith("trace"))
+    }
+    assert seen >= wanted, f"documented, but not there: {wanted - seen}"
+
+
+@pytest.fixture(scope="module")
+def found(data_dir):
+    options = {"device": "numpy", "start": "random", "effort": "fast", "seed": 3}
+    return search(data_dir / "primates.phy", "HKY+F+G4", **options)
+
+
+def test_the_record_of_a_search(found):
+    check(json.loads(json.dumps(found.as_record("plltool search x"))), "search")
+
+
+def test_the_record_of_an_evaluation(found, data_dir):
+    result = evaluate(data_dir / "primates.phy", found.tree, "JC", fixed=True, device="numpy")
+    check(json.loads(json.dumps(result.as_record())), "evaluate")
+
+
+def test_every_key_of_a_record_is_documented():
+    top = [key for key in documented() if "." not in key]
+    assert tuple(key for key in top if key not in ("trace", "profile")) == RECORD_KEYS
