@@ -198,13 +198,6 @@ class EvaluationResult(Result):
         return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
 
 
-def nan_to_null(value: Any) -> Any:
-    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
-    if isinstance(value, list):
-        return [nan_to_null(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
-
-
 def software_versions() -> dict[str, str]:
     """Versions of Python and of the libraries that digits may depend on."""
     found = {"Python": platform.python_version()}
@@ -212,6 +205,13 @@ def software_versions() -> dict[str, str]:
         with suppress(metadata.PackageNotFoundError):
             found[library] = metadata.version(library)
     return found
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:

@@ -103,6 +103,19 @@ def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
 
 
-_commands = (search, evaluate, bootstrap, support, alrt, test, ancestral, simulate, trees, compare, check)
-for _command in (*_commands, devices, bench):
+for _command in (
+    search,
+    evaluate,
+    bootstrap,
+    support,
+    alrt,
+    test,
+    ancestral,
+    simulate,
+    trees,
+    compare,
+    check,
+    devices,
+    bench,
+):
     main.add_command(_command)
