@@ -29,7 +29,7 @@ from plltool.cli.options import (
 from plltool.cli.output import claim_files, print_line
 from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
-from plltool.constants import EFFORT_NAMES
+from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
-SEARCH_KINDS = (*MAPPED_KINDS, "ufboot")
+SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
 class NumberOfReplicates(click.ParamType):
@@ -112,6 +112,7 @@ def support_tree(
     """
     from plltool.bootstrap import bootstrap as make_replicates
     from plltool.bootstrap import replicate_options
+    from plltool.branch_support import local_supports
     from plltool.io.checkpoint import remove_checkpoint
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
@@ -120,6 +121,10 @@ def support_tree(
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
         found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+    local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
+    if local:
+        own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
+        found = found.joined(local_supports(data, result.tree, result.models, local, **own))
     if choice.bootstrap is not None:
         files = ReplicateFiles(prefix)
         replicates = make_replicates(
@@ -158,7 +163,8 @@ support_options = packed(
         default="",
         metavar="KIND[,KIND]",
         help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (after Minh et al. 2013, rough, without --bootstrap).",
+        " ufboot (after Minh et al. 2013, rough), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
+        " three without --bootstrap.",
     ),
     replicate_effort_option,
     write_replicates_option,
