@@ -26,7 +26,15 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
 from plltool.climbers import share_hardware
-from plltool.constants import BOOTSTOP_MOST, BOOTSTOP_STEP, DEFAULT_LINKAGE, DEFAULT_SEED, REPLICATE_EFFORT, UNLINKED
+from plltool.constants import (
+    BOOTSTOP_MOST,
+    BOOTSTOP_STEP,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    REPLICATE_EFFORT,
+    REPLICATE_RADII,
+    UNLINKED,
+)
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -108,7 +116,7 @@ def bootstrap(
     replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
         `tree.bootstop`; "auto" is "autoMRE"
     seed : of everything random; replicate k depends on it and on k only
-    options : of each search; by default those of the effort REPLICATE_EFFORT. There is one start tree
+    options : of each search; by default `replicate_options()`. There is one start tree
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
@@ -133,7 +141,7 @@ def bootstrap(
     parts = [compress(part) for part in reduced.alignments]
     hardware = Hardware(device, precision, vw, threads, memory)
     n_workers, share = share_hardware(workers, most, parts, models, hardware)
-    wishes = options or SearchOptions(REPLICATE_EFFORT)
+    wishes = options or replicate_options()
     plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
     resampling = Resampling(
@@ -150,6 +158,11 @@ def bootstrap(
         store = Checkpoint(checkpoint, identify_replicates(data, models, resampling.plan, seed, brlen, hardware))
         made = resume_replicates(make, most, data.names, store)
     return _collect(_tell(made, taken), most, criterion, seed, listener, began)
+
+
+def replicate_options(effort: str | None = None) -> SearchOptions:
+    """How hard to search a replicate's tree: by an effort, or by default REPLICATE_EFFORT with REPLICATE_RADII."""
+    return SearchOptions(REPLICATE_EFFORT, radii=REPLICATE_RADII) if effort is None else SearchOptions(effort)
 
 
 def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:

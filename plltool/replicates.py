@@ -42,7 +42,7 @@ class Resampling:
     groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
     parts : the patterns of each part
     models : of each part; a replicate's search begins with their values
-    plan : of a replicate's search, with one start tree
+    plan : of a replicate's search, with one start tree and the constraint on `names`
     seed : of all replicates
     unlinked : whether each part has branch lengths of its own
     hardware : of a replicate's search

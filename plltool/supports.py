@@ -25,7 +25,7 @@ FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
 MEANINGS = {
     FBP: "Felsenstein's bootstrap proportion: per cent of the replicate trees that have the branch",
     TBE: "transfer bootstrap expectation: 0 to 1",
-    UFBOOT: "ultrafast bootstrap: per cent of resampled alignments whose best tree met in the search has it",
+    UFBOOT: "ultrafast bootstrap, rough: per cent of resampled alignments whose best tree of those met has it",
 }
 IN_PERCENT = (FBP, UFBOOT)
 MAPPED: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}

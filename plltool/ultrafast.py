@@ -20,10 +20,10 @@ from plltool.alignment.patterns import compress
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
-    RATCHET_RADIUS,
     UFBOOT_CORRELATION,
     UFBOOT_LEAST,
     UFBOOT_MOST,
+    UFBOOT_RADIUS,
     UFBOOT_SETS,
     UFBOOT_STEP,
     UNLINKED,
@@ -75,6 +75,7 @@ def ultrafast_bootstrap(
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
+    The numbers are rougher than IQ-TREE's and tend to be higher, see README: trees are met near the best ones only.
     Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
     of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before.
 
@@ -110,7 +111,7 @@ def ultrafast_bootstrap(
     with engine:
         likelihood = TreeLikelihood(start.copy(), models, engine)
         pool = RellPool(weights, rng)
-        excursions = sample_trees(likelihood, pool, weights, RATCHET_RADIUS, rng, restricted)
+        excursions = sample_trees(likelihood, pool, weights, UFBOOT_RADIUS, rng, restricted)
         _until_settled(excursions, pool, start, listener)
     if data.n_taxa == reduced.n_taxa:
         return count_supports(target, _tree_set(pool), UFBOOT)

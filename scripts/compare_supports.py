@@ -3,12 +3,12 @@
     python scripts/compare_supports.py ALIGNMENT [--replicates N] [--program NAME ...] [--threads N] [--seconds N]
         [--output FILE.json]
 
-Every program runs GTR+F+G4. plltool searches the tree; then each program makes its replicates: plltool-fast and
-plltool-default (`plltool bootstrap`, efforts of the replicates), raxml (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000)
-and plltool-ufboot. --seconds cuts each of them; the replicates made by then count, those of IQ-TREE only when it is
-done. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that either has in
-at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that are not installed
-are left out.
+Every program runs GTR+F+G4. plltool searches the tree; then each program makes its replicates: plltool, plltool-fast
+and plltool-default (`plltool bootstrap`, efforts of the replicates), raxml (-b), raxml-rapid (-x), iqtree-ufboot
+(-B 1000) and plltool-ufboot. --seconds cuts each of them; the replicates made by then count, those of IQ-TREE only when
+it is done. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that either
+has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that are not
+installed are left out.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from plltool.tree.tree_set import TreeSet, splits_of
 from plltool.treesets import as_tree_set
 from plltool.ultrafast import ultrafast_bootstrap
 
-PROGRAMS = ("plltool-fast", "plltool-default", "raxml", "raxml-rapid", "plltool-ufboot", "iqtree-ufboot")
+PROGRAMS = ("plltool", "plltool-fast", "plltool-default", "raxml", "raxml-rapid", "plltool-ufboot", "iqtree-ufboot")
 MODEL = "GTR+F+G4"
 RARE = 0.05  # share of the trees of both programs below which a split is left out
 EXECUTABLES = {"raxml": "raxmlHPC-PTHREADS-AVX", "iqtree": "iqtree2", "plltool": "plltool"}
@@ -41,7 +41,8 @@ EXECUTABLES = {"raxml": "raxmlHPC-PTHREADS-AVX", "iqtree": "iqtree2", "plltool":
 def replicate_command(program: str, alignment: Path, folder: Path, number: int, threads: int) -> tuple[list[Any], Path]:
     """The command line of a bootstrap, and the file that its trees will be in."""
     if program.startswith("plltool"):
-        options = ["--replicates", number, "--replicate-effort", program.partition("-")[2], "--threads", threads]
+        effort = program.partition("-")[2]
+        options = ["--replicates", number, *(["--replicate-effort", effort] if effort else []), "--threads", threads]
         command = ["plltool", "bootstrap", alignment, "--model", MODEL, *options, "--prefix", folder / program]
         return [*command, "--workers", threads, "--quiet"], folder / f"{program}.bootstraps.nwk"
     if program.startswith("raxml"):

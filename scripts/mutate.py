@@ -28,6 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
+CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/search/test_constrained.py"
 DERIVATIVES = "tests/engine/test_derivatives.py"
 SCALING = "tests/engine/test_scaling.py"
 DEEP_TREES = "tests/engine/test_deep_trees.py"
@@ -602,6 +603,24 @@ MUTANTS = [
     Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
     Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(likelihood.tree)", "pass", (CLIMB,)),
+    Mutant("constraint: free sides are not seen", "plltool/tree/constraint.py", "is_free | is_tip[self.homes]",
+           "is_tip[self.homes]", (CONSTRAINT, "-k", "insertion")),
+    Mutant("constraint: a complete region stays itself", "plltool/tree/constraint.py",
+           "parents[low[v]] if counts[v] == sizes[low[v]] else low[v]", "low[v]", (CONSTRAINT, "-k", "obeys")),
+    Mutant("constraint: the other split is named", "plltool/tree/constraint.py",
+           "b if a < b < constraint.last[a] else a", "a if a < b < constraint.last[a] else b",
+           (CONSTRAINT, "-k", "obeys")),
+    Mutant("constraint: free branches forget where they hang", "plltool/tree/constraint.py",
+           "low[node] = low[parent]\n", "pass\n", (CONSTRAINT, "-k", "insertion")),
+    Mutant("constraint: growth looks at ends only", "plltool/tree/constraint.py",
+           "(upper <= node) & (node <= lower)", "((upper == node) | (node == lower))", (CONSTRAINT, "-k", "growing")),
+    Mutant("constraint: the walk goes anywhere", "plltool/search/scan.py", "if admits is not None:", "if False:",
+           (CONSTRAINED, "-k", "crowded")),
+    Mutant("constraint: moves are not looked at together", "plltool/search/climb.py",
+           "and not constraint.is_obeyed_by(tree):", "and False:", (CONSTRAINED, "-k", "together or near_misses")),
+    Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
+           "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
+           ("tests/api/test_constraints.py", "-k", "twins")),
     Mutant("near misses: all are kept", "plltool/search/climb.py", "reached < lnl + MIN_MOVE_GAIN", "False",
            (CLIMB, "-k", "near_misses")),
     Mutant("near misses: flat moves count", "plltool/search/climb.py", "moves.lnl[order] < lnl - MIN_MOVE_GAIN",

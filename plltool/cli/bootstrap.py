@@ -29,7 +29,7 @@ from plltool.cli.options import (
 from plltool.cli.output import claim_files, print_line
 from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
-from plltool.constants import EFFORT_NAMES, REPLICATE_EFFORT
+from plltool.constants import EFFORT_NAMES
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -61,9 +61,7 @@ class NumberOfReplicates(click.ParamType):
 replicate_effort_option = click.option(
     "--replicate-effort",
     type=click.Choice(EFFORT_NAMES),
-    default=REPLICATE_EFFORT,
-    show_default=True,
-    help="How hard to search each replicate's tree.",
+    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10.",
 )
 write_replicates_option = click.option(
     "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
@@ -76,7 +74,7 @@ class SupportChoice:
 
     bootstrap: int | str | None
     supports: str
-    replicate_effort: str
+    replicate_effort: str | None
     write_replicates: bool
 
     @property
@@ -110,11 +108,11 @@ def support_tree(
 ) -> tuple[list[str], bool]:
     """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
 
-    `settings` are the seed, brlen, constraint, workers and hardware of the search.
+    `settings` are the seed, constraint, brlen, workers and hardware of the search.
     """
     from plltool.bootstrap import bootstrap as make_replicates
+    from plltool.bootstrap import replicate_options
     from plltool.io.checkpoint import remove_checkpoint
-    from plltool.search.effort import SearchOptions
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
 
@@ -128,7 +126,7 @@ def support_tree(
             data,
             result.models,
             replicates=choice.bootstrap,
-            options=SearchOptions(choice.replicate_effort),
+            options=replicate_options(choice.replicate_effort),
             listener=listener,
             taken=files.take,
             checkpoint=files.checkpoint,
@@ -160,7 +158,7 @@ support_options = packed(
         default="",
         metavar="KIND[,KIND]",
         help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (Minh et al. 2013, without --bootstrap).",
+        " ufboot (after Minh et al. 2013, rough, without --bootstrap).",
     ),
     replicate_effort_option,
     write_replicates_option,
@@ -258,7 +256,7 @@ def bootstrap(
     seed: int,
     outgroup: tuple[str, ...],
     constraint: Path | None,
-    replicate_effort: str,
+    replicate_effort: str | None,
     write_replicates: bool,
     workers: int | None,
     hardware: Hardware,
@@ -282,7 +280,6 @@ def bootstrap(
     from plltool import bootstrap as api
     from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.newick import read_newick
-    from plltool.search.effort import SearchOptions
     from plltool.session import pose
     from plltool.supports import map_supports
 
@@ -298,7 +295,7 @@ def bootstrap(
             models,
             replicates=replicates,
             seed=seed,
-            options=SearchOptions(replicate_effort),
+            options=api.replicate_options(replicate_effort),
             constraint=constraint,
             brlen=brlen,
             workers=workers,

@@ -22,6 +22,7 @@ from plltool.constants import (
     ROUND_EPSILON,
     STAGE_EPSILON,
     UFBOOT_CANDIDATES,
+    UFBOOT_JUMPS,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -109,8 +110,9 @@ def sample_trees(
 ) -> Iterator[float]:
     """Meet trees without end; yields the best lnL after each excursion.
 
-    An excursion sets out from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and jumps to what the
-    next of the resampled alignments favours. All trees obey the `constraint`.
+    An excursion sets out from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and makes UFBOOT_JUMPS
+    jumps to what the next resampled alignments favour: from one alone the climb hardly ever leads to another optimum.
+    All trees obey the `constraint`.
     """
     lnl = smooth(likelihood).lnl
     pool.add(likelihood)
@@ -120,14 +122,17 @@ def sample_trees(
     while True:
         likelihood.tree.assign(optima[rng.integers(len(optima))][1])
         likelihood.topology_changed()
-        joints = _jump(likelihood, weights[:, number % weights.shape[1]].astype(np.float64), constraint)
+        joints = np.empty(0, dtype=np.intp)
+        for _ in range(UFBOOT_JUMPS):
+            column = weights[:, number % weights.shape[1]].astype(np.float64)
+            joints = np.union1d(joints, _jump(likelihood, column, constraint))
+            number += 1
         lnl = _climb_back(likelihood, radius, joints, lambda: pool.add(likelihood), constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other in known):
             optima.append((lnl, likelihood.tree.copy()))
             optima.sort(key=lambda one: -one[0])
             del optima[UFBOOT_CANDIDATES:]
             known = {other for other, _ in optima}
-        number += 1
         yield optima[0][0]
 
 

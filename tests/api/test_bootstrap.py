@@ -14,7 +14,9 @@ from plltool.search.effort import SearchOptions
 from plltool.search.progress import StopSearch
 from plltool.session import pose
 from plltool.supports import map_supports
+from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import rf_distance
+from plltool.tree.tree_set import members_of, splits_of
 
 MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones
 PARTS = "HKY+F, one = 1-200\nJC, two = 201-400, 402-898\n"  # column 401 is in no part
@@ -93,6 +95,24 @@ def test_duplicates_come_back_in_an_order_by_chance(data_dir):
 def _some(data_dir, n_taxa):
     sequences = read_sequences(data_dir / "primates.phy")
     return {name: row[:300] for name, row in list(zip(sequences.names, sequences.rows, strict=True))[:n_taxa]}
+
+
+def test_replicates_obey_a_constraint(data_dir):
+    small = {name: row.decode() for name, row in _some(data_dir, 8).items()}
+    names = list(small)
+    free = bootstrap(small, "JC", replicates=3, device="numpy", workers=1)
+    assert names[:4] == ["Tarsius_syrichta", "Lemur_catta", "Homo_sapiens", "Pan"]
+    text = "((Homo_sapiens,Lemur_catta),Pan,Tarsius_syrichta);"  # which nobody would find
+    bound = bootstrap(small, "JC", replicates=3, device="numpy", workers=1, constraint=text)
+    for found, obeys in ((free, False), (bound, True)):
+        for tree in found.trees:
+            kept = restrict_tree(tree, names[:4])
+            assert _has_split(kept, {"Homo_sapiens", "Lemur_catta"}) == obeys
+
+
+def _has_split(tree, side):
+    sides = [{tree.names[taxon] for taxon in members_of(split)} for split in splits_of(tree)]
+    return any(own == side or set(tree.names) - own == side for own in sides)
 
 
 def test_automatic_numbers_and_interruption(data_dir):
