@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
+from os import PathLike
 
 import numpy as np
 
@@ -35,7 +37,9 @@ from plltool.constants import (
 )
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn
+from plltool.io.checkpoint import Checkpoint
+from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn, resume_replicates
+from plltool.resume import identify_replicates
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
 from plltool.session import (
@@ -97,6 +101,7 @@ def bootstrap(
     workers: int | None = None,
     listener: Listener = ignore,
     taken: Callable[[Tree], None] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> BootstrapResult:
     """Trees of resampled alignments.
 
@@ -116,6 +121,8 @@ def bootstrap(
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
     taken : called with each tree, in order, as soon as it is there
+    checkpoint : folder in which replicates are kept; the same call, for as many or more, begins with those. Remove it
+        with `plltool.api.remove_checkpoint`. None for none
 
     Raises
     ------
@@ -140,10 +147,16 @@ def bootstrap(
     resampling = Resampling(
         data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share
     )
-    if n_workers > 1:
-        made = replicate_at_once(resampling, range(most), n_workers)
+    make: Callable[[Iterable[int]], Replicates] = (
+        partial(replicate_at_once, resampling, n_workers=n_workers)
+        if n_workers > 1
+        else partial(replicate_in_turn, resampling)
+    )
+    if checkpoint is None:
+        made = make(range(most))
     else:
-        made = replicate_in_turn(resampling, range(most))
+        store = Checkpoint(checkpoint, identify_replicates(data, models, resampling.plan, seed, brlen, hardware))
+        made = resume_replicates(make, most, data.names, store)
     return _collect(_tell(made, taken), most, criterion, seed, listener, began)
 
 

@@ -8,13 +8,14 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.constants import ABAYES, ALRT_REPLICATES, DEFAULT_SEED, SH_ALRT, SUPPORT_KINDS
+from plltool.constants import ABAYES, ALRT_REPLICATES, DEFAULT_LINKAGE, DEFAULT_SEED, SH_ALRT, SUPPORT_KINDS
 from plltool.errors import InputError
 from plltool.evaluation import Settings, evaluate_and_ask
-from plltool.live import Likelihood
+from plltool.live import LENGTHS, Likelihood
 from plltool.results import Result, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports
-from plltool.session import AlignmentLike, ModelLike, TreeLike
+from plltool.session import AlignmentLike, ModelLike, TreeLike, as_tree
+from plltool.supports import Supports
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -110,6 +111,33 @@ def branch_supports(
         }
 
     return evaluate_and_ask(ask, SupportResult, alignment, tree, model, {"neighbours": True}, **settings)
+
+
+def local_supports(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike,
+    kinds: Sequence[str] = SUPPORT_KINDS,
+    *,
+    n_replicates: int = ALRT_REPLICATES,
+    seed: int = DEFAULT_SEED,
+    brlen: str = DEFAULT_LINKAGE,
+    **hardware: Any,
+) -> Supports:
+    """SH-aLRT, aBayes or both as `Supports`, as those by replicate trees are; lengths are optimised, the model is held.
+
+    Parameters and errors as of `branch_supports`; `hardware` as of `plltool.hardware.Hardware`.
+    """
+    with Likelihood(alignment, tree, model, brlen=brlen, neighbours=True, **hardware) as likelihood:
+        likelihood.optimise(LENGTHS)
+        found = likelihood.support_branches(n_replicates if SH_ALRT in kinds else 0, seed)
+        target = likelihood.tree
+    values = {}
+    for kind in kinds:
+        values[kind] = np.full(target.n_edges, np.nan)
+        values[kind][found.branches] = found.abayes if kind == ABAYES else found.sh_alrt
+    given = as_tree(tree, target.names)
+    return Supports(given, {kind: n_replicates if kind == SH_ALRT else 1 for kind in kinds}, values)
 
 
 def format_supports(supports: BranchSupports, kinds: Sequence[str], tree: Tree) -> list[str]:

@@ -3,9 +3,14 @@
 _MAX_SHOWN = 60  # characters of a user's text in a message
 
 
+def shorten(text: str) -> str:
+    """A text for a message, the end left out if it is very long."""
+    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+
+
 def show_name(name: str) -> str:
     """A name, or another text of a user's, for a message: quoted, on one line, shortened if very long."""
-    return repr(name if len(name) <= _MAX_SHOWN else name[: _MAX_SHOWN - 3] + "...")
+    return repr(shorten(name))
 
 
 class PlltoolError(Exception):

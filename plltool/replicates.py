@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.engine.opencl.environment import child_environment, prepare_child
 from plltool.hardware import Hardware
+from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.driver import TreeSearch, planned_stages
 from plltool.search.effort import Plan
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, ignore
-from plltool.search.state import Cursor
+from plltool.search.state import Arrays, Cursor, pack_tree, unpack_tree
 from plltool.session import BOOTSTRAP, generator, open_engine, search_slots
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import Tree
@@ -68,6 +71,20 @@ class Replicate:
     tree: Tree
     lnl: float
 
+    @property
+    def best(self) -> Tree:
+        """The tree."""
+        return self.tree
+
+    def pack(self) -> Arrays:
+        """The replicate as arrays, of which `unpack` makes it again, bit for bit."""
+        return pack_tree("tree", self.tree) | {"lnl": np.array(self.lnl)}
+
+    @classmethod
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Replicate:
+        """The replicate that was packed, its taxa being `names`."""
+        return cls(unpack_tree("tree", packed, names), float(packed["lnl"]))
+
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
 
@@ -105,6 +122,24 @@ class Replicator:
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
+
+
+def resume_replicates(
+    make: Callable[[Iterable[int]], Replicates], most: int, names: Sequence[str], store: Checkpoint
+) -> Replicates:
+    """The first `most` replicates: those that the store has, and then those of the other numbers as `make` makes them.
+
+    They are saved as they come.
+    """
+    with store:
+        done = 0
+        while done < most and (saved := store.load(f"replicate-{done + 1}")) is not None:
+            yield Replicate.unpack(saved, names)
+            done += 1
+        with closing(make(range(done, most))) as made:
+            for number, replicate in enumerate(made, start=done + 1):
+                store.save(f"replicate-{number}", replicate)
+                yield replicate
 
 
 def replicate_in_turn(resampling: Resampling, numbers: Iterable[int]) -> Replicates:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from plltool import __version__
 from plltool.alignment.partition import Dataset
 from plltool.engine.shards import AnyEngine
+from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.results import mean_tree, write_rooted
@@ -66,16 +67,30 @@ def identify_search(
     Memory and threads are not among it: they change no bit.
     """
     return {
+        **_identify_task(data, models, plan, seed, brlen),
+        "start": describe_start(start),
+        "device": engine.device_name,
+        "layout": engine.describe(),
+    }
+
+
+def identify_replicates(
+    data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str, hardware: Hardware
+) -> dict[str, Any]:
+    """Likewise of bootstrap replicates, whatever their number."""
+    wishes = {name: getattr(hardware, name) for name in ("device", "precision", "vw")}
+    return {**_identify_task(data, models, plan, seed, brlen), **wishes}
+
+
+def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str) -> dict[str, Any]:
+    return {
         "version": __version__,
         "alignment": digest_alignment(data),
         "model": "; ".join(str(model.spec) for model in models),
         "model values": "; ".join(model.to_string() for model in models),
         "brlen": brlen,
-        "start": describe_start(start),
         "seed": seed,
         **describe_plan(plan),
-        "device": engine.device_name,
-        "layout": engine.describe(),
     }
 
 

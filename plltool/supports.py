@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick, read_newick, write_newick
 from plltool.tree.supports import frequencies, transfer_supports
@@ -26,8 +27,10 @@ MEANINGS = {
     FBP: "Felsenstein's bootstrap proportion: per cent of the replicate trees that have the branch",
     TBE: "transfer bootstrap expectation: 0 to 1",
     UFBOOT: "ultrafast bootstrap, rough: per cent of resampled alignments whose best tree of those met has it",
+    SH_ALRT: "SH-like approximate likelihood ratio test: per cent of resampled alignments in which chance gains less",
+    ABAYES: "posterior probability among the branch and its two interchanges: 0 to 1",
 }
-IN_PERCENT = (FBP, UFBOOT)
+IN_PERCENT = (FBP, UFBOOT, SH_ALRT)
 MAPPED: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
 
 
@@ -38,7 +41,7 @@ class Supports:
     Attributes
     ----------
     tree : the tree
-    n_replicates : how many trees each kind comes from
+    n_replicates : how many trees, or resampled alignments, each kind comes from; 1 of "abayes"
     values : of each kind (n_edges,), from 0 to 1, NaN at the branches of tips
     """
 

@@ -31,7 +31,7 @@ class TopologyTestResult(Result):
     newicks : of all trees, with their optimised lengths
     model_tree : the tree, from 0, on which the model was optimised; None if it was not
     n_replicates, test_seed : that p-values were made of
-    site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
+    tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
     """
 
     tests: TopologyTests = field(kw_only=True)
@@ -39,7 +39,7 @@ class TopologyTestResult(Result):
     model_tree: int | None = field(kw_only=True)
     n_replicates: int = field(kw_only=True)
     test_seed: int = field(kw_only=True)
-    site_lnl: FloatArray = field(kw_only=True)
+    tree_site_lnl: FloatArray = field(kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """As of any result, and the tests tree by tree; numbers that there are not are null."""
@@ -115,7 +115,7 @@ def topology_tests(
             "model_tree": None if fixed else model_tree,
             "n_replicates": n_replicates,
             "test_seed": seed,
-            "site_lnl": sites,
+            "tree_site_lnl": sites,
         }
 
     return evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {}, **settings)

@@ -19,6 +19,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import logging
 import random
 import re
 import resource
@@ -34,10 +35,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+import numpy as np
+
 from plltool.alignment.patterns import compress
 from plltool.errors import PlltoolError
 from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_sequences
+from plltool.io.checkpoint import Checkpoint
+from plltool.io.constraint_reader import read_constraint
 from plltool.io.model_reader import read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
 from plltool.io.part_trees import read_tree
@@ -209,6 +214,28 @@ def run_tree_files(content: bytes, path: Path) -> object:
     return len(read_tree_set([path]).names)
 
 
+def run_constraint(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    return read_constraint(path, NAMES) is None
+
+
+def run_checkpoint(content: bytes, path: Path) -> object:
+    """What a run is of, and the state of a climb, from one input."""
+    folder = path.parent / "checkpoint"
+    folder.mkdir(exist_ok=True)
+    run, _, state = content.partition(b"\n--\n")
+    (folder / "run.json").write_bytes(run)
+    (folder / "climb-1.state").write_bytes(state)
+    return sorted(Checkpoint(folder, {"model": "JC"}).load("climb-1") or ())
+
+
+def checkpoint_seed() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        checkpoint = Checkpoint(folder, {"model": "JC"})
+        content = checkpoint._encode({"lengths": np.ones(3), "name": np.array("x")})
+        return (Path(folder) / "run.json").read_bytes() + b"\n--\n" + content
+
+
 def run_outgroup(content: bytes, _path: Path) -> object:
     from plltool.cli.options import split_outgroup
 
@@ -328,6 +355,14 @@ PARSERS = {
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(
         run_tree_files, [TREES[0], *TREES[3:], NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
+    ),
+    "constraint": Parser(
+        run_constraint, [b"((a,'b c'),(d_e,f));", b"((a,b_c),d_e,(it's,f));", b"(a,b_c,d_e,f);"], [b"(a,f)", b":1"]
+    ),
+    "checkpoint": Parser(
+        run_checkpoint,
+        [checkpoint_seed(), checkpoint_seed().split(b"\n--\n")[0] + b"\n--\n{}\n"],
+        [b"null", b"[]", b"{}", b"7", b"\n--\n"],
     ),
     "outgroup": Parser(run_outgroup, [b"a\nb c", b"a,b c", b"it's,f"], [b"a", b"b c", b"d_e"]),
     "hardware": Parser(
@@ -603,6 +638,7 @@ def main() -> int:
     if unknown or (options.replay and len(options.parsers) != 1):
         found = ", ".join(unknown or options.parsers) or "none"
         arguments.error(f"expected parsers of {', '.join(PARSERS)}, with --replay one; found {found}")
+    logging.getLogger("plltool").setLevel(logging.CRITICAL)  # it warns of much of what it gets here
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE, ADDRESS_SPACE))
     memory_folder = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory_folder if memory_folder.is_dir() else None) as folder:

@@ -28,6 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
+CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/search/test_constrained.py"
 DERIVATIVES = "tests/engine/test_derivatives.py"
 SCALING = "tests/engine/test_scaling.py"
 DEEP_TREES = "tests/engine/test_deep_trees.py"
@@ -57,6 +58,7 @@ GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/search/test_ratchet.py"
 STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
+RESUME = "tests/search/test_resume.py"
 PARTITIONS = "tests/api/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
 
@@ -601,6 +603,24 @@ MUTANTS = [
     Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
     Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(likelihood.tree)", "pass", (CLIMB,)),
+    Mutant("constraint: free sides are not seen", "plltool/tree/constraint.py", "is_free | is_tip[self.homes]",
+           "is_tip[self.homes]", (CONSTRAINT, "-k", "insertion")),
+    Mutant("constraint: a complete region stays itself", "plltool/tree/constraint.py",
+           "parents[low[v]] if counts[v] == sizes[low[v]] else low[v]", "low[v]", (CONSTRAINT, "-k", "obeys")),
+    Mutant("constraint: the other split is named", "plltool/tree/constraint.py",
+           "b if a < b < constraint.last[a] else a", "a if a < b < constraint.last[a] else b",
+           (CONSTRAINT, "-k", "obeys")),
+    Mutant("constraint: free branches forget where they hang", "plltool/tree/constraint.py",
+           "low[node] = low[parent]\n", "pass\n", (CONSTRAINT, "-k", "insertion")),
+    Mutant("constraint: growth looks at ends only", "plltool/tree/constraint.py",
+           "(upper <= node) & (node <= lower)", "((upper == node) | (node == lower))", (CONSTRAINT, "-k", "growing")),
+    Mutant("constraint: the walk goes anywhere", "plltool/search/scan.py", "if admits is not None:", "if False:",
+           (CONSTRAINED, "-k", "crowded")),
+    Mutant("constraint: moves are not looked at together", "plltool/search/climb.py",
+           "and not constraint.is_obeyed_by(tree):", "and False:", (CONSTRAINED, "-k", "together or near_misses")),
+    Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
+           "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
+           ("tests/api/test_constraints.py", "-k", "twins")),
     Mutant("near misses: all are kept", "plltool/search/climb.py", "reached < lnl + MIN_MOVE_GAIN", "False",
            (CLIMB, "-k", "near_misses")),
     Mutant("near misses: flat moves count", "plltool/search/climb.py", "moves.lnl[order] < lnl - MIN_MOVE_GAIN",
@@ -613,10 +633,10 @@ MUTANTS = [
            ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = self.lnl - before <",
-           "wide_enough = self.lnl - before > 1e300 +", (DRIVER,)),
+    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = at.lnl - at.marks[-1] <",
+           "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),
     Mutant("driver: the first radius may be the last", "plltool/search/driver.py",
-           "stage.args[1] > self.plan.radii[0]", "stage.args[1] > 0", (DRIVER,)),
+           "stage.radius > self.plan.radii[0]", "stage.radius > 0", (DRIVER,)),
     Mutant("driver: rounds go on without moves", "plltool/search/driver.py", " or not done.n_moves", "", (DRIVER,)),
     Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
            (GAMMA,)),
@@ -628,12 +648,51 @@ MUTANTS = [
            (RATCHET, "-k", "never_lead_down")),
     Mutant("ratchet: worse trees are kept", "plltool/search/ratchet.py", "if lnl <= self.lnl:", "if False:",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self._best)", "pass",
+    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self.best)", "pass",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("starts: nothing is allowed besides", "plltool/search/driver.py", " + ABANDON_MARGIN <", " <",
-           (STARTS, "-k", "hopeless")),
+    Mutant("starts: nothing is allowed besides", "plltool/search/state.py", " + ABANDON_MARGIN <", " <",
+           (STARTS, "-k", "hope")),
     Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
+    # --- resuming
+    Mutant("resuming: the stop rule forgets", "plltool/search/driver.py", "at.memory = rule.memory", "pass",
+           (RESUME, "-k", "every_event and (rf or kh)")),
+    Mutant("resuming: other perturbations", "plltool/search/driver.py",
+           "done, rng.bit_generator.state = at.spent, at.generator", "done = at.spent",
+           (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: the polish begins anew", "plltool/search/driver.py",
+           "made=(at.round, at.lnl) if at.round else None", "made=None", (RESUME, "-k", "any_event")),
+    Mutant("resuming: rounds look at the whole tree", "plltool/search/driver.py",
+           "at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen",
+           "at.lnl, moves = done.lnl, done.chosen", (DRIVER, "-k", "widen")),
+    Mutant("resuming: failures are forgotten", "plltool/search/state.py", "failures: int = 0",
+           "failures: int = field(default=0, init=False)", (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: frequencies of the start", "plltool/model/model.py",
+           'self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]',
+           'self._class_rates = values["exchangeabilities"]', (RESUME, "-k", "every_event and dna")),
+    Mutant("resuming: the tree's order", "plltool/search/state.py", 'getattr(tree, array) for array in TREE_ARRAYS}',
+           'getattr(Tree.from_edges(tree.names, tree.ends, tree.lengths), array) for array in TREE_ARRAYS}',
+           (RESUME, "-k", "every_event")),
+    Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
+           'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
+    # --- what is asked of a finished tree
+    Mutant("site values in one row", TRAVERSE, "site + (size_t)result * n_lanes + lanes", "site + lanes",
+           on_vector("tests/engine/test_site_values.py", "every_edge")),
+    Mutant("interchanges of the wrong subtrees", "plltool/search/neighbours.py", "(0, 3, 1, 2)", "(0, 1, 2, 3)",
+           ("tests/search/test_branch_supports.py", "-k", "oracle and 0")),
+    Mutant("replicates are not centred", "plltool/search/branch_supports.py", "drawn - gains], axis=2",
+           "drawn], axis=2", ("tests/search/test_branch_supports.py", "-k", "replicate_by_replicate")),
+    Mutant("trees as good as they are, not as each other", "plltool/statistics/topologies.py",
+           "centred = drawn - gains", "centred = drawn", ("tests/statistics/test_topologies.py", "-k", "kh_and_sh")),
+    Mutant("curvature adds to the distance", "plltool/statistics/topologies.py", "d[tree] - c[tree]",
+           "d[tree] + c[tree]", ("tests/statistics/test_topologies.py", "-k", "follow_its_law")),
+    Mutant("a state's tip at a distance", "plltool/optimise/ancestral.py", "np.zeros((1,", "0.01 + np.zeros((1,",
+           ("tests/optimise/test_ancestral.py", "-k", "sum_over")),
+    Mutant("columns change by the parent's component alone", "plltool/tree/evolution.py",
+           "component * components.n_states + states[parent]", "states[parent]",
+           ("tests/tree/test_evolution.py", "-k", "as_it_is_likely")),
+    Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights)[:, None]", "own",
+           ("tests/api/test_site_rates.py", "-k", "histories")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
     Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",
@@ -671,7 +730,7 @@ MUTANTS = [
            "np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)",
            "slopes", (PARTITIONS, "-k", "nothing_is_known")),
     Mutant("unlinked: insertions mix parts", "plltool/search/insertions.py",
-           "np.moveaxis(trial, -1, 1).reshape", "trial.reshape", (PARTITIONS, "-k", "promise")),
+           "np.moveaxis(lengths, -1, 1).reshape", "lengths.reshape", (PARTITIONS, "-k", "promise")),
     Mutant("unlinked: healed by all parts", "plltool/search/climb.py", "moves.lengths[k].T",
            "moves.lengths[k].T[..., ::-1]",
            (PARTITIONS, "-k", "promise")),
@@ -686,7 +745,7 @@ MUTANTS = [
 def copy_repository(folder: Path) -> None:
     """What tests need, the kernels inside the package, where an import of the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("plltool", "kernels", "tests"):
+    for name in ("plltool", "kernels", "tests", "data"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     (folder / "plltool" / "kernels").symlink_to(folder / "kernels")

@@ -27,9 +27,9 @@ from plltool.cli.options import (
     split_outgroup,
 )
 from plltool.cli.output import claim_files, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
-from plltool.constants import EFFORT_NAMES
+from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 130
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
-SEARCH_KINDS = (*MAPPED_KINDS, "ufboot")
+SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
 class NumberOfReplicates(click.ParamType):
@@ -94,7 +94,7 @@ class SupportChoice:
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
         if self.bootstrap is not None:
-            claim_files([ReplicateFiles(prefix).trees], redo)
+            ReplicateFiles(prefix).claim(redo)
 
 
 def support_tree(
@@ -113,6 +113,8 @@ def support_tree(
     """
     from plltool.bootstrap import bootstrap as make_replicates
     from plltool.bootstrap import replicate_options
+    from plltool.branch_support import local_supports
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
 
@@ -120,6 +122,10 @@ def support_tree(
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
         found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+    local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
+    if local:
+        own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
+        found = found.joined(local_supports(data, result.tree, result.models, local, **own))
     if choice.bootstrap is not None:
         files = ReplicateFiles(prefix)
         replicates = make_replicates(
@@ -129,6 +135,7 @@ def support_tree(
             options=replicate_options(choice.replicate_effort),
             listener=listener,
             taken=files.take,
+            checkpoint=files.checkpoint,
             **settings,
         )
         interrupted = replicates.interrupted
@@ -139,6 +146,8 @@ def support_tree(
         mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
+        if not interrupted:
+            remove_checkpoint(files.checkpoint)
     return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
 
 
@@ -156,7 +165,8 @@ support_options = packed(
         default="",
         metavar="KIND[,KIND]",
         help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (after Minh et al. 2013, rough, without --bootstrap).",
+        " ufboot (after Minh et al. 2013, rough), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
+        " three without --bootstrap.",
     ),
     replicate_effort_option,
     write_replicates_option,
@@ -169,7 +179,18 @@ class ReplicateFiles:
     def __init__(self, prefix: Path):
         self.prefix = prefix
         self.trees = support_path(prefix, "bootstraps.nwk")
+        self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
+
+    def claim(self, redo: bool) -> bool:
+        """Make sure that files can be written; returns whether there are replicates to go on with."""
+        from plltool.io.checkpoint import has_states, remove_checkpoint
+
+        resumes = has_states(self.checkpoint) and not redo
+        claim_files([self.trees], redo or resumes)
+        if redo:
+            remove_checkpoint(self.checkpoint)
+        return resumes
 
     def take(self, tree: Tree) -> None:
         """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
@@ -267,10 +288,11 @@ def bootstrap(
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
     wanted = split_kinds(kinds)
-    claim_files([files.trees], output.redo)
+    resumes = files.claim(output.redo)
     if tree is not None:
-        claim_supports(prefix, wanted, output.redo)
+        claim_supports(prefix, wanted, output.redo or resumes)
     from plltool import bootstrap as api
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.newick import read_newick
     from plltool.session import pose
     from plltool.supports import map_supports
@@ -278,7 +300,8 @@ def bootstrap(
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else read_newick(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
-    with Reporter(quiet, support_path(prefix, "bootstrap.log")) as reporter, reporter.interrupts_wait():
+    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
+    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
         found = api.bootstrap(
@@ -292,6 +315,7 @@ def bootstrap(
             workers=workers,
             listener=reporter.progress,
             taken=files.take,
+            checkpoint=files.checkpoint,
             **asdict(hardware),
         )
         files.write()
@@ -300,6 +324,8 @@ def bootstrap(
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
         if target is not None and found.trees:
             lines += write_supports(map_supports(target, found.trees, wanted), prefix, members)
+        if not found.interrupted:
+            remove_checkpoint(files.checkpoint)
     for line in lines:
         print_line(line)
     if found.interrupted:

@@ -25,7 +25,7 @@ class Pulse:
         self._activity = "reading"
         self._event: Progress | None = None
         self._best: float | None = None
-        self.drawn = ""  # the line on the terminal
+        self.bar = ""
 
     @property
     def silence(self) -> float:
@@ -40,10 +40,10 @@ class Pulse:
         """Something else is being done from now on."""
         self._activity, self._activity_began = activity, time.monotonic()
 
-    def heard(self, event: Progress, line: str) -> None:
-        """A round is over; `line` tells of it on a terminal."""
+    def heard(self, event: Progress, bar: str) -> None:
+        """A round is over; `bar` shows how much of the search that is."""
         self.spoke()
-        self._event, self.drawn = event, line
+        self._event, self.bar = event, bar
         self._best = event.lnl if self._best is None else max(self._best, event.lnl)
 
     def facts(self) -> dict[str, Any]:

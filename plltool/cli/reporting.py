@@ -131,11 +131,11 @@ class Reporter(logging.Handler):
         """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`."""
         line = describe_progress(event)
         with self._lock:
-            self._pulse.heard(event, draw_bar(event) + line)
+            self._pulse.heard(event, draw_bar(event))
             self.write_log(line)
             self._json.write_progress(event)
             if not self._quiet and self._is_terminal:
-                self._draw(self._pulse.drawn)
+                self._draw(draw_bar(event) + line)
             elif not self._quiet:
                 self._write_stderr(line + "\n")
         if self._interrupted:
@@ -174,10 +174,11 @@ class Reporter(logging.Handler):
 
     def _beat(self) -> None:
         """What the thread does until the command is over."""
-        while not self._over.wait(min(REDRAW_SECONDS, HEARTBEAT_SECONDS)):
+        tick = min(REDRAW_SECONDS, HEARTBEAT_SECONDS)
+        while not self._over.wait(tick):
             with self._lock:
-                if self._is_terminal and not self._quiet:
-                    self._draw(self._pulse.drawn or self._pulse.describe())
+                if self._is_terminal and not self._quiet and self._pulse.silence >= tick:
+                    self._draw(self._pulse.bar + self._pulse.describe())
                 if self._pulse.silence < HEARTBEAT_SECONDS:
                     continue
                 line = self._pulse.describe()

@@ -122,6 +122,7 @@ def search(
     if site_lnl:
         claim_files([site_lnl], output.redo or resumes)
     from plltool import api
+    from plltool.io.checkpoint import remove_checkpoint
     from plltool.session import pose
 
     sequences = load_alignment(alignment, data_type)
@@ -152,6 +153,8 @@ def search(
                 choice, result, sequences, data, prefix, members, reporter.progress, settings
             )
             lines += told
+        if not interrupted:
+            remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)
         if profile:
@@ -164,8 +167,7 @@ def search(
 
 
 def write_results(result: SearchResult, files: OutputFiles, views: Views, site_lnl: Path | None) -> list[str]:
-    """Write what was found; only then is there nothing to go on from any more. Returns lines as `OutputFiles.write`."""
-    from plltool.io.checkpoint import remove_checkpoint
+    """Write what was found; if that fails, there still is the checkpoint. Returns lines as `OutputFiles.write`."""
     from plltool.io.record import write_text
     from plltool.io.site_values import format_for
 
@@ -176,8 +178,6 @@ def write_results(result: SearchResult, files: OutputFiles, views: Views, site_l
             written.append(f"lnL of sites: {site_lnl}")
     except InputError as error:
         raise InputError(f"{error}; the same command tries again, from {files.checkpoint}") from error
-    if not result.interrupted:
-        remove_checkpoint(files.checkpoint)
     return written
 
 

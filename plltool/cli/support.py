@@ -9,6 +9,7 @@ import click
 
 from plltool.cli.options import PATH, OutputChoice, output_options
 from plltool.cli.output import claim_files, print_line
+from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
         write_text(support_path(prefix, ending), text)
     write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")
     for kind, number in supports.n_replicates.items():
-        lines.append(f"{support_path(prefix, f'support.{kind}.nwk')}: {MEANINGS[kind]} ({number} trees)")
+        of = "" if kind == ABAYES else f" ({number} replicates)" if kind == SH_ALRT else f" ({number} trees)"
+        lines.append(f"{support_path(prefix, f'support.{kind}.nwk')}: {MEANINGS[kind]}{of}")
     table = support_path(prefix, "support.json")
     return [*lines, f"{support_path(prefix, 'support.nwk')}: all kinds, named", f"{table}: a table of the branches"]

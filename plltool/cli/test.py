@@ -87,7 +87,7 @@ def test(
         texts,
     )
     if site_lnl:
-        write_text(site_lnl, format_puzzle(result.site_lnl))
+        write_text(site_lnl, format_puzzle(result.tree_site_lnl))
     print_answer(result, question.as_json, [*describe_models(result), *_describe_origin(result), *format_table(result)])
 
 

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.constants import CHECKPOINT_PATIENCE
-from plltool.errors import InputError
+from plltool.errors import InputError, shorten
 from plltool.io.record import read_object, write_bytes, write_text
 from plltool.tree.topology import Tree
 
@@ -34,6 +34,7 @@ FORMAT = 1  # of the files; others are refused
 RUN_FILE = "run.json"
 BEST_FILE = "best.nwk"
 STATE, OLD_STATE = ".state", ".state.old"
+DAMAGE = (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)  # what reading a damaged state raises
 START_OVER = "--redo starts over"
 
 _log = logging.getLogger("plltool")
@@ -107,9 +108,8 @@ class Checkpoint:
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:
-                raise InputError(
-                    f"{self.folder}: a checkpoint of another run: {item}: found {there}, expected {here}; {START_OVER}"
-                )
+                differs = f"{shorten(item)}: found {shorten(str(there))}, expected {shorten(str(here))}"
+                raise InputError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
     # --- states -----------------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ class Checkpoint:
                 return self._decode(path.read_bytes())
             except FileNotFoundError:
                 continue
-            except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            except (OSError, *DAMAGE) as error:
                 failure = failure or InputError(f"{path}: a damaged checkpoint: {error}; {START_OVER}")
                 _log.warning("%s: damaged: %s", path, error)
         if failure is not None:
@@ -172,7 +172,7 @@ class Checkpoint:
         return json.dumps(header).encode() + b"\n" + content
 
     def _decode(self, content: bytes) -> dict[str, npt.NDArray[Any]]:
-        """The arrays of a state; ValueError, KeyError or BadZipFile if it is not what `_encode` made."""
+        """The arrays of a state; one of DAMAGE if it is not what `_encode` made."""
         line, _, packed = content.partition(b"\n")
         header = json.loads(line)
         if header["sha256"] != hashlib.sha256(packed).hexdigest():

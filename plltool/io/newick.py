@@ -95,7 +95,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     text : the tree, ended by ``;``.
     source : the file's name, for errors.
     names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
-        none of them stands for the one name left that has blanks in place of some of its underscores.
+        none of them stands for the one name left that has blanks in place of some of its underscores, or whose first
+        word it is: other programs cut names at blanks.
     resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
         likely, by branches of the least length; None refuses such trees.
 
@@ -326,7 +327,8 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
-        spare.setdefault(name.replace(" ", "_"), []).append(numbers[name])
+        for short in {name.replace(" ", "_"), *name.split()[:1]}:
+            spare.setdefault(short, []).append(numbers[name])
     numbers.update(
         (label, spare[label][0])
         for label in labels

@@ -27,6 +27,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.climb import NARROW, climb_round
+from plltool.statistics.resampling import resample_once
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import bipartitions
 from plltool.tree.topology import FloatArray, Tree
@@ -41,15 +42,12 @@ def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.rando
     `part_patterns` holds of each part the pattern of each of its sites, (n_sites of the part,); patterns are counted
     from 0 in each part, and the parts' patterns follow one another in the result. Each part is resampled by itself.
     """
-    sizes = [int(patterns.max()) + 1 for patterns in part_patterns]
+    ends = np.cumsum([int(patterns.max()) + 1 for patterns in part_patterns])
+    columns = [patterns + first for patterns, first in zip(part_patterns, (0, *ends[:-1]), strict=True)]
     most = max(len(patterns) for patterns in part_patterns)
-    weights = np.empty((sum(sizes), n_sets), dtype=np.uint16 if most < 1 << 16 else np.uint32)
+    weights = np.empty((ends[-1], n_sets), dtype=np.uint16 if most < 1 << 16 else np.uint32)
     for column in range(n_sets):
-        drawn = [
-            np.bincount(patterns[rng.integers(0, len(patterns), len(patterns))], minlength=size)
-            for patterns, size in zip(part_patterns, sizes, strict=True)
-        ]
-        weights[:, column] = np.concatenate(drawn)
+        weights[:, column] = resample_once(columns, len(weights), rng)
     return weights
 
 

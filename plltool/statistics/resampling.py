@@ -29,7 +29,9 @@ def list_columns(parts: Sequence[FloatArray]) -> list[IndexArray]:
     return columns
 
 
-def draw_weights(columns: Sequence[IndexArray], n_patterns: int, rng: np.random.Generator, scale: float) -> FloatArray:
+def resample_once(
+    columns: Sequence[IndexArray], n_patterns: int, rng: np.random.Generator, scale: float = 1.0
+) -> FloatArray:
     """Pattern weights (n_patterns,) of one resampled alignment: columns drawn with replacement, part by part.
 
     Parameters
@@ -51,12 +53,12 @@ def resampled_sums(
     Parameters
     ----------
     parts : of each part the weights of its patterns, see `list_columns`
-    scale : see `draw_weights`
+    scale : see `resample_once`
     """
     sums = np.empty((n_replicates, len(sites)))
     columns = list_columns(parts)
     for some in batches(n_replicates, sites.shape[1]):
-        weights = np.stack([draw_weights(columns, sites.shape[1], rng, scale) for _ in range(some.start, some.stop)])
+        weights = np.stack([resample_once(columns, sites.shape[1], rng, scale) for _ in range(some.start, some.stop)])
         sums[some] = weights @ sites.T
     return sums
 

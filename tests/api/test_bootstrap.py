@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 
+from plltool import replicates
 from plltool.api import evaluate, search
 from plltool.bootstrap import bootstrap, resample_alignment
 from plltool.errors import InputError
+from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_sequences
+from plltool.io.newick import write_newick
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import StopSearch
 from plltool.session import pose
@@ -139,3 +142,34 @@ def test_errors(primates):
         bootstrap(primates, replicates="x")
     with pytest.raises(InputError, match="seed: found -1"):
         bootstrap(primates, replicates=1, seed=-1)
+
+
+def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+    folder, heard = tmp_path / "saved", []
+
+    def stop(event):
+        heard.append(event)
+        if len(heard) == 2:
+            raise StopSearch
+
+    settings = {"model": "JC", "device": "numpy", "workers": 1, "checkpoint": folder}
+    stopped = bootstrap(primates, replicates=3, listener=stop, **settings)
+    assert stopped.interrupted
+    made = []
+    monkeypatch.setattr(replicates.Replicator, "__call__", count(made, replicates.Replicator.__call__))
+    found = bootstrap(primates, replicates=3, **settings)
+    assert made == [2]
+    fresh = bootstrap(primates, replicates=3, **{**settings, "checkpoint": None})
+    assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
+    assert found.lnls == fresh.lnls
+    with pytest.raises(InputError, match="seed: found 1, expected 2; --redo"):
+        bootstrap(primates, replicates=3, seed=2, **settings)
+
+
+def count(made, call):
+    def counted(self, number, report=None):
+        made.append(number)
+        return call(self, number, report)
+
+    return counted

@@ -21,10 +21,10 @@ CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
 
 @pytest.mark.parametrize("invariable", [False, True])
 def test_rates_are_those_of_the_sum_over_all_histories(invariable):
-    model = f"HKY{{1/3}}+FU{{0.3/0.2/0.2/0.3}}{'+IU{0.2}' if invariable else ''}+G4{{0.6}}"
+    model = f"HKY{{1/3}}+FU{{0.3/0.2/0.2/0.3}}{'+IU{0.4}' if invariable else ''}+G4{{0.6}}"
     rates, weights = gamma_category_means(0.6, 4), np.full(4, 0.25)
     if invariable:
-        rates, weights = np.append(0.0, rates / 0.8), np.append(0.2, 0.8 * weights)
+        rates, weights = np.append(0.0, rates / 0.6), np.append(0.4, 0.6 * weights)
     q = q_matrix([1, 3, 1, 1, 3, 1], FREQUENCIES)
     with Likelihood(dict(zip(NAMES, ROWS, strict=True)), TREE, model, device="numpy", lnl_only=True) as likelihood:
         tree, found, lnl = likelihood.tree, likelihood.site_rates(), likelihood.lnl()

@@ -45,3 +45,18 @@ def test_one_kind(plltool, small, tree):
     assert record["labels"] == ["abayes"]
     assert all(branch["sh_alrt"] is None for branch in record["branches"])
     assert plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "tbe").exit_code == 2
+
+
+def test_supports_of_a_search(plltool, small, tree, tmp_path):
+    """As of the command itself, on the tree that the search finds."""
+    done = plltool("search", small, *QUICK, "--supports", "sh-alrt,abayes", "--prefix", tmp_path / "s")
+    assert done.exit_code == 0, done.stderr
+    rows = json.loads((tmp_path / "s.support.json").read_text())["branches"]
+    alone = branch_supports(small, tree, "HKY+F", device="numpy").as_record()["supports"]["branches"]
+    expected = {frozenset(row["taxa"]): row for row in alone}
+    names = {name for row in alone for name in row["taxa"]}
+    for row in rows:
+        other = expected.get(frozenset(row["taxa"])) or expected[frozenset(names - set(row["taxa"]))]
+        assert row["sh-alrt"] == pytest.approx(100 * other["sh_alrt"], abs=2)  # lengths differ in the last digits
+        assert row["abayes"] == pytest.approx(other["abayes"], abs=1e-3)
+    assert (tmp_path / "s.support.sh-alrt.nwk").is_file()

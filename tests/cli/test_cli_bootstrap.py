@@ -66,5 +66,5 @@ def test_supports_that_make_no_sense(plltool, small):
     assert "--supports tbe takes replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
     assert done.exit_code == 1
-    assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot")
+    assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2

@@ -48,7 +48,7 @@ def test_fixed_and_seeds(small, trees):
     found = [topology_tests(small, str(trees), "JC", seed=seed, **settings) for seed in (1, 1, 2)]
     assert found[0].model_tree is None
     assert found[0].tests.elw.tolist() == found[1].tests.elw.tolist() != found[2].tests.elw.tolist()
-    assert found[0].site_lnl.shape == (2, 300)
+    assert found[0].tree_site_lnl.shape == (2, 300)
 
 
 def test_one_tree_is_not_enough(plltool, small, trees, tmp_path):

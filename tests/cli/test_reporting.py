@@ -101,7 +101,8 @@ def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     work_for_long(Reporter(False))
-    assert terminal.text.count("spr radius 5") > 4
+    assert terminal.text.count("] ") > 4
+    assert terminal.text.count("at work on spr radius 10") > 2
     assert "\n" not in terminal.text
 
 

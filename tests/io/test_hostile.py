@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from plltool.errors import InputError, PlltoolError
 from plltool.hardware import parse_hardware, parse_size
 from plltool.io import content
+from plltool.io.checkpoint import Checkpoint
 from plltool.io.content import read_content
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
@@ -198,6 +199,21 @@ class TestContent:
         (tmp_path / "packed.gz").write_bytes(gzip.compress(b"A" * (20 << 20)))
         with refused("found more than 10485760 bytes, expected a file that fits the free memory"):
             read_content(tmp_path / name)
+
+
+class TestCheckpoints:
+    @pytest.mark.parametrize("state", [b'""\n', b"[]\n", b"7", b"{}\n", b"[" * MANY, b"\xff", b""])
+    def test_a_state_that_is_none(self, tmp_path, state):
+        checkpoint = Checkpoint(tmp_path, {"model": "JC"})
+        (tmp_path / "x.state").write_bytes(state)
+        with refused("a damaged checkpoint"):
+            checkpoint.load("x")
+
+    def test_a_checkpoint_of_a_run_with_a_long_model(self, tmp_path):
+        Checkpoint(tmp_path, {"model": "7" * MANY})
+        (tmp_path / "x.state").write_bytes(b"x")
+        with refused("a checkpoint of another run: model: found 7777.*, expected JC"):
+            Checkpoint(tmp_path, {"model": "JC"})
 
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)

@@ -155,6 +155,24 @@ def test_a_name_with_a_blank(label, others):
     assert read(f"(x,y,{label});", ["Homo sapiens", *others]).names[0] == "Homo sapiens"
 
 
+def test_a_label_may_be_the_first_word_of_a_name():
+    assert read("(x,y,Homo);", ["Homo sapiens (human)", "x", "y z"]).n_taxa == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(x,y,Homo);",  # of two names
+        "(x,'Homo',Homo_erectus);",  # in quotes it is a whole name
+        "(x,Homo_erectus,erectus);",
+        "(Homo,Homo_sapiens,x);",  # both would be one taxon
+    ],
+)
+def test_a_word_that_names_no_single_taxon(text):
+    with pytest.raises(InputError, match="the taxa are not those of the alignment"):
+        read(text, ["Homo sapiens", "Homo erectus", "x"])
+
+
 def test_only_some_underscores_are_blanks():
     tree = read("(x:1,y:2,a_b_c:3);", ["a b_c", "x", "y"])
     assert tree.lengths[tree.edges[0, 0]] == 3

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from plltool.api import evaluate, search
+from plltool.api import ancestral_states, branch_supports, evaluate, search, topology_tests
 from plltool.io.record import RECORD_KEYS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
@@ -72,6 +72,22 @@ def test_the_record_of_an_evaluation(found, data_dir):
     check(json.loads(json.dumps(result.as_record())), "evaluate")
 
 
+def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
+    given = data_dir / "primates.phy", found.tree, "JC"
+    trees = [found.tree, found.tree]
+    settings = {"fixed": True, "device": "numpy"}
+    for result, key in (
+        (evaluate(*given, length_errors=True, **settings), "branches"),
+        (branch_supports(*given, n_replicates=10, **settings), "supports"),
+        (topology_tests(given[0], trees, "JC", n_replicates=10, **settings), "tests"),
+        (ancestral_states(*given, **settings), "ancestors"),
+    ):
+        record = json.loads(json.dumps(result.as_record(), allow_nan=False))
+        assert key in record
+        check(record, "evaluate")
+
+
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
-    assert tuple(key for key in top if key not in ("trace", "profile")) == RECORD_KEYS
+    special = ("trace", "profile", "branches", "supports", "tests", "ancestors")  # of single commands
+    assert tuple(key for key in top if key not in special) == RECORD_KEYS

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.statistics import resampling
-from plltool.statistics.resampling import draw_weights, list_columns, resampled_sums
+from plltool.statistics.resampling import list_columns, resample_once, resampled_sums
 from plltool.statistics.topologies import difference_errors
 
 PARTS = [np.array([3.0, 1.0, 4.0]), np.array([2.0, 5.0])]
@@ -16,7 +16,7 @@ def test_every_part_keeps_its_columns(scale):
     columns = list_columns(PARTS)
     assert [own.tolist() for own in columns] == [[0, 0, 0, 1, 2, 2, 2, 2], [3, 3, 4, 4, 4, 4, 4]]
     for _ in range(20):
-        weights = draw_weights(columns, 5, rng, scale)
+        weights = resample_once(columns, 5, rng, scale)
         assert weights[:3].sum() == round(8 * scale)
         assert weights[3:].sum() == round(7 * scale)
 
