@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 EXIT_INTERRUPTED = 130
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
+WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
 SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
@@ -138,6 +139,7 @@ def support_tree(
             **settings,
         )
         interrupted = replicates.interrupted
+        files.write()
         lines += describe_bootstrap(replicates, files.trees)
         if choice.write_replicates:
             lines.append(files.write_alignments(sequences, data, settings["seed"], len(replicates.trees)))
@@ -191,14 +193,20 @@ class ReplicateFiles:
         return resumes
 
     def take(self, tree: Tree) -> None:
-        """One more tree; the file is whole at any time."""
+        """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
         import numpy as np
 
         from plltool.io.newick import write_newick
-        from plltool.io.record import write_text
         from plltool.results import mean_tree
 
         self._lines.append(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) + "\n")
+        if len(self._lines) % max(1, len(self._lines) // WRITE_SHARE) == 0:
+            self.write()
+
+    def write(self) -> None:
+        """Write all trees so far."""
+        from plltool.io.record import write_text
+
         write_text(self.trees, "".join(self._lines))
 
     def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
@@ -310,6 +318,7 @@ def bootstrap(
             checkpoint=files.checkpoint,
             **asdict(hardware),
         )
+        files.write()
         lines = describe_bootstrap(found, files.trees)
         if write_replicates:
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
