@@ -30,6 +30,7 @@ from plltool.constants import (
 )
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, ignore
 from plltool.search.rell import RellPool, draw_weights, sample_trees
 from plltool.session import (
@@ -111,7 +112,13 @@ def ultrafast_bootstrap(
     with engine:
         likelihood = TreeLikelihood(start.copy(), models, engine)
         pool = RellPool(weights, rng)
-        excursions = sample_trees(likelihood, pool, weights, UFBOOT_RADIUS, rng, restricted)
+        masks = np.concatenate([part.masks for part in parts], axis=1)
+
+        def fresh(column: FloatArray) -> Tree:
+            tree = stepwise_addition(masks, column, reduced.names, rng, restricted)
+            return tree.unlink(n_lengths) if n_lengths > 1 else tree
+
+        excursions = sample_trees(likelihood, pool, weights, UFBOOT_RADIUS, rng, fresh, restricted)
         _until_settled(excursions, pool, start, listener)
     if data.n_taxa == reduced.n_taxa:
         return count_supports(target, _tree_set(pool), UFBOOT)

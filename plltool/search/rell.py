@@ -2,12 +2,14 @@
 
 The lnL of a tree on a resampled alignment is estimated by the lnL of its sites, summed with the weights of the
 resampled one (RELL). Of all trees met on the way each resampled alignment keeps the best. To meet trees that some of
-them favour, the data are exchanged for one resampled alignment for a moment, and all moves that gain there are made;
-then the tree is climbed again on the true data. Every tree on this way counts.
+them favour, the data are exchanged for one resampled alignment for a moment: all moves that gain there are made, or a
+tree is found there from a start tree of its own; then that is climbed again on the true data. Every tree on this way
+counts.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -104,27 +106,36 @@ def sample_trees(
     weights: WeightArray,
     radius: int,
     rng: np.random.Generator,
+    fresh: Callable[[FloatArray], Tree],
     constraint: Constraint | None = None,
 ) -> Iterator[float]:
     """Meet trees without end; yields the best lnL after each excursion.
 
-    An excursion sets out from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and makes UFBOOT_JUMPS
-    jumps to what the next resampled alignments favour: from one alone the climb hardly ever leads to another optimum.
-    All trees obey the `constraint`.
+    Excursions set out in turn from afar, from the `fresh` start tree of the next resampled alignment, climbed there
+    first, and from one of the UFBOOT_CANDIDATES best local optima, chosen at random, with UFBOOT_JUMPS jumps to what
+    the next resampled alignments favour: from one alone the climb hardly ever leads to another optimum. All trees obey
+    the `constraint`.
+
+    Parameters
+    ----------
+    fresh : makes a start tree by the weights of all patterns (n_patterns,)
     """
     lnl = smooth(likelihood).lnl
     pool.add(likelihood)
     optima = [(lnl, likelihood.tree.copy())]
     known = {lnl}
-    number = 0
-    while True:
-        likelihood.tree.assign(optima[rng.integers(len(optima))][1])
-        likelihood.topology_changed()
-        joints = np.empty(0, dtype=np.intp)
-        for _ in range(UFBOOT_JUMPS):
-            column = weights[:, number % weights.shape[1]].astype(np.float64)
-            joints = np.union1d(joints, _jump(likelihood, column, constraint))
-            number += 1
+    columns = (weights[:, number % weights.shape[1]].astype(np.float64) for number in itertools.count())
+    for number in itertools.count():
+        joints: IndexArray | None = None
+        if number % 2 == 0:
+            column = next(columns)
+            likelihood.tree.assign(fresh(column))
+            _climb_afar(likelihood, column, constraint)
+        else:
+            likelihood.tree.assign(optima[rng.integers(len(optima))][1])
+            likelihood.topology_changed()
+            jumps = [_jump(likelihood, next(columns), constraint) for _ in range(UFBOOT_JUMPS)]
+            joints = np.unique(np.concatenate(jumps))
         lnl = _climb_back(likelihood, radius, joints, lambda: pool.add(likelihood), constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other in known):
             optima.append((lnl, likelihood.tree.copy()))
@@ -132,6 +143,20 @@ def sample_trees(
             del optima[UFBOOT_CANDIDATES:]
             known = {other for other, _ in optima}
         yield optima[0][0]
+
+
+def _climb_afar(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constraint | None) -> None:
+    """Climb from the tree as it stands with other weights, roughly: NNI, then SPR nearby."""
+    likelihood.topology_changed()
+    with likelihood.reweighted(weights):
+        lnl = smooth(likelihood, NNI_EPSILON).lnl
+        for radius in (1, RATCHET_RADIUS):
+            joints = None
+            while True:
+                done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
+                gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
+                if gain < NNI_EPSILON or not done.n_moves:
+                    break
 
 
 def _jump(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constraint | None) -> IndexArray:
@@ -144,14 +169,16 @@ def _jump(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constrain
 def _climb_back(
     likelihood: TreeLikelihood,
     radius: int,
-    joints: IndexArray,
+    joints: IndexArray | None,
     met: Callable[[], None],
     constraint: Constraint | None,
 ) -> float:
-    """Climb around `joints` on the true weights; `met` is called at each tree, its lengths nearly optimal."""
+    """Climb around `joints` (None: everywhere) on the true weights; `met` is called at each tree, its lengths nearly
+    optimal.
+    """
     lnl = smooth(likelihood, ROUND_EPSILON).lnl
     met()
-    while len(joints):
+    while joints is None or len(joints):
         done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
         gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
         if done.n_moves:
