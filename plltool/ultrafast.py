@@ -76,7 +76,7 @@ def ultrafast_bootstrap(
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
-    The numbers are rougher than IQ-TREE's and tend to be higher, see README: trees are met near the best ones only.
+    The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
     Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
     of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before.
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Throws broken input at one parser of `fuzz.py`, guided by the lines that each input reaches (libFuzzer through atheris).
+"""Throws broken input at one parser of `fuzz.py`, guided by the lines that inputs reach (libFuzzer through atheris).
 
     pip install atheris
     scripts/fuzz_coverage.py newick --seconds 300

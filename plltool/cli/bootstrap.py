@@ -165,7 +165,7 @@ support_options = packed(
         default="",
         metavar="KIND[,KIND]",
         help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (after Minh et al. 2013, rough), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
+        " ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
         " three without --bootstrap.",
     ),
     replicate_effort_option,
