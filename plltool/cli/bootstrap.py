@@ -82,18 +82,18 @@ class SupportChoice:
         """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
         return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
 
-    def claim(self, prefix: Path, redo: bool) -> None:
-        """Make sure that the choice makes sense and the files can be written."""
+    def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
+        """Make sure that the choice makes sense and the files can be written; a search that `resumes` has its own."""
         if not self.kinds:
             if self.write_replicates:
                 raise click.UsageError("--write-replicates is for --bootstrap")
             return
-        claim_supports(prefix, self.kinds, redo, SEARCH_KINDS)
+        claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
         mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
         if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo)
+            ReplicateFiles(prefix).claim(redo, resumes)
 
 
 def support_tree(
@@ -144,9 +144,11 @@ def support_tree(
         mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
-        if not interrupted:
-            remove_checkpoint(files.checkpoint)
-    return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
+    if found.values:
+        lines += write_supports(found, prefix, outgroup)
+    if choice.bootstrap is not None and not interrupted:
+        remove_checkpoint(ReplicateFiles(prefix).checkpoint)
+    return lines, interrupted
 
 
 support_options = packed(
@@ -180,11 +182,14 @@ class ReplicateFiles:
         self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
 
-    def claim(self, redo: bool) -> bool:
-        """Make sure that files can be written; returns whether there are replicates to go on with."""
+    def claim(self, redo: bool, resumes: bool = False) -> bool:
+        """Make sure that files can be written; returns whether a run goes on, as it does with replicates that are kept.
+
+        Those of a search that `resumes` may be at their beginning.
+        """
         from plltool.io.checkpoint import has_states, remove_checkpoint
 
-        resumes = has_states(self.checkpoint) and not redo
+        resumes = not redo and (resumes or has_states(self.checkpoint))
         claim_files([self.trees], redo or resumes)
         if redo:
             remove_checkpoint(self.checkpoint)

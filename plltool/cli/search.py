@@ -118,7 +118,7 @@ def search(
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = OutputFiles.of_prefix(prefix)
     resumes = files.claim_resumable(output.redo)
-    choice.claim(prefix, output.redo or resumes)
+    choice.claim(prefix, output.redo, resumes)
     if site_lnl:
         claim_files([site_lnl], output.redo or resumes)
     from plltool import api
@@ -153,6 +153,7 @@ def search(
                 choice, result, sequences, data, prefix, members, reporter.progress, settings
             )
             lines += told
+            interrupted |= reporter.interrupted  # the ultrafast bootstrap makes do with less then
         if not interrupted:
             remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:
