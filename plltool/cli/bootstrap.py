@@ -291,12 +291,14 @@ def bootstrap(
     from plltool import bootstrap as api
     from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.newick import read_newick
+    from plltool.results import check_outgroup
     from plltool.session import pose
     from plltool.supports import map_supports
 
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else read_newick(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
+    check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)

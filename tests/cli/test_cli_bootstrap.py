@@ -35,6 +35,9 @@ def test_bootstrap(plltool, small, tmp_path):
     assert "run.bootstraps.nwk: exists already" in refused.stderr
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
+    stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
+    assert stranger.exit_code == 1
+    assert stranger.stderr.splitlines()[-1] == "plltool: error: the outgroup's taxon 'x' is not in the alignment"
     mapped = plltool(*common, "--prefix", tmp_path / "run", "--tree", tree, "--supports", "fbp,tbe", "--redo")
     assert mapped.exit_code == 0, mapped.stderr
     assert (tmp_path / "run.support.tbe.nwk").exists()
