@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,7 +94,7 @@ class SupportChoice:
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
         if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo, resumes)
+            ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
 
 
 def support_tree(
@@ -182,15 +183,16 @@ class ReplicateFiles:
         self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
 
-    def claim(self, redo: bool, resumes: bool = False) -> bool:
-        """Make sure that files can be written; returns whether a run goes on, as it does with replicates that are kept.
+    def claim(self, redo: bool, resumes: bool, alignments: bool) -> bool:
+        """Make sure that files, `alignments` among them, can be written; returns whether a run goes on.
 
-        Those of a search that `resumes` may be at their beginning.
+        It does with replicates that are kept; those of a search that `resumes` may be at their beginning.
         """
         from plltool.io.checkpoint import has_states, remove_checkpoint
 
         resumes = not redo and (resumes or has_states(self.checkpoint))
-        claim_files([self.trees], redo or resumes)
+        older = f"{escape(self.prefix.name)}.replicate.*.fasta"
+        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo or resumes)
         if redo:
             remove_checkpoint(self.checkpoint)
         return resumes
@@ -209,11 +211,12 @@ class ReplicateFiles:
     def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
         """The resampled alignments, in FASTA; returns what to tell of them."""
         from plltool.bootstrap import resample_alignment
+        from plltool.io.alignment_writer import format_fasta
         from plltool.io.record import write_text
 
         for k in range(number):
             rows = resample_alignment(sequences, data, seed, k)
-            text = "".join(f">{name}\n{row.decode('ascii')}\n" for name, row in rows.items())
+            text = format_fasta(list(rows), [row.decode("ascii") for row in rows.values()])
             write_text(support_path(self.prefix, f"replicate.{k + 1}.fasta"), text)
         return f"resampled alignments: {support_path(self.prefix, 'replicate.N.fasta')}, N from 1 to {number}"
 
@@ -282,10 +285,13 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
+    from plltool.supports import check_kinds, map_supports
+
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
     wanted = split_kinds(kinds)
-    resumes = files.claim(output.redo)
+    check_kinds(wanted, MAPPED_KINDS)
+    resumes = files.claim(output.redo, False, write_replicates)
     if tree is not None:
         claim_supports(prefix, wanted, output.redo or resumes)
     from plltool import bootstrap as api
@@ -293,7 +299,6 @@ def bootstrap(
     from plltool.io.newick import read_newick
     from plltool.results import check_outgroup
     from plltool.session import pose
-    from plltool.supports import map_supports
 
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else read_newick(tree, sequences.names)

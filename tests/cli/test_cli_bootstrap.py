@@ -33,6 +33,14 @@ def test_bootstrap(plltool, small, tmp_path):
     refused = plltool(*common, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
     assert "run.bootstraps.nwk: exists already" in refused.stderr
+    trees.rename(tmp_path / "trees.nwk")
+    refused = plltool(*common, "--prefix", tmp_path / "run", "--write-replicates")
+    assert refused.exit_code == 1
+    assert "fasta: exists already" in refused.stderr
+    (tmp_path / "trees.nwk").rename(trees)
+    unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
+    assert unknown.exit_code == 1
+    assert unknown.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
     stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
