@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from glob import escape
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from plltool.search.progress import Listener
     from plltool.tree.topology import Tree
 
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 

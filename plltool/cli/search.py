@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
+from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -42,8 +41,6 @@ from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
     from plltool.results import SearchResult
-
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
