@@ -214,13 +214,13 @@ def nan_to_null(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str]) -> None:
-    """Raise InputError if a name of the outgroup is no taxon, or all are: before a run, not after it."""
+def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
+    """Raise InputError if a name of the outgroup is no taxon of `whose`, or all are: before a run, not after it."""
     if outgroup is None:
         return
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
-        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in the alignment")
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
     if not 0 < len(set(outgroup)) < len(names):
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
 

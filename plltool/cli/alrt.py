@@ -20,12 +20,13 @@ from plltool.cli.options import (
     tree_option,
 )
 from plltool.cli.output import describe_models
+from plltool.cli.support import split_kinds
 from plltool.constants import ALRT_REPLICATES, SUPPORT_KINDS
 from plltool.hardware import Hardware
 
 
 def _parse_kinds(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    kinds = tuple(word.strip() for word in value.split(","))
+    kinds = split_kinds(value)
     for kind in kinds:
         if kind not in SUPPORT_KINDS:
             raise click.BadParameter(f"found {kind!r}, expected some of: {', '.join(SUPPORT_KINDS)}")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from plltool.search.progress import Listener
     from plltool.tree.topology import Tree
 
-EXIT_INTERRUPTED = 130
+EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
 SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
@@ -83,18 +85,18 @@ class SupportChoice:
         """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
         return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
 
-    def claim(self, prefix: Path, redo: bool) -> None:
-        """Make sure that the choice makes sense and the files can be written."""
+    def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
+        """Make sure that the choice makes sense and the files can be written; a search that `resumes` has its own."""
         if not self.kinds:
             if self.write_replicates:
                 raise click.UsageError("--write-replicates is for --bootstrap")
             return
-        claim_supports(prefix, self.kinds, redo, SEARCH_KINDS)
+        claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
         mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
         if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo)
+            ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
 
 
 def support_tree(
@@ -146,9 +148,11 @@ def support_tree(
         mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
-        if not interrupted:
-            remove_checkpoint(files.checkpoint)
-    return [*lines, *(write_supports(found, prefix, outgroup) if found.values else [])], interrupted
+    if found.values:
+        lines += write_supports(found, prefix, outgroup)
+    if choice.bootstrap is not None and not interrupted:
+        remove_checkpoint(ReplicateFiles(prefix).checkpoint)
+    return lines, interrupted
 
 
 support_options = packed(
@@ -182,12 +186,16 @@ class ReplicateFiles:
         self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
 
-    def claim(self, redo: bool) -> bool:
-        """Make sure that files can be written; returns whether there are replicates to go on with."""
+    def claim(self, redo: bool, resumes: bool, alignments: bool) -> bool:
+        """Make sure that files, `alignments` among them, can be written; returns whether a run goes on.
+
+        It does with replicates that are kept; those of a search that `resumes` may be at their beginning.
+        """
         from plltool.io.checkpoint import has_states, remove_checkpoint
 
-        resumes = has_states(self.checkpoint) and not redo
-        claim_files([self.trees], redo or resumes)
+        resumes = not redo and (resumes or has_states(self.checkpoint))
+        older = f"{escape(self.prefix.name)}.replicate.*.fasta"
+        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo or resumes)
         if redo:
             remove_checkpoint(self.checkpoint)
         return resumes
@@ -212,11 +220,12 @@ class ReplicateFiles:
     def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
         """The resampled alignments, in FASTA; returns what to tell of them."""
         from plltool.bootstrap import resample_alignment
+        from plltool.io.alignment_writer import format_fasta
         from plltool.io.record import write_text
 
         for k in range(number):
             rows = resample_alignment(sequences, data, seed, k)
-            text = "".join(f">{name}\n{row.decode('ascii')}\n" for name, row in rows.items())
+            text = format_fasta(list(rows), [row.decode("ascii") for row in rows.values()])
             write_text(support_path(self.prefix, f"replicate.{k + 1}.fasta"), text)
         return f"resampled alignments: {support_path(self.prefix, 'replicate.N.fasta')}, N from 1 to {number}"
 
@@ -285,21 +294,25 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
+    from plltool.supports import check_kinds, map_supports
+
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
     wanted = split_kinds(kinds)
-    resumes = files.claim(output.redo)
+    check_kinds(wanted, MAPPED_KINDS)
+    resumes = files.claim(output.redo, False, write_replicates)
     if tree is not None:
         claim_supports(prefix, wanted, output.redo or resumes)
     from plltool import bootstrap as api
     from plltool.io.checkpoint import remove_checkpoint
     from plltool.io.newick import read_newick
+    from plltool.results import check_outgroup
     from plltool.session import pose
-    from plltool.supports import map_supports
 
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else read_newick(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
+    check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)

@@ -143,6 +143,11 @@ class Reporter(logging.Handler):
 
             raise StopSearch
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether there was a SIGINT, see `interrupts_wait`."""
+        return self._interrupted
+
     @contextmanager
     def interrupts_wait(self) -> Iterator[None]:
         """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual."""

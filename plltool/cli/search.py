@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from plltool.cli.bootstrap import SupportChoice, support_options, support_tree
+from plltool.cli.bootstrap import EXIT_INTERRUPTED, SupportChoice, support_options, support_tree
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -42,8 +41,6 @@ from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
     from plltool.results import SearchResult
-
-EXIT_INTERRUPTED = 128 + signal.SIGINT
 
 _log = logging.getLogger("plltool")
 
@@ -118,7 +115,7 @@ def search(
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = OutputFiles.of_prefix(prefix)
     resumes = files.claim_resumable(output.redo)
-    choice.claim(prefix, output.redo or resumes)
+    choice.claim(prefix, output.redo, resumes)
     if site_lnl:
         claim_files([site_lnl], output.redo or resumes)
     from plltool import api
@@ -153,6 +150,7 @@ def search(
                 choice, result, sequences, data, prefix, members, reporter.progress, settings
             )
             lines += told
+            interrupted |= reporter.interrupted  # the ultrafast bootstrap makes do with less then
         if not interrupted:
             remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plltool.cli.options import PATH, OutputChoice, output_options
+from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
 from plltool.cli.output import claim_files, print_line
 from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
@@ -39,10 +39,10 @@ MAPPED_KINDS = ("fbp", "tbe")
     help="fbp: per cent of the replicates that have the branch (Felsenstein 1985); tbe: transfer bootstrap expectation,"
     " 0 to 1 (Lemoine et al. 2018).",
 )
-@click.option("--outgroup", metavar="NAME[,NAME]...", help="Taxa that the tree shows as one clade.")
+@outgroup_option
 @output_options
 def support(
-    tree: Path, replicates: tuple[Path, ...], kinds: str, outgroup: str | None, output: OutputChoice
+    tree: Path, replicates: tuple[Path, ...], kinds: str, outgroup: tuple[str, ...], output: OutputChoice
 ) -> None:
     """Write how well replicate trees support the branches of a tree.
 
@@ -54,11 +54,12 @@ def support(
     wanted = split_kinds(kinds)
     prefix = output.prefix or tree.with_name(tree.name + ".plltool")
     claim_supports(prefix, wanted, output.redo)
+    from plltool.results import check_outgroup
     from plltool.supports import map_supports
 
     found = map_supports(tree, replicates, wanted)
-    names = found.tree.names
-    members = None if outgroup is None else [outgroup] if outgroup in names else outgroup.split(",")
+    members = split_outgroup(outgroup, found.tree.names)
+    check_outgroup(members, found.tree.names, "the tree")
     for line in write_supports(found, prefix, members):
         print_line(line)
 
@@ -82,7 +83,7 @@ def claim_supports(prefix: Path, kinds: Sequence[str], redo: bool, known: Sequen
 
 
 def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | None) -> list[str]:
-    """Write the files; returns what to tell of them. An outgroup that is not one clade must not cost the result."""
+    """Write the files; returns what to tell of them. Of an outgroup that is not one clade the first taxon is taken."""
     import json
 
     from plltool.io.record import write_text
@@ -92,8 +93,9 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     try:
         texts = supports_to_files(supports, outgroup)
     except InputError as error:
-        texts = supports_to_files(supports)
-        lines.append(f"warning: {error}; the trees are written without an outgroup")
+        first = list(outgroup or ())[:1]
+        texts = supports_to_files(supports, first)
+        lines.append(f"warning: {error}; {first[0]!r} alone is taken for it")
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)
     write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")

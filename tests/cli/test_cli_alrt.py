@@ -40,7 +40,7 @@ def test_supports_stay_with_their_branches(plltool, small, tree):
 
 
 def test_one_kind(plltool, small, tree):
-    result = plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "abayes", "--json")
+    result = plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "abayes,abayes", "--json")
     record = json.loads(result.stdout)["supports"]
     assert record["labels"] == ["abayes"]
     assert all(branch["sh_alrt"] is None for branch in record["branches"])

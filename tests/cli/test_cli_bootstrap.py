@@ -1,10 +1,14 @@
 """The bootstrap command, and supports that a search makes."""
 
 import json
+import signal
 
 import pytest
 
+from plltool import ultrafast
+from plltool.errors import DeviceError
 from plltool.io.tree_files import read_tree_set
+from plltool.replicates import Replicator
 from plltool.tree.tree_set import distances
 
 
@@ -29,8 +33,19 @@ def test_bootstrap(plltool, small, tmp_path):
     refused = plltool(*common, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
     assert "run.bootstraps.nwk: exists already" in refused.stderr
+    trees.rename(tmp_path / "trees.nwk")
+    refused = plltool(*common, "--prefix", tmp_path / "run", "--write-replicates")
+    assert refused.exit_code == 1
+    assert "fasta: exists already" in refused.stderr
+    (tmp_path / "trees.nwk").rename(trees)
+    unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
+    assert unknown.exit_code == 1
+    assert unknown.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
+    stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
+    assert stranger.exit_code == 1
+    assert stranger.stderr.splitlines()[-1] == "plltool: error: the outgroup's taxon 'x' is not in the alignment"
     mapped = plltool(*common, "--prefix", tmp_path / "run", "--tree", tree, "--supports", "fbp,tbe", "--redo")
     assert mapped.exit_code == 0, mapped.stderr
     assert (tmp_path / "run.support.tbe.nwk").exists()
@@ -68,3 +83,54 @@ def test_supports_that_make_no_sense(plltool, small):
     assert done.exit_code == 1
     assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2
+
+
+def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
+    """What fails after two replicates goes on with the third."""
+    run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1")
+    options = ("--bootstrap", "3", "--supports", "fbp", "--prefix", tmp_path / "run")
+    whole, made, broken = Replicator.__call__, [], [2]
+
+    def make(self, number, report=None):
+        if number in broken:
+            raise DeviceError("the device is gone")
+        made.append(number)
+        return whole(self, number, report)
+
+    monkeypatch.setattr(Replicator, "__call__", make)
+    failed = plltool(*run, *options)
+    assert failed.exit_code == 1
+    assert failed.stderr.splitlines()[-1] == "plltool: error: the device is gone"
+    assert made == [0, 1]
+    broken.clear()
+    again = plltool(*run, *options)
+    assert again.exit_code == 0, again.stderr
+    assert made == [0, 1, 2]
+    assert not list(tmp_path.glob("*.checkpoint"))
+    trees = (tmp_path / "run.bootstraps.nwk").read_text()
+    assert plltool(*run, *options, "--redo").exit_code == 0
+    assert made == [0, 1, 2, 0, 1, 2]
+    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
+
+
+def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, monkeypatch):
+    """Supports are written, but the run is not over: the same command goes on."""
+    run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
+    whole = ultrafast.sample_trees
+
+    def interrupted(*arguments):
+        for number, lnl in enumerate(whole(*arguments)):
+            if number == 1:
+                signal.raise_signal(signal.SIGINT)
+            yield lnl
+
+    with monkeypatch.context() as patched:
+        patched.setattr(ultrafast, "sample_trees", interrupted)
+        stopped = plltool(*run, "--prefix", tmp_path / "run")
+    assert stopped.exit_code == 130, stopped.stderr
+    assert "the ultrafast bootstrap was interrupted" in stopped.stderr
+    assert (tmp_path / "run.support.ufboot.nwk").exists()
+    assert (tmp_path / "run.checkpoint").is_dir()
+    again = plltool(*run, "--prefix", tmp_path / "run")
+    assert again.exit_code == 0, again.stderr
+    assert not (tmp_path / "run.checkpoint").exists()

@@ -57,3 +57,8 @@ def test_support(plltool, trees, tmp_path):
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo")
     assert intruder.exit_code == 0
     assert "the outgroup is not one clade" in intruder.stdout
+    assert "'a' alone is taken for it" in intruder.stdout
+    assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text().startswith("(a:1.0,")
+    stranger = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "x", "--redo")
+    assert stranger.exit_code == 1
+    assert stranger.stderr == "plltool: error: the outgroup's taxon 'x' is not in the tree\n"
