@@ -15,6 +15,7 @@ from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.engine.opencl.environment import child_environment, prepare_child
+from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -23,8 +24,8 @@ from plltool.search.driver import TreeSearch, planned_stages
 from plltool.search.effort import Plan
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, ignore
-from plltool.search.state import Arrays, Cursor, pack_tree, unpack_tree
-from plltool.session import BOOTSTRAP, generator, open_engine, search_slots
+from plltool.search.state import Arrays, Cursor, State, pack_tree, unpack_tree
+from plltool.session import BOOTSTRAP, generator, open_engine, search_slots, with_less_memory
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import Tree
 from plltool.workers import Workers
@@ -108,20 +109,32 @@ class Replicator:
         masks = np.concatenate([part.masks for part in parts], axis=1)
         weights = np.concatenate([part.weights for part in parts])
         start = stepwise_addition(masks, weights, asked.names, rng, asked.plan.constraint)
-        models = [model.copy() for model in asked.models]
-        engine, _ = open_engine(parts, models, search_slots(len(asked.names)), asked.hardware)
-        with engine:
-            tree = start.unlink(len(parts)) if asked.unlinked else start
-            forecast = Forecast(planned_stages(asked.plan))
-            search = TreeSearch(TreeLikelihood(tree, models, engine), asked.plan, forecast, ignore, Cursor())
-            found = search.climb()
-            if asked.plan.perturbations:
-                found, _ = search.perturb(rng)
+        found = self._search(parts, start.unlink(len(parts)) if asked.unlinked else start, rng)
         tree = found.tree
         if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
+
+    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> State:
+        """Climb from a start tree, once more with less memory where a request had too little; that changes no bit."""
+        asked, hardware = self._resampling, self._resampling.hardware
+        drawn = rng.bit_generator.state
+        while True:
+            models = [model.copy() for model in asked.models]
+            engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
+            try:
+                with engine:
+                    forecast = Forecast(planned_stages(asked.plan))
+                    likelihood = TreeLikelihood(start.copy(), models, engine)
+                    search = TreeSearch(likelihood, asked.plan, forecast, ignore, Cursor())
+                    found = search.climb()
+                    if asked.plan.perturbations:
+                        found, _ = search.perturb(rng)
+                    return found
+            except DeviceMemoryError as error:
+                hardware = with_less_memory(engine, hardware, error)
+                rng.bit_generator.state = drawn
 
 
 def resume_replicates(

@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from plltool.api import SearchOptions, search
+from plltool.bootstrap import bootstrap
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
 
@@ -151,6 +152,18 @@ class TestDevices:
         assert outcome(found) == outcome(expected)
         assert caplog.text.count("bytes for conditional likelihoods instead of") == 2
         assert [event.stage for event in events].count("start") == 2, "no climb began anew"
+
+    def test_replicates_with_less_memory(self, few, failing, caplog):
+        run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
+        settings = {name: SETTINGS[name] for name in ("model", "seed", "workers", "threads")}
+        expected = bootstrap(few, device="cpu", **run, **settings)
+        launches = failing(10**9, exhausted)
+        bootstrap(few, device="cpu", **run, **settings)
+        failing(launches[0] - 3, exhausted, last=launches[0] - 3)
+        found = bootstrap(few, device="cpu", **run, **settings)
+        assert found.lnls == expected.lnls
+        assert [tree.ends.tolist() for tree in found.trees] == [tree.ends.tolist() for tree in expected.trees]
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
 
     def test_memory_that_never_suffices_ends_the_run(self, few, tmp_path, failing):
         failing(40, exhausted)
