@@ -41,7 +41,7 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn, resume_replicates
 from plltool.resume import identify_replicates
 from plltool.search.effort import SearchOptions
-from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, ignore
+from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
 from plltool.session import (
     BOOTSTOP,
     BOOTSTRAP,
@@ -207,6 +207,7 @@ def _collect(
     splits: list[Splits] = []
     tests: list[Convergence] = []
     interrupted = False
+    announce(REPLICATE_STAGE)
     try:
         for number, replicate in enumerate(islice(made, most), start=1):
             trees.append(replicate.tree)

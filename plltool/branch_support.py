@@ -14,6 +14,7 @@ from plltool.evaluation import Settings, evaluate_and_ask
 from plltool.live import LENGTHS, Likelihood
 from plltool.results import Result, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports
+from plltool.search.progress import announce
 from plltool.session import AlignmentLike, ModelLike, TreeLike, as_tree
 from plltool.supports import Supports
 from plltool.tree.splits import smaller_sides
@@ -128,6 +129,7 @@ def local_supports(
 
     Parameters and errors as of `branch_supports`; `hardware` as of `plltool.hardware.Hardware`.
     """
+    announce("supports by nearest neighbours")
     with Likelihood(alignment, tree, model, brlen=brlen, neighbours=True, **hardware) as likelihood:
         likelihood.optimise(LENGTHS)
         found = likelihood.support_branches(n_replicates if SH_ALRT in kinds else 0, seed)

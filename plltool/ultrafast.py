@@ -31,7 +31,7 @@ from plltool.constants import (
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.search.parsimony import stepwise_addition
-from plltool.search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, ignore
+from plltool.search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
 from plltool.search.rell import RellPool, draw_weights, sample_trees
 from plltool.session import (
     ULTRAFAST,
@@ -130,6 +130,7 @@ def _until_settled(excursions: Iterator[float], pool: RellPool, start: Tree, lis
     """Make excursions until the supports of `start` settle."""
     began = time.perf_counter()
     before: FloatArray | None = None
+    announce(ULTRAFAST_STAGE)
     try:
         for number, lnl in enumerate(islice(excursions, UFBOOT_MOST), start=1):
             listener(Progress(ULTRAFAST_STAGE, number, lnl, 0, 0, time.perf_counter() - began, UFBOOT_MOST))

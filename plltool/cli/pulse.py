@@ -41,9 +41,13 @@ class Pulse:
         self._activity, self._activity_began = activity, time.monotonic()
 
     def heard(self, event: Progress, bar: str) -> None:
-        """A round is over; `bar` shows how much of the search that is."""
+        """A round is over; `bar` shows how much of the search that is. lnL of a replicate is that of other data."""
+        from plltool.search.progress import REPLICATE_STAGE
+
         self.spoke()
         self._event, self.bar = event, bar
+        if event.stage == REPLICATE_STAGE:
+            return
         self._best = event.lnl if self._best is None else max(self._best, event.lnl)
 
     def facts(self) -> dict[str, Any]:

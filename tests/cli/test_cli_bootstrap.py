@@ -1,6 +1,7 @@
 """The bootstrap command, and supports that a search makes."""
 
 import json
+import logging
 import signal
 
 import pytest
@@ -58,12 +59,14 @@ def test_numbers_of_replicates(plltool, small, number):
     assert "expected a whole number from 1 on, or one of: auto, autoMRE, autoFC" in done.stderr
 
 
-def test_a_search_with_supports(plltool, small, tmp_path):
-    done = plltool(
-        *("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1"),
-        *("--bootstrap", "2", "--supports", "fbp,tbe", "--prefix", tmp_path / "run"),
-    )
+def test_a_search_with_supports(plltool, small, tmp_path, caplog):
+    with caplog.at_level(logging.DEBUG, "plltool"):
+        done = plltool(
+            *("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1"),
+            *("--bootstrap", "2", "--supports", "fbp,tbe", "--prefix", tmp_path / "run"),
+        )
     assert done.exit_code == 0, done.stderr
+    assert caplog.text.index("now: polish") < caplog.text.index("now: bootstrap")
     record = json.loads((tmp_path / "run.support.json").read_text())
     assert list(record["kinds"]) == ["fbp", "tbe"]
     assert record["kinds"]["fbp"]["replicates"] == 2

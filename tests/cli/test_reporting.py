@@ -119,6 +119,8 @@ def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
     now[0] += 7
     assert told.facts()["left"] is None
     assert "left" not in told.describe()
+    told.heard(Progress("bootstrap", 1, -3.0, 0, 0, 0.0), "")
+    assert told.facts()["best_lnl"] == -7.0, "lnL of a replicate is that of other data"
 
 
 def fail_with_a_warning():
