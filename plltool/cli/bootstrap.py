@@ -85,16 +85,18 @@ class SupportChoice:
         """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
         return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
 
-    def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
-        """Make sure that the choice makes sense and the files can be written; a search that `resumes` has its own."""
-        if not self.kinds:
-            if self.write_replicates:
-                raise click.UsageError("--write-replicates is for --bootstrap")
-            return
-        claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
+    def check(self) -> None:
+        """Make sure that the choice makes sense."""
         mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
+        if self.write_replicates and self.bootstrap is None:
+            raise click.UsageError("--write-replicates is for --bootstrap")
+
+    def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
+        """Make sure that the files can be written; a search that `resumes` has its own."""
+        if self.kinds:
+            claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
         if self.bootstrap is not None:
             ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
 

@@ -114,6 +114,7 @@ def search(
     """
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = OutputFiles.of_prefix(prefix)
+    choice.check()
     resumes = files.claim_resumable(output.redo)
     choice.claim(prefix, output.redo, resumes)
     if site_lnl:
@@ -128,9 +129,8 @@ def search(
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
         data, models = pose(sequences, model, brlen)
-        settings = {
-            "seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers, **asdict(hardware)
-        }  # fmt: skip
+        settings: dict[str, Any] = {"seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers}
+        settings |= asdict(hardware)
         result = api.search(
             data,
             models,

@@ -78,6 +78,15 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     assert again.exit_code == 2
 
 
+def test_wrong_usage_removes_no_checkpoint(plltool, small, tmp_path):
+    state = tmp_path / "run.checkpoint" / "climb-1.state"
+    state.parent.mkdir()
+    state.touch()
+    for wrong in (["--supports", "tbe"], ["--write-replicates"]):
+        assert plltool("search", small, "--prefix", tmp_path / "run", "--redo", *wrong).exit_code == 2
+        assert state.exists()
+
+
 def test_supports_that_make_no_sense(plltool, small):
     done = plltool("search", small, "--supports", "tbe")
     assert done.exit_code == 2
