@@ -44,7 +44,7 @@ from plltool.io.bridge import (
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import list_names, parse_newick
+from plltool.io.newick import is_newick, list_names, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.components import Components
 from plltool.model.model import Model
@@ -181,7 +181,7 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
         return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
-    if _is_newick(given):
+    if is_newick(given):
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
@@ -204,7 +204,7 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
             raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
         taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
         return make_constraint(names, given.ends, taxa)
-    if _is_newick(given):
+    if is_newick(given):
         return parse_constraint(str(given), "the constraint given", names)
     if isinstance(given, (str, PathLike)):
         return read_constraint(given, names)
@@ -227,11 +227,6 @@ def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
     if split is not None:
         sides = " | ".join(map(list_names, split))
         raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
-
-
-def _is_newick(given: TreeLike) -> bool:
-    """Whether it is a Newick string, not the name of a file."""
-    return isinstance(given, str) and given.lstrip().startswith(("(", "["))
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:

@@ -16,7 +16,7 @@ from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
-from plltool.io.newick import parse_newick, read_newick, write_newick
+from plltool.io.newick import load_newick, write_newick
 from plltool.model.model import SCALER, Model
 from plltool.session import SIMULATION, TreeLike, generator
 from plltool.tree.evolution import evolve
@@ -122,11 +122,7 @@ def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
 def _as_tree(given: TreeLike) -> Tree:
     if isinstance(given, Tree):
         return given
-    if isinstance(given, str) and given.lstrip().startswith(("(", "[")):
-        return parse_newick(given, "the tree given")
-    if isinstance(given, (str, PathLike)):
-        return read_newick(given)
-    return from_dendropy(given)
+    return load_newick(given) if isinstance(given, (str, PathLike)) else from_dendropy(given)
 
 
 def _remarks(models: Sequence[Model]) -> tuple[str, ...]:

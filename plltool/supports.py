@@ -16,7 +16,7 @@ import numpy as np
 
 from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
-from plltool.io.newick import parse_newick, read_newick, write_newick
+from plltool.io.newick import load_newick, write_newick
 from plltool.tree.supports import frequencies, transfer_supports
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree.tree_set import TreeSet, everyone, members_of, splits_of
@@ -106,7 +106,7 @@ def map_supports(
         If a kind is unknown, a file cannot be read or the taxa are not the same.
     """
     check_kinds(kinds, tuple(MAPPED))
-    target = _as_target(tree)
+    target = tree if isinstance(tree, Tree) else load_newick(tree)
     found = as_tree_set(replicates, target.names)
     values = {kind: MAPPED[kind](target, found) for kind in kinds}
     return Supports(target, dict.fromkeys(kinds, found.n_trees), values)
@@ -129,11 +129,3 @@ def supports_to_files(supports: Supports, outgroup: Sequence[str] | None = None)
     """The texts of files, by the ends of their names: one tree for each kind, and one with all kinds named."""
     texts = {f"support.{kind}.nwk": supports.newick(kind, outgroup) + "\n" for kind in supports.values}
     return texts | {"support.nwk": supports.newick_named(outgroup) + "\n"}
-
-
-def _as_target(tree: str | PathLike[str] | Tree) -> Tree:
-    if isinstance(tree, Tree):
-        return tree
-    if isinstance(tree, str) and tree.lstrip().startswith(("(", "[")):
-        return parse_newick(tree, "the tree given")
-    return read_newick(tree)

@@ -84,6 +84,16 @@ def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, r
     return parse_newick(text, str(path), names, resolve_seed)
 
 
+def is_newick(given: object) -> bool:
+    """Whether this is Newick text, not the name of a file: it begins with a parenthesis or a comment."""
+    return isinstance(given, str) and given.lstrip().startswith(("(", "["))
+
+
+def load_newick(given: str | PathLike[str]) -> Tree:
+    """The tree in a file or a Newick text, tips numbered as they come; errors as in `parse_newick`."""
+    return parse_newick(str(given), "the tree given") if is_newick(given) else read_newick(given)
+
+
 def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
     """Read the first tree of a text; whatever follows its ``;`` is left alone.
 
