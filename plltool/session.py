@@ -393,6 +393,7 @@ class MemoryPlan:
     Attributes
     ----------
     device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
+    device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
     n_bytes : memory that it would hold there at most
     resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
     full_bytes : memory of all CLAs at once
@@ -401,6 +402,8 @@ class MemoryPlan:
 
     device: str
     kind: str
+    device_name: str
+    layouts: tuple[dict[str, object], ...]
     n_bytes: int
     resident: bool
     full_bytes: int
@@ -433,11 +436,13 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
         else:
             n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
         full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-        plans.append((n_bytes, storage.resident, full, plan.memory))
-    held, resident, full_bytes, offered = zip(*plans, strict=True)
+        plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
+    layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
     return MemoryPlan(
         device.label if device else "numpy",
         device.kind if device else "numpy",
+        device.full_name if device else "numpy",
+        layouts,
         sum(held),
         all(resident),
         sum(full_bytes),

@@ -252,7 +252,7 @@ class OpenCLEngine(Engine):
 
     @property
     def device_name(self) -> str:
-        return f"{self._device.name} ({self._device.platform})"
+        return self._device.full_name
 
     @property
     def driver(self) -> str:
