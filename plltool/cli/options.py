@@ -257,6 +257,7 @@ class Question:
     resolve: int | None
     as_json: bool
     quiet: bool
+    json_progress: str | None
 
 
 tree_option = click.option(
@@ -278,6 +279,7 @@ question_options = packed(
     resolve_option,
     json_option,
     quiet_option,
+    json_progress_option,
 )
 view_options = packed(
     "views",

@@ -40,8 +40,8 @@ def test_bootstrap(plltool, small, tmp_path):
     assert "fasta: exists already" in refused.stderr
     (tmp_path / "trees.nwk").rename(trees)
     unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
-    assert unknown.exit_code == 1
-    assert unknown.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
+    assert unknown.exit_code == 2
+    assert unknown.stderr.strip().endswith("Invalid value for '--supports': found 'x', expected some of: fbp, tbe")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
     stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
@@ -63,17 +63,21 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "plltool"):
         done = plltool(
             *("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1"),
-            *("--bootstrap", "2", "--supports", "fbp,tbe", "--prefix", tmp_path / "run"),
+            *("--bootstrap", "2", "--supports", "tbe,abayes,fbp,tbe", "--prefix", tmp_path / "run"),
         )
     assert done.exit_code == 0, done.stderr
     assert caplog.text.index("now: polish") < caplog.text.index("now: bootstrap")
     record = json.loads((tmp_path / "run.support.json").read_text())
-    assert list(record["kinds"]) == ["fbp", "tbe"]
+    assert list(record["kinds"]) == ["tbe", "abayes", "fbp"], "in the order asked for"
+    named = (tmp_path / "run.support.nwk").read_text()
+    assert named.index("[&tbe=") < named.index(",abayes=") < named.index(",fbp=")
     assert record["kinds"]["fbp"]["replicates"] == 2
     assert {branch["fbp"] for branch in record["branches"]} <= {0, 50, 100}
     assert len(record["branches"]) == 3
     lines = done.stdout.splitlines()
     assert any(line.endswith("(2 trees)") and "run.support.fbp.nwk" in line for line in lines)
+    told = [line.split(": ")[0].removeprefix(f"{tmp_path}/run.support.") for line in lines if "run.support." in line]
+    assert told == ["tbe.nwk", "abayes.nwk", "fbp.nwk", "nwk", "json"]
     again = plltool("search", small, "--supports", "ufboot", "--prefix", tmp_path / "run2", "--bootstrap", "x")
     assert again.exit_code == 2
 
@@ -103,8 +107,8 @@ def test_supports_that_make_no_sense(plltool, small):
     assert done.exit_code == 2
     assert "--supports tbe takes replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
-    assert done.exit_code == 1
-    assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
+    assert done.exit_code == 2
+    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2
 
 
