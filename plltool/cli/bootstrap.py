@@ -296,7 +296,7 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
-    from plltool.supports import check_kinds, map_supports
+    from plltool.supports import check_kinds, load_target, map_supports
 
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
@@ -307,12 +307,11 @@ def bootstrap(
         claim_supports(prefix, wanted, output.redo or resumes)
     from plltool import bootstrap as api
     from plltool.io.checkpoint import remove_checkpoint
-    from plltool.io.newick import read_newick
     from plltool.results import check_outgroup
     from plltool.session import pose
 
     sequences = load_alignment(alignment, data_type)
-    target = None if tree is None else read_newick(tree, sequences.names)
+    target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)

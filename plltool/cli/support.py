@@ -21,7 +21,7 @@ MAPPED_KINDS = ("fbp", "tbe")
 
 
 @click.command()
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, without multifurcations.")
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
 @click.option(
     "--replicates",
     required=True,
