@@ -20,13 +20,12 @@ from plltool.constants import (
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
-from plltool.io.newick import write_newick
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
-from plltool.results import format_scheme, mean_tree
+from plltool.results import format_scheme, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports, support_branches
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
@@ -146,9 +145,12 @@ class Likelihood(Parameters):
         self._bound_lengths()
         self._likelihood.topology_changed()
 
-    def newick(self) -> str:
-        """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
-        return write_newick(mean_tree(self._tree, self._likelihood.part_sites))
+    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with its present lengths as Newick text; their means over sites where parts have their own.
+
+        Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.
+        """
+        return write_rooted(mean_tree(self._tree, self._likelihood.part_sites), outgroup)[0]
 
     @property
     def lengths(self) -> FloatArray:

@@ -106,7 +106,7 @@ def topology_tests(
         newicks = []
         for tree in given:
             likelihood.tree = tree
-            newicks.append(likelihood.newick())
+            newicks.append(likelihood.newick(settings.get("outgroup")))
         likelihood.tree = given[int(np.argmax(tests.lnl))]
         return {
             "lnl": float(tests.lnl.max()),

@@ -10,7 +10,6 @@ import click
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
 from plltool.cli.output import claim_files, print_line
 from plltool.constants import ABAYES, SH_ALRT
-from plltool.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -87,15 +86,12 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     import json
 
     from plltool.io.record import write_text
+    from plltool.results import usable_outgroup
     from plltool.supports import MEANINGS, supports_to_files
 
-    lines = []
-    try:
-        texts = supports_to_files(supports, outgroup)
-    except InputError as error:
-        first = list(outgroup or ())[:1]
-        texts = supports_to_files(supports, first)
-        lines.append(f"warning: {error}; {first[0]!r} alone is taken for it")
+    usable, remarks = usable_outgroup(supports.tree, outgroup)
+    lines = [f"warning: {remark}" for remark in remarks]
+    texts = supports_to_files(supports, usable)
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)
     write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")

@@ -385,7 +385,7 @@ def write_newick(
     InputError
         If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
     """
-    root = int(tree.neighbours[0, 0]) if outgroup is None else _outgroup_root(tree, outgroup)
+    root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
     if lengths:
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
@@ -433,8 +433,13 @@ def ordered_from(
     return ordered
 
 
-def _outgroup_root(tree: Tree, outgroup: Sequence[str]) -> int:
-    """The inner node of which the outgroup is one clade (of a lone ingroup taxon: the node next to it)."""
+def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:
+    """The inner node at which `write_newick` writes a tree; errors as there.
+
+    It is the one next to tip 0, or of which the outgroup is one clade (of a lone ingroup taxon: the node next to it).
+    """
+    if outgroup is None:
+        return int(tree.neighbours[0, 0])
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:
