@@ -23,6 +23,7 @@ from plltool.hardware import Hardware
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.errors import length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
 from plltool.results import format_scheme, mean_tree, write_rooted
@@ -223,14 +224,8 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, shaped as `lengths`, from the curvature of lnL in each of them.
-
-        All other lengths and the model are taken for known, so they are on the small side. NaN where lnL is not concave
-        or a length is at its bound.
-        """
-        _, _, curvature = self.derivatives()
-        inside = (self.lengths > MIN_BRANCH_LENGTH) & (self.lengths < MAX_BRANCH_LENGTH) & (curvature < 0)
-        return np.where(inside, 1.0 / np.sqrt(np.where(inside, -curvature, 1.0)), np.nan)
+        """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.errors.length_errors`."""
+        return length_errors(self._likelihood)
 
     def pattern_lnl(self) -> FloatArray:
         """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
