@@ -75,11 +75,11 @@ def identify_search(
 
 
 def identify_replicates(
-    data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str, hardware: Hardware
+    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, hardware: Hardware
 ) -> dict[str, Any]:
     """Likewise of bootstrap replicates, whatever their number."""
     wishes = {name: getattr(hardware, name) for name in ("device", "precision", "vw")}
-    return {**_identify_task(data, models, plan, seed, brlen), **wishes}
+    return {**_identify_task(data, models, plan, seed, brlen), "rapid": rapid, **wishes}
 
 
 def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import logging
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -64,7 +64,7 @@ AlignmentLike: TypeAlias = (
     "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
 )
 TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
-ModelLike: TypeAlias = str | ModelSpec | Model | Sequence[Model]
+ModelLike: TypeAlias = "str | PathLike[str] | ModelSpec | Model | Sequence[Model]"
 
 
 def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
@@ -126,7 +126,7 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     if isinstance(given, Model):
         return [given.copy()]
-    if not (given is None or isinstance(given, (str, ModelSpec))):
+    if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
         return [own.copy() for own in given]
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
@@ -145,8 +145,8 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
         return (PartSpec(given),)
     if isinstance(given, Model):
         return (PartSpec(given.spec),)
-    if isinstance(given, str):
-        return read_scheme(given)
+    if isinstance(given, (str, PathLike)):
+        return read_scheme(fspath(given))
     if not given or not all(isinstance(model, Model) for model in given):
         raise InputError(f"model: found {given!r}, expected a string, a ModelSpec, a Model, or a Model for each part")
     return tuple(PartSpec(model.spec) for model in given)
@@ -433,7 +433,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST = range(9)  # for what
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

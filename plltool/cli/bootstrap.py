@@ -64,7 +64,12 @@ class NumberOfReplicates(click.ParamType):
 replicate_effort_option = click.option(
     "--replicate-effort",
     type=click.Choice(EFFORT_NAMES),
-    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10.",
+    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10, with --rapid 5.",
+)
+rapid_option = click.option(
+    "--rapid",
+    is_flag=True,
+    help="Begin each replicate's search with the tree of an earlier one, and hold the model (Stamatakis et al. 2008).",
 )
 write_replicates_option = click.option(
     "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
@@ -77,6 +82,7 @@ class SupportChoice:
 
     bootstrap: int | str | None
     supports: str
+    rapid: bool
     replicate_effort: str | None
     write_replicates: bool
 
@@ -90,8 +96,9 @@ class SupportChoice:
         mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
-        if self.write_replicates and self.bootstrap is None:
-            raise click.UsageError("--write-replicates is for --bootstrap")
+        for name in ("rapid", "replicate_effort", "write_replicates"):
+            if getattr(self, name) and self.bootstrap is None:
+                raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
 
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
         """Make sure that the files can be written; a search that `resumes` has its own."""
@@ -136,7 +143,8 @@ def support_tree(
             data,
             result.models,
             replicates=choice.bootstrap,
-            options=replicate_options(choice.replicate_effort),
+            rapid=choice.rapid,
+            options=replicate_options(choice.replicate_effort, choice.rapid),
             listener=listener,
             taken=files.take,
             checkpoint=files.checkpoint,
@@ -174,6 +182,7 @@ support_options = packed(
         " ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
         " three without --bootstrap.",
     ),
+    rapid_option,
     replicate_effort_option,
     write_replicates_option,
 )
@@ -264,6 +273,7 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
 @seed_option
 @outgroup_option
 @constraint_option
+@rapid_option
 @replicate_effort_option
 @write_replicates_option
 @click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
@@ -281,6 +291,7 @@ def bootstrap(
     seed: int,
     outgroup: tuple[str, ...],
     constraint: Path | None,
+    rapid: bool,
     replicate_effort: str | None,
     write_replicates: bool,
     workers: int | None,
@@ -323,7 +334,8 @@ def bootstrap(
             models,
             replicates=replicates,
             seed=seed,
-            options=api.replicate_options(replicate_effort),
+            rapid=rapid,
+            options=api.replicate_options(replicate_effort, rapid),
             constraint=constraint,
             brlen=brlen,
             workers=workers,

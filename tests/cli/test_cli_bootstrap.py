@@ -82,9 +82,20 @@ def test_wrong_usage_removes_no_checkpoint(plltool, small, tmp_path):
     state = tmp_path / "run.checkpoint" / "climb-1.state"
     state.parent.mkdir()
     state.touch()
-    for wrong in (["--supports", "tbe"], ["--write-replicates"]):
+    for wrong in (["--supports", "tbe"], ["--write-replicates"], ["--rapid"], ["--replicate-effort", "fast"]):
         assert plltool("search", small, "--prefix", tmp_path / "run", "--redo", *wrong).exit_code == 2
         assert state.exists()
+
+
+def test_rapid_replicates(plltool, small, tmp_path):
+    run = ("--model", "JC", "--device", "numpy", "--workers", "1", "--rapid")
+    done = plltool("bootstrap", small, "--replicates", "12", *run, "--prefix", tmp_path / "alone")
+    assert done.exit_code == 0, done.stderr
+    found = plltool("search", small, "--effort", "fast", "--bootstrap", "12", *run, "--prefix", tmp_path / "run")
+    assert found.exit_code == 0, found.stderr
+    trees = (tmp_path / "alone.bootstraps.nwk").read_text()
+    assert trees.count("\n") == 12
+    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
 
 
 def test_supports_that_make_no_sense(plltool, small):
@@ -103,11 +114,11 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
     options = ("--bootstrap", "3", "--supports", "fbp", "--prefix", tmp_path / "run")
     whole, made, broken = Replicator.__call__, [], [2]
 
-    def make(self, number, report=None):
+    def make(self, number, before, report=None):
         if number in broken:
             raise DeviceError("the device is gone")
         made.append(number)
-        return whole(self, number, report)
+        return whole(self, number, before, report)
 
     monkeypatch.setattr(Replicator, "__call__", make)
     failed = plltool(*run, *options)
