@@ -29,7 +29,7 @@ import numpy as np
 
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.alignment_reader import read_sequences
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 from plltool.tree.tree_set import TreeSet, splits_of
 from plltool.treesets import as_tree_set
 from plltool.ultrafast import ultrafast_bootstrap
@@ -135,7 +135,7 @@ def main() -> None:
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
         search = run([*command, "--prefix", folder / "best"], asked.seconds)
-        best = read_newick(folder / "best.best.nwk", read_sequences(alignment).names)
+        best = read_tree(folder / "best.best.nwk", read_sequences(alignment).names)
         splits = [
             split
             for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)

@@ -332,13 +332,12 @@ def bootstrap(
     if tree is not None:
         claim_supports(prefix, output.redo or resumes)
     from plltool import bootstrap as api
-    from plltool.io.newick import read_newick
     from plltool.results import check_outgroup
     from plltool.session import pose
-    from plltool.supports import map_supports
+    from plltool.supports import load_target, map_supports
 
     sequences = load_alignment(alignment, data_type)
-    target = None if tree is None else read_newick(tree, sequences.names)
+    target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
