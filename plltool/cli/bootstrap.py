@@ -94,11 +94,22 @@ class SupportChoice:
             raise click.UsageError("--write-replicates is for --bootstrap")
 
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
-        """Make sure that the files can be written; a search that `resumes` has its own."""
+        """Make sure that the files can be written; a search that `resumes` has its own, `redo` begins anew."""
         if self.kinds:
             claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
         if self.bootstrap is not None:
             ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
+        if redo:
+            self.remove_checkpoints(prefix)
+
+    def remove_checkpoints(self, prefix: Path) -> None:
+        """Remove what is kept of supports on the way."""
+        from plltool.io.checkpoint import remove_checkpoint
+
+        if self.bootstrap is not None:
+            remove_checkpoint(ReplicateFiles(prefix).checkpoint)
+        if "ufboot" in self.kinds:
+            remove_checkpoint(ultrafast_checkpoint(prefix))
 
 
 def support_tree(
@@ -118,14 +129,14 @@ def support_tree(
     from plltool.bootstrap import bootstrap as make_replicates
     from plltool.bootstrap import replicate_options
     from plltool.branch_support import local_supports
-    from plltool.io.checkpoint import remove_checkpoint
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
 
     found, lines, interrupted = Supports(result.tree, {}, {}), [], False
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
-        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+        alone |= {"listener": listener, "checkpoint": ultrafast_checkpoint(prefix)}
+        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, **alone))
     local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
     if local:
         own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
@@ -152,9 +163,12 @@ def support_tree(
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
     if found.values:
         lines += write_supports(found, prefix, outgroup)
-    if choice.bootstrap is not None and not interrupted:
-        remove_checkpoint(ReplicateFiles(prefix).checkpoint)
     return lines, interrupted
+
+
+def ultrafast_checkpoint(prefix: Path) -> Path:
+    """The folder that holds where the ultrafast bootstrap stands."""
+    return support_path(prefix, "ufboot.checkpoint")
 
 
 support_options = packed(
