@@ -21,13 +21,13 @@ from plltool.constants import (
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.newick import write_newick
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.errors import length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
-from plltool.results import format_scheme, mean_tree
+from plltool.results import format_scheme, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports, support_branches
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
@@ -142,9 +142,12 @@ class Likelihood(Parameters):
         self._bound_lengths()
         self._likelihood.topology_changed()
 
-    def newick(self) -> str:
-        """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
-        return write_newick(mean_tree(self._tree, self._likelihood.part_sites))
+    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with its present lengths as Newick text; their means over sites where parts have their own.
+
+        Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.
+        """
+        return write_rooted(mean_tree(self._tree, self._likelihood.part_sites), outgroup)[0]
 
     @property
     def lengths(self) -> FloatArray:
@@ -217,14 +220,8 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, shaped as `lengths`, from the curvature of lnL in each of them.
-
-        All other lengths and the model are taken for known, so they are on the small side. NaN where lnL is not concave
-        or a length is at its bound.
-        """
-        _, _, curvature = self.derivatives()
-        inside = (self.lengths > MIN_BRANCH_LENGTH) & (self.lengths < MAX_BRANCH_LENGTH) & (curvature < 0)
-        return np.where(inside, 1.0 / np.sqrt(np.where(inside, -curvature, 1.0)), np.nan)
+        """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.errors.length_errors`."""
+        return length_errors(self._likelihood)
 
     def pattern_lnl(self) -> FloatArray:
         """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""

@@ -16,12 +16,15 @@ from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, show_name
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
-from plltool.io.newick import load_newick, write_newick
+from plltool.io.newick import unrooted_tree, write_newick
+from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
 from plltool.reports import remarks_on_values
 from plltool.session import SIMULATION, TreeLike, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
+
+ANY_RESOLUTION = 0  # a seed: what resolves a node is so short that nothing evolves along it
 
 _log = logging.getLogger("plltool")
 
@@ -64,7 +67,7 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths
+    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches
     model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
         or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
         without values have their start values, and a warning says so. Or Models, one of one part each
@@ -126,4 +129,6 @@ def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
 def _as_tree(given: TreeLike) -> Tree:
     if isinstance(given, Tree):
         return given
-    return load_newick(given) if isinstance(given, (str, PathLike)) else from_dendropy(given)
+    if isinstance(given, (str, PathLike)):
+        return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
+    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)

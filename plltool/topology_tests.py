@@ -107,7 +107,7 @@ def topology_tests(
         newicks = []
         for tree in trees:
             likelihood.tree = tree
-            newicks.append(likelihood.newick())
+            newicks.append(likelihood.newick(settings.get("outgroup")))
         likelihood.tree = trees[int(np.argmax(tests.lnl))]
         return {
             "lnl": float(tests.lnl.max()),

@@ -123,9 +123,13 @@ class SupportChoice:
         files.claim(redo or resumes, self.write_replicates)
 
     def forget(self, prefix: Path) -> None:
-        """As of `ReplicateFiles`, where there are some."""
+        """Remove what is kept of supports on the way."""
+        from plltool.io.checkpoint import remove_checkpoint
+
         if self.bootstrap is not None:
             ReplicateFiles(prefix).forget()
+        if "ufboot" in self.kinds:
+            remove_checkpoint(ultrafast_checkpoint(prefix))
 
 
 def support_tree(
@@ -151,7 +155,8 @@ def support_tree(
     found, lines, interrupted = Supports(result.tree, {}, {}), [], False
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
-        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+        alone |= {"listener": listener, "checkpoint": ultrafast_checkpoint(prefix)}
+        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, **alone))
     local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
     if local:
         own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
@@ -179,9 +184,12 @@ def support_tree(
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
     if found.values:
         lines += write_supports(found.in_order(choice.kinds), prefix, outgroup)
-    if not interrupted:
-        choice.forget(prefix)
     return lines, interrupted
+
+
+def ultrafast_checkpoint(prefix: Path) -> Path:
+    """The folder that holds where the ultrafast bootstrap stands."""
+    return support_path(prefix, "ufboot.checkpoint")
 
 
 support_options = packed(
@@ -332,13 +340,12 @@ def bootstrap(
     if tree is not None:
         claim_supports(prefix, output.redo or resumes)
     from plltool import bootstrap as api
-    from plltool.io.newick import read_newick
     from plltool.results import check_outgroup
     from plltool.session import pose
-    from plltool.supports import map_supports
+    from plltool.supports import load_target, map_supports
 
     sequences = load_alignment(alignment, data_type)
-    target = None if tree is None else read_newick(tree, sequences.names)
+    target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)

@@ -157,6 +157,7 @@ def search(
             lines += told
             interrupted |= reporter.interrupted  # the ultrafast bootstrap makes do with less then
         if not interrupted:
+            choice.forget(prefix)
             remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)

@@ -12,7 +12,7 @@ import click
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
 from plltool.cli.output import claim_files, name_files, print_line
 from plltool.constants import ABAYES, SH_ALRT, SUPPORT_KINDS
-from plltool.errors import InputError, show_name
+from plltool.errors import show_name
 
 if TYPE_CHECKING:
     from plltool.supports import Supports
@@ -46,7 +46,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
 
 
 @click.command(short_help="Supports of a tree's branches by replicate trees (by likelihood: alrt).")
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, without multifurcations.")
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
 @click.option(
     "--replicates",
     required=True,
@@ -112,15 +112,12 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     import json
 
     from plltool.io.record import write_text
+    from plltool.results import usable_outgroup
     from plltool.supports import MEANINGS, supports_to_files
 
-    lines = []
-    try:
-        texts = supports_to_files(supports, outgroup)
-    except InputError as error:
-        first = list(outgroup or ())[:1]
-        texts = supports_to_files(supports, first)
-        lines.append(f"warning: {error}; {first[0]!r} alone is taken for it")
+    usable, remarks = usable_outgroup(supports.tree, outgroup)
+    lines = [f"warning: {remark}" for remark in remarks]
+    texts = supports_to_files(supports, usable)
     remove_supports(prefix)
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from plltool import ultrafast
 from plltool.errors import DeviceError
 from plltool.io.tree_files import read_tree_set
 from plltool.replicates import Replicator
+from plltool.search.excursions import Excursions
 from plltool.tree.tree_set import distances
 
 
@@ -141,23 +141,42 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, monkeypatch):
-    """Supports are written, but the run is not over: the same command goes on."""
+    """Supports are written, but the run is not over: the same command goes on with the next excursion."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
-    whole = ultrafast.sample_trees
+    make, made = Excursions.make, []
 
-    def interrupted(*arguments):
-        for number, lnl in enumerate(whole(*arguments)):
-            if number == 1:
-                signal.raise_signal(signal.SIGINT)
-            yield lnl
+    def interrupted(self):
+        make(self)
+        made.append(self.at.n_made)
+        if made == [1, 2, 3]:
+            signal.raise_signal(signal.SIGINT)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(ultrafast, "sample_trees", interrupted)
-        stopped = plltool(*run, "--prefix", tmp_path / "run")
+    monkeypatch.setattr(Excursions, "make", interrupted)
+    stopped = plltool(*run, "--prefix", tmp_path / "run")
     assert stopped.exit_code == 130, stopped.stderr
     assert "the ultrafast bootstrap was interrupted" in stopped.stderr
     assert (tmp_path / "run.support.ufboot.nwk").exists()
-    assert (tmp_path / "run.checkpoint").is_dir()
+    assert {path.name for path in tmp_path.glob("*.checkpoint")} == {"run.checkpoint", "run.ufboot.checkpoint"}
     again = plltool(*run, "--prefix", tmp_path / "run")
     assert again.exit_code == 0, again.stderr
-    assert not (tmp_path / "run.checkpoint").exists()
+    assert "the ultrafast bootstrap goes on after 3 excursions" in again.stderr
+    assert " spr " not in again.stderr, "the search has ended"
+    assert made == list(range(1, len(made) + 1))
+    assert not list(tmp_path.glob("*.checkpoint"))
+    supports = (tmp_path / "run.support.nwk").read_text()
+    assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
+    assert (tmp_path / "run.support.nwk").read_text() == supports
+
+
+def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
+    damaged = tmp_path / "run.ufboot.checkpoint" / "ufboot.state"
+    damaged.parent.mkdir()
+    damaged.write_text("x")
+    (damaged.parent / "run.json").write_text("{}")
+    run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
+    refused = plltool(*run, "--prefix", tmp_path / "run")
+    assert refused.exit_code == 1
+    assert "run.ufboot.checkpoint: a checkpoint of another run: " in refused.stderr.splitlines()[-1]
+    assert refused.stderr.splitlines()[-1].endswith("; --redo starts over")
+    assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
+    assert not list(tmp_path.glob("*.checkpoint"))
