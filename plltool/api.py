@@ -313,7 +313,7 @@ def _find(
     starts = Starts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
         engine.rest()  # the children may take all of the memory
-        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:
         climbs = climb_in_turn(starts, engine, plan, forecast, listener)
