@@ -17,6 +17,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
 from os import PathLike
+from typing import Unpack
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.errors import InputError
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.replicates import Replicates, Resampling, hold_models, make_replicates
 from plltool.resume import identify_replicates
@@ -51,6 +52,7 @@ from plltool.session import (
     as_constraint,
     generator,
     leave_out_duplicates,
+    plan_memory,
     pose,
 )
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
@@ -94,15 +96,11 @@ def bootstrap(
     options: SearchOptions | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
     workers: int | None = None,
     listener: Listener = ignore,
     taken: Callable[[Tree], None] | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
 ) -> BootstrapResult:
     """Trees of resampled alignments.
 
@@ -142,8 +140,8 @@ def bootstrap(
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
-    hardware = Hardware(device, precision, vw, threads, memory)
-    n_workers, share = share_hardware(workers, most, parts, models, hardware)
+    asked = Hardware(**hardware)
+    n_workers, share = share_hardware(workers, most, parts, models, asked)
     wishes = options or replicate_options(rapid=rapid)
     plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
@@ -152,9 +150,10 @@ def bootstrap(
     )
     store = None
     if checkpoint is not None:
-        store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, hardware))
+        place = plan_memory(parts, models, asked)
+        store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, place))
     if rapid and plan.optimise_parameters:
-        resampling = hold_models(resampling, hardware)
+        resampling = hold_models(resampling, asked)
     made = make_replicates(resampling, most, n_workers, store)
     return _collect(_tell(made, taken), most, criterion, seed, listener, began)
 

@@ -148,6 +148,7 @@ UFBOOT_STEP = 25  # excursions after which it is tested whether the supports sti
 UFBOOT_LEAST = 50  # excursions that are made at least
 UFBOOT_MOST = 200  # and at most
 UFBOOT_CORRELATION = 0.99  # of the supports of two such steps, from which on they count as settled (Minh et al. 2013)
+UFBOOT_DIFFERENCE = 0.01  # their mean absolute difference, up to which they count as settled whatever their correlation
 UFBOOT_CANDIDATES = 5  # local optima that excursions set out from
 UFBOOT_JUMPS = 3  # to as many resampled alignments in a row before the tree is climbed again
 UFBOOT_RADIUS = 10  # of that climb

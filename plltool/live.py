@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,7 @@ from plltool.constants import (
 )
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
@@ -90,14 +91,10 @@ class Likelihood(Parameters):
         model: ModelLike | None = None,
         *,
         brlen: str = DEFAULT_LINKAGE,
-        device: str = "auto",
-        precision: str = "double",
-        vw: int | None = None,
-        threads: int | None = None,
-        memory: int | None = None,
         lnl_only: bool = False,
         neighbours: bool = False,
         states: bool = False,
+        **hardware: Unpack[HardwareSettings],
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
@@ -105,13 +102,12 @@ class Likelihood(Parameters):
         self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.warnings = self._bound_lengths()
-        hardware = Hardware(device, precision, vw, threads, memory)
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         if neighbours or states:
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns
-        self.engine, self.reason = open_engine(held, models, slots, hardware)
+        self.engine, self.reason = open_engine(held, models, slots, Hardware(**hardware))
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
@@ -124,8 +120,8 @@ class Likelihood(Parameters):
     def __enter__(self) -> Likelihood:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.engine.__exit__(kind, error, traceback)
 
     def close(self) -> None:
         """Free what is held on the device."""

@@ -22,7 +22,6 @@ from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, START_EPSILON
 from plltool.engine.opencl.environment import child_environment, prepare_child
-from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -34,7 +33,7 @@ from plltool.search.effort import Plan
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, ignore
 from plltool.search.state import Arrays, Cursor, State, pack_tree, unpack_tree
-from plltool.session import BOOTSTRAP, RAPID, generator, open_engine, search_slots, with_less_memory
+from plltool.session import BOOTSTRAP, RAPID, generator, open_engine, search_slots, until_memory_suffices
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.topology import Tree
 from plltool.workers import Workers
@@ -141,35 +140,38 @@ class Replicator:
         return Replicate(tree, found.lnl)
 
     def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> State:
-        """Climb from a start tree, once more with less memory where a request had too little; that changes no bit."""
-        asked, hardware = self._resampling, self._resampling.hardware
-        drawn = rng.bit_generator.state
-        while True:
+        """Climb from a start tree."""
+        asked, drawn = self._resampling, rng.bit_generator.state
+
+        def attempt(hardware: Hardware) -> State:
+            rng.bit_generator.state = drawn
             models = [model.copy() for model in asked.models]
             engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
-            try:
-                with engine:
-                    forecast = Forecast(planned_stages(asked.plan))
-                    likelihood = TreeLikelihood(start.copy(), models, engine)
-                    search = TreeSearch(likelihood, asked.plan, forecast, ignore, Cursor())
-                    found = search.climb()
-                    if asked.plan.perturbations:
-                        found, _ = search.perturb(rng)
-                    return found
-            except DeviceMemoryError as error:
-                hardware = with_less_memory(engine, hardware, error)
-                rng.bit_generator.state = drawn
+            with engine:
+                likelihood = TreeLikelihood(start.copy(), models, engine)
+                search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
+                found = search.climb()
+                if asked.plan.perturbations:
+                    found, _ = search.perturb(rng)
+                return found
+
+        return until_memory_suffices(attempt, asked.hardware)
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
     """The same, with model parameters that are optimised once, on a parsimony tree of all sites, by that hardware."""
     start = resampling.parsimony_tree(resampling.parts, generator(resampling.seed, RAPID))
-    models = [model.copy() for model in resampling.models]
-    engine, _ = open_engine(resampling.parts, models, search_slots(len(resampling.names)), hardware)
-    with engine:
-        likelihood = TreeLikelihood(start, models, engine)
-        smooth(likelihood, START_EPSILON)
-        optimise_model(likelihood, epsilon=START_EPSILON)
+
+    def attempt(hardware: Hardware) -> list[Model]:
+        models = [model.copy() for model in resampling.models]
+        engine, _ = open_engine(resampling.parts, models, search_slots(len(resampling.names)), hardware)
+        with engine:
+            likelihood = TreeLikelihood(start.copy(), models, engine)
+            smooth(likelihood, START_EPSILON)
+            optimise_model(likelihood, epsilon=START_EPSILON)
+        return models
+
+    models = until_memory_suffices(attempt, hardware)
     return replace(resampling, models=models, plan=replace(resampling.plan, optimise_parameters=False))
 
 

@@ -17,11 +17,12 @@ import numpy.typing as npt
 from plltool import __version__
 from plltool.alignment.partition import Dataset
 from plltool.engine.shards import AnyEngine
-from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.results import mean_tree, write_rooted
 from plltool.search.effort import Plan
+from plltool.session import MemoryPlan
+from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import FloatArray, Tree
 
@@ -49,9 +50,13 @@ def describe_start(start: str | Tree) -> str:
 def describe_plan(plan: Plan) -> dict[str, Any]:
     """What a search does, by the names of `Plan`; a constraint as a digest."""
     described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
-    if plan.constraint is not None:
-        described["constraint"] = "tree " + _digest_arrays(plan.constraint.tips, plan.constraint.parents)
-    return described
+    return described | describe_constraint(plan.constraint)
+
+
+def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
+    """A digest of a constraint."""
+    digest = None if constraint is None else "tree " + _digest_arrays(constraint.tips, constraint.parents)
+    return {"constraint": digest}
 
 
 def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
@@ -75,14 +80,43 @@ def identify_search(
 
 
 def identify_replicates(
-    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, hardware: Hardware
+    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
 ) -> dict[str, Any]:
-    """Likewise of bootstrap replicates, whatever their number."""
-    wishes = {name: getattr(hardware, name) for name in ("device", "precision", "vw")}
-    return {**_identify_task(data, models, plan, seed, brlen), "rapid": rapid, **wishes}
+    """Likewise of bootstrap replicates, whatever their number; `place` is where they are made."""
+    return {
+        **_identify_task(data, models, plan, seed, brlen),
+        "rapid": rapid,
+        "device": place.device_name,
+        "layout": place.layouts,
+    }
+
+
+def identify_ultrafast(
+    data: Dataset,
+    models: Sequence[Model],
+    engine: AnyEngine,
+    tree: Tree,
+    constraint: Constraint | None,
+    replicates: int,
+    seed: int,
+    brlen: str,
+) -> dict[str, Any]:
+    """Likewise of the ultrafast bootstrap of a tree."""
+    return {
+        **_identify_data(data, models, seed, brlen),
+        "tree": describe_start(tree),
+        **describe_constraint(constraint),
+        "replicates": replicates,
+        "device": engine.device_name,
+        "layout": engine.describe(),
+    }
 
 
 def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str) -> dict[str, Any]:
+    return {**_identify_data(data, models, seed, brlen), **describe_plan(plan)}
+
+
+def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
     return {
         "version": __version__,
         "alignment": digest_alignment(data),
@@ -90,7 +124,6 @@ def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int
         "model values": "; ".join(model.to_string() for model in models),
         "brlen": brlen,
         "seed": seed,
-        **describe_plan(plan),
     }
 
 

@@ -98,6 +98,13 @@ class Supports:
         """These and others of the same tree."""
         return Supports(self.tree, self.n_replicates | other.n_replicates, self.values | other.values, self.added)
 
+    def in_order(self, kinds: Sequence[str]) -> Supports:
+        """The same, those of `kinds` that there are, in that order."""
+        order = [kind for kind in kinds if kind in self.values]
+        return Supports(
+            self.tree, {kind: self.n_replicates[kind] for kind in order}, {kind: self.values[kind] for kind in order}
+        )
+
     def _shown(self, kind: str) -> FloatArray:
         return self.values[kind] * 100 if kind in IN_PERCENT else self.values[kind]
 

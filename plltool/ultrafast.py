@@ -11,28 +11,35 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
-from plltool.alignment.patterns import compress
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns, compress
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
     UFBOOT_CORRELATION,
+    UFBOOT_DIFFERENCE,
     UFBOOT_LEAST,
     UFBOOT_MOST,
-    UFBOOT_RADIUS,
     UFBOOT_SETS,
     UFBOOT_STEP,
     UNLINKED,
 )
 from plltool.hardware import Hardware
+from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.resume import identify_ultrafast
+from plltool.search.excursions import Excursions, Standing
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
-from plltool.search.rell import RellPool, draw_weights, sample_trees
+from plltool.search.rell import RellPool, draw_weights
 from plltool.session import (
     ULTRAFAST,
     AlignmentLike,
@@ -50,10 +57,13 @@ from plltool.session import (
 )
 from plltool.supports import UFBOOT, Supports, count_supports
 from plltool.tree.bootstop import correlate
+from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.supports import frequencies
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set, splits_of
+
+STATE = "ufboot"  # its name in a checkpoint
 
 _log = logging.getLogger("plltool")
 
@@ -73,12 +83,14 @@ def ultrafast_bootstrap(
     threads: int | None = None,
     memory: int | None = None,
     listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
     The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
     Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
-    of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before.
+    of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before, or
+    differ from them by UFBOOT_DIFFERENCE in the mean, as supports do that have nothing but noise to correlate.
 
     Parameters
     ----------
@@ -88,76 +100,140 @@ def ultrafast_bootstrap(
     replicates : resampled alignments
     seed : of resampling and excursions
     listener : hears of every excursion; if it raises StopSearch, the trees met so far must do
+    checkpoint : folder in which it is kept where the excursions stand; the same call goes on from there. Remove it with
+        `plltool.api.remove_checkpoint`. None for none
 
     Raises
     ------
     InputError
-        If alignment, tree, model or constraint cannot be used, or the tree breaks the constraint.
+        If alignment, tree, model or constraint cannot be used, or the tree breaks the constraint; or if the checkpoint
+        is damaged or of another run.
     DeviceError
         If the device cannot be used.
     """
     data, models = pose(alignment, model, brlen)
+    task = _prepare(data, tree, constraint, brlen)
+    rng = generator(seed, ULTRAFAST)
+    weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
+    slots = search_slots(task.start.n_taxa)
+    engine, _ = open_engine(task.parts, models, slots, Hardware(device, precision, vw, threads, memory))
+    identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
+    with engine, _open_store(checkpoint, identity) as store:
+        saved = store.load(STATE) if store else None
+        if saved is None:
+            at = Standing(RellPool(weights, rng))
+        else:
+            at = Standing.unpack(saved, task.start, weights, rng)
+            _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
+        likelihood = TreeLikelihood(task.start.copy(), models, engine)
+        excursions = Excursions(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
+
+        def save() -> None:
+            if store:
+                store.save(STATE, at.copy(rng))
+
+        _until_settled(excursions, task.start, listener, save)
+    return task.count(at.pool, rng)
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What supports are made for.
+
+    Attributes
+    ----------
+    tree : of all taxa
+    groups : the taxa that each taxon of `start` stands for
+    start : the tree without identical sequences, with lengths for each part where these are unlinked
+    parts : the patterns of each part, likewise
+    constraint : on `start`, and on all trees met
+    """
+
+    tree: Tree
+    groups: list[list[int]]
+    start: Tree
+    parts: list[Patterns]
+    constraint: Constraint | None
+
+    def start_maker(self, rng: np.random.Generator) -> Callable[[FloatArray], Tree]:
+        """What makes parsimony trees by weights of all patterns."""
+        masks = np.concatenate([part.masks for part in self.parts], axis=1)
+
+        def make(weights: FloatArray) -> Tree:
+            tree = stepwise_addition(masks, weights, self.start.names, rng, self.constraint)
+            return tree if self.start.lengths.ndim == 1 else tree.unlink(len(self.parts))
+
+        return make
+
+    def count(self, pool: RellPool, rng: np.random.Generator) -> Supports:
+        """The supports; identical sequences are put back in an order by chance, for no data speak for one."""
+        if self.tree.n_taxa == self.start.n_taxa:
+            return count_supports(self.tree, _tree_set(pool), UFBOOT)
+        names = self.tree.names
+        trees = (
+            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
+            for number in pool.chosen.tolist()
+        )
+        return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
+
+
+def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
+    """Errors as of `ultrafast_bootstrap`."""
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
-    n_lengths = len(parts) if brlen == UNLINKED and len(parts) > 1 else 1
     target = as_tree(tree, data.names)
     if binding is not None:
         check_obedience(target, binding, "the tree given")
-    start = link_lengths(restrict_tree(target, reduced.names), n_lengths)
-    hardware = Hardware(device, precision, vw, threads, memory)
-    rng = generator(seed, ULTRAFAST)
-    weights = draw_weights([part.site_pattern for part in parts], replicates, rng)
-    engine, _ = open_engine(parts, models, search_slots(reduced.n_taxa), hardware)
-    with engine:
-        likelihood = TreeLikelihood(start.copy(), models, engine)
-        pool = RellPool(weights, rng)
-        masks = np.concatenate([part.masks for part in parts], axis=1)
-
-        def fresh(column: FloatArray) -> Tree:
-            tree = stepwise_addition(masks, column, reduced.names, rng, restricted)
-            return tree.unlink(n_lengths) if n_lengths > 1 else tree
-
-        excursions = sample_trees(likelihood, pool, weights, UFBOOT_RADIUS, rng, fresh, restricted)
-        _until_settled(excursions, pool, start, listener)
-    if data.n_taxa == reduced.n_taxa:
-        return count_supports(target, _tree_set(pool), UFBOOT)
-    chosen = [_restore(pool.trees[number], data.names, groups, rng) for number in pool.chosen.tolist()]
-    return count_supports(target, make_tree_set(data.names, map(splits_of, chosen)), UFBOOT)
+    start = link_lengths(restrict_tree(target, reduced.names), len(parts) if brlen == UNLINKED else 1)
+    return _Task(target, groups, start, parts, restricted)
 
 
-def _until_settled(excursions: Iterator[float], pool: RellPool, start: Tree, listener: Listener) -> None:
-    """Make excursions until the supports of `start` settle."""
+def _open_store(
+    folder: str | PathLike[str] | None, identity: dict[str, Any]
+) -> AbstractContextManager[Checkpoint | None]:
+    return nullcontext() if folder is None else Checkpoint(folder, identity)
+
+
+def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save: Callable[[], None]) -> None:
+    """Make excursions until the supports of `start` settle; `save` is called after each."""
     began = time.perf_counter()
-    before: FloatArray | None = None
+    at = excursions.at
     announce(ULTRAFAST_STAGE)
     try:
-        for number, lnl in enumerate(islice(excursions, UFBOOT_MOST), start=1):
-            listener(Progress(ULTRAFAST_STAGE, number, lnl, 0, 0, time.perf_counter() - began, UFBOOT_MOST))
-            if number % UFBOOT_STEP:
-                continue
-            now = _inner(frequencies(start, _tree_set(pool)))
-            agreement = 0.0 if before is None else correlate(now, before)
-            _log.info("ultrafast bootstrap: %d trees met, correlation of supports %.4f", len(pool.trees), agreement)
-            if number >= UFBOOT_LEAST and agreement >= UFBOOT_CORRELATION:
-                break
-            before = now
-        else:
-            _log.warning("ultrafast bootstrap: supports have not settled after %d excursions", UFBOOT_MOST)
+        while not at.is_over:
+            excursions.make()
+            if at.n_made % UFBOOT_STEP == 0:
+                _test(at, start)
+            save()
+            seconds = time.perf_counter() - began
+            listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
     except StopSearch:
-        _log.warning("the ultrafast bootstrap was interrupted after %d trees met", len(pool.trees))
+        _log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
+
+
+def _test(at: Standing, start: Tree) -> None:
+    """Note the supports of the inner branches of `start`, and whether they have settled since the last test."""
+    values = frequencies(start, _tree_set(at.pool))
+    before, now = at.supports, values[~np.isnan(values)]
+    at.supports = now
+    if before is None:
+        return
+    agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
+    _log.info(
+        "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%",
+        at.pool.n_met,
+        agreement,
+        100 * difference,
+    )
+    settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
+    at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
+    if not settled and at.is_over:
+        _log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
     """The tree of each resampled alignment."""
-    splits = {number: splits_of(pool.trees[number]) for number in set(pool.chosen.tolist())}
-    return make_tree_set(pool.trees[0].names, [splits[number] for number in pool.chosen.tolist()])
-
-
-def _inner(values: FloatArray) -> FloatArray:
-    return values[~np.isnan(values)]
-
-
-def _restore(tree: Tree, names: Sequence[str], groups: Sequence[Sequence[int]], rng: np.random.Generator) -> Tree:
-    """Put identical sequences back; which of three are closest is nobody's finding."""
-    return restore_duplicates(tree, names, [rng.permutation(group).tolist() for group in groups])
+    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
+    names = next(iter(pool.trees.values())).names
+    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])

@@ -2,9 +2,9 @@
 
     python scripts/kill_test.py ALIGNMENT [--kills 20] [--seed 1] -- OPTIONS OF plltool search
 
-A run that nobody kills comes first; its tree, its record's lnL and the lnL of its start trees are what every other must
-reach, to the last bit. Every second time only the process itself is killed, not those that it has started. Exit status
-1 if a run ends differently or leaves its checkpoint behind.
+A run that nobody kills comes first; its tree, its supports if OPTIONS ask for some, its record's lnL and the lnL of its
+start trees are what every other must reach, to the last bit. Every second time only the process itself is killed, not
+those that it has started. Exit status 1 if a run ends differently or leaves a checkpoint behind.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main() -> int:
                 seconds = moment if saved is None else seconds
             began = time.monotonic()
             same = run_to_end(command, prefix) == expected
-            left = prefix.with_name(prefix.name + ".checkpoint").exists()
+            left = any(prefix.parent.glob(prefix.name + ".*checkpoint"))
             failures += not same or left
             verdict = "the same bits" if same else "DIFFERENT"
             print(
@@ -61,11 +61,12 @@ def main() -> int:
     return 1 if failures else 0
 
 
-def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], bytes]:
-    """What the record says of the result, and the tree file."""
+def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], list[bytes]]:
+    """What the record says of the result, and the trees, with supports and without."""
     subprocess.run([*command, "--prefix", str(prefix)], check=True, stdout=subprocess.DEVNULL)
     record = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
-    return {key: record[key] for key in KEYS}, Path(f"{prefix}.best.nwk").read_bytes()
+    trees = [Path(f"{prefix}.{name}.nwk") for name in ("best", "support")]
+    return {key: record[key] for key in KEYS}, [path.read_bytes() for path in trees if path.exists()]
 
 
 def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[str] | None:
@@ -83,7 +84,7 @@ def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[s
             os.killpg(process.pid, signal.SIGKILL)
         process.kill()
         process.wait()
-        return sorted(path.stem for path in Path(f"{prefix}.checkpoint").glob("*.state"))
+        return sorted(path.stem for path in prefix.parent.glob(prefix.name + ".*checkpoint/*.state"))
     for path in prefix.parent.glob(prefix.name + ".*"):
         path.unlink()
     return None

@@ -19,6 +19,7 @@ from plltool.cli.options import (
     constraint_option,
     data_type_option,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -28,10 +29,18 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
 )
-from plltool.cli.output import claim_files, print_line
+from plltool.cli.output import claim_files, claim_folder, print_line
 from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
-from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
+from plltool.cli.support import (
+    MAPPED_KINDS,
+    SEARCH_KINDS,
+    claim_supports,
+    kinds_option,
+    support_path,
+    write_supports,
+)
 from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -45,7 +54,6 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
-SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
 class NumberOfReplicates(click.ParamType):
@@ -78,10 +86,10 @@ write_replicates_option = click.option(
 
 @dataclass(frozen=True)
 class SupportChoice:
-    """What a search shall say of its tree's branches: by so many replicates, or by a test; "" for no supports."""
+    """What a search shall say of its tree's branches: by so many replicates, or by a test; () for no supports."""
 
     bootstrap: int | str | None
-    supports: str
+    supports: tuple[str, ...]
     rapid: bool
     replicate_effort: str | None
     write_replicates: bool
@@ -89,7 +97,7 @@ class SupportChoice:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
-        return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
+        return self.supports or MAPPED_KINDS[:1] * (self.bootstrap is not None)
 
     def check(self) -> None:
         """Make sure that the choice makes sense."""
@@ -101,11 +109,27 @@ class SupportChoice:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
 
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
-        """Make sure that the files can be written; a search that `resumes` has its own."""
-        if self.kinds:
-            claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
+        """Make sure that the files can be written; a search that `resumes` has its own.
+
+        Raises InputError if there are replicates of another run to go on with: this one's begin with what it finds.
+        """
+        claim_supports(prefix, redo or resumes)
+        if self.bootstrap is None:
+            return
+        files = ReplicateFiles(prefix)
+        if files.resumable and not (redo or resumes):
+            others = "found replicates of a run without this search, expected none"
+            raise InputError(f"{files.checkpoint}: {others}; --redo starts over, --prefix names other files")
+        files.claim(redo or resumes, self.write_replicates)
+
+    def forget(self, prefix: Path) -> None:
+        """Remove what is kept of supports on the way."""
+        from plltool.io.checkpoint import remove_checkpoint
+
         if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
+            ReplicateFiles(prefix).forget()
+        if "ufboot" in self.kinds:
+            remove_checkpoint(ultrafast_checkpoint(prefix))
 
 
 def support_tree(
@@ -125,14 +149,14 @@ def support_tree(
     from plltool.bootstrap import bootstrap as make_replicates
     from plltool.bootstrap import replicate_options
     from plltool.branch_support import local_supports
-    from plltool.io.checkpoint import remove_checkpoint
     from plltool.supports import UFBOOT, Supports, map_supports
     from plltool.ultrafast import ultrafast_bootstrap
 
     found, lines, interrupted = Supports(result.tree, {}, {}), [], False
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
-        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, listener=listener, **alone))
+        alone |= {"listener": listener, "checkpoint": ultrafast_checkpoint(prefix)}
+        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, **alone))
     local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
     if local:
         own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
@@ -159,10 +183,13 @@ def support_tree(
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
     if found.values:
-        lines += write_supports(found, prefix, outgroup)
-    if choice.bootstrap is not None and not interrupted:
-        remove_checkpoint(ReplicateFiles(prefix).checkpoint)
+        lines += write_supports(found.in_order(choice.kinds), prefix, outgroup)
     return lines, interrupted
+
+
+def ultrafast_checkpoint(prefix: Path) -> Path:
+    """The folder that holds where the ultrafast bootstrap stands."""
+    return support_path(prefix, "ufboot.checkpoint")
 
 
 support_options = packed(
@@ -174,11 +201,10 @@ support_options = packed(
         metavar="N|auto|autoMRE|autoFC",
         help="Search so many resampled alignments, too, or as many as a test says (Pattengale et al. 2010).",
     ),
-    click.option(
-        "--supports",
-        default="",
-        metavar="KIND[,KIND]",
-        help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+    kinds_option(
+        SEARCH_KINDS,
+        "",
+        "Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
         " ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
         " three without --bootstrap.",
     ),
@@ -197,19 +223,24 @@ class ReplicateFiles:
         self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
 
-    def claim(self, redo: bool, resumes: bool, alignments: bool) -> bool:
-        """Make sure that files, `alignments` among them, can be written; returns whether a run goes on.
+    @property
+    def resumable(self) -> bool:
+        """Whether there are replicates to go on with."""
+        from plltool.io.checkpoint import has_states
 
-        It does with replicates that are kept; those of a search that `resumes` may be at their beginning.
-        """
-        from plltool.io.checkpoint import has_states, remove_checkpoint
+        return has_states(self.checkpoint)
 
-        resumes = not redo and (resumes or has_states(self.checkpoint))
+    def claim(self, redo: bool, alignments: bool) -> None:
+        """Make sure that files, `alignments` among them, can be written, and replicates kept."""
         older = f"{escape(self.prefix.name)}.replicate.*.fasta"
-        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo or resumes)
-        if redo:
-            remove_checkpoint(self.checkpoint)
-        return resumes
+        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo)
+        claim_folder(self.checkpoint)
+
+    def forget(self) -> None:
+        """Remove the replicates that are kept to go on with."""
+        from plltool.io.checkpoint import remove_checkpoint
+
+        remove_checkpoint(self.checkpoint)
 
     def take(self, tree: Tree) -> None:
         """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
@@ -259,14 +290,7 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
     help="How many, or a test after every 50 of whether they are enough (Pattengale et al. 2010); auto is autoMRE.",
 )
 @click.option("--tree", type=PATH, metavar="FILE", help="Write the supports of this tree's branches, too.")
-@click.option(
-    "--supports",
-    "kinds",
-    default="fbp",
-    show_default=True,
-    metavar="KIND[,KIND]",
-    help="With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.",
-)
+@kinds_option(MAPPED_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
 @model_option
 @brlen_option
 @data_type_option
@@ -280,11 +304,12 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
 @hardware_options
 @output_options
 @quiet_option
+@json_progress_option
 def bootstrap(
     alignment: Path,
     replicates: int | str,
     tree: Path | None,
-    kinds: str,
+    supports: tuple[str, ...],
     model: str | None,
     brlen: str,
     data_type: str,
@@ -298,6 +323,7 @@ def bootstrap(
     hardware: Hardware,
     output: OutputChoice,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Trees of resampled ALIGNMENTs, and how well they support a tree.
 
@@ -307,27 +333,26 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
-    from plltool.supports import check_kinds, load_target, map_supports
-
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
-    wanted = split_kinds(kinds)
-    check_kinds(wanted, MAPPED_KINDS)
-    resumes = files.claim(output.redo, False, write_replicates)
+    resumes = files.resumable and not output.redo
+    files.claim(output.redo or resumes, write_replicates)
     if tree is not None:
-        claim_supports(prefix, wanted, output.redo or resumes)
+        claim_supports(prefix, output.redo or resumes)
     from plltool import bootstrap as api
-    from plltool.io.checkpoint import remove_checkpoint
     from plltool.results import check_outgroup
     from plltool.session import pose
+    from plltool.supports import load_target, map_supports
 
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
-    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
+    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        if output.redo:
+            files.forget()
         data, models = pose(sequences, model, brlen)
         found = api.bootstrap(
             data,
@@ -349,9 +374,9 @@ def bootstrap(
         if write_replicates:
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
         if target is not None and found.trees:
-            lines += write_supports(map_supports(target, found.trees, wanted), prefix, members)
+            lines += write_supports(map_supports(target, found.trees, supports), prefix, members)
         if not found.interrupted:
-            remove_checkpoint(files.checkpoint)
+            files.forget()
     for line in lines:
         print_line(line)
     if found.interrupted:

@@ -258,6 +258,7 @@ class Question:
     resolve: int | None
     as_json: bool
     quiet: bool
+    json_progress: str | None
 
 
 tree_option = click.option(
@@ -279,6 +280,7 @@ question_options = packed(
     resolve_option,
     json_option,
     quiet_option,
+    json_progress_option,
 )
 view_options = packed(
     "views",

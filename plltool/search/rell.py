@@ -1,41 +1,29 @@
-"""Ultrafast bootstrap by resampling estimated lnL (Minh, Nguyen & von Haeseler 2013; Hoang et al. 2018).
+"""Estimated lnL of trees on resampled alignments, and which tree each of these keeps (RELL; Minh et al. 2013).
 
 The lnL of a tree on a resampled alignment is estimated by the lnL of its sites, summed with the weights of the
-resampled one (RELL). Of all trees met on the way each resampled alignment keeps the best. To meet trees that some of
-them favour, the data are exchanged for one resampled alignment for a moment: all moves that gain there are made, or a
-tree is found there from a start tree of its own; then that is climbed again on the true data. Every tree on this way
-counts.
+resampled one. Of all trees met each resampled alignment keeps the best.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import (
-    NNI_EPSILON,
-    RATCHET_EPSILON,
-    RATCHET_RADIUS,
-    RELL_CHUNK,
-    RELL_TIE,
-    ROUND_EPSILON,
-    STAGE_EPSILON,
-    UFBOOT_CANDIDATES,
-    UFBOOT_JUMPS,
-)
-from plltool.optimise.lengths import smooth
+from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.climb import NARROW, climb_round
+from plltool.search.state import Arrays, pack_trees, unpack_trees
 from plltool.statistics.resampling import resample_once
-from plltool.tree.constraint import Constraint
 from plltool.tree.splits import bipartitions
 from plltool.tree.topology import FloatArray, Tree
 
 IndexArray = npt.NDArray[np.intp]
 WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+KEY_BYTES = 16  # of a topology's digest
 
 
 def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
@@ -61,25 +49,31 @@ class RellPool:
 
     Attributes
     ----------
-    trees : that are distinct, in the order in which they were met
+    trees : those that are kept, by their numbers
     chosen : (n_sets,) the number of the tree that each resampled alignment keeps
     """
 
     def __init__(self, weights: WeightArray, rng: np.random.Generator):
-        self.trees: list[Tree] = []
-        self.chosen = np.zeros(weights.shape[1], dtype=np.intp)
+        n_sets = weights.shape[1]
+        self.trees: dict[int, Tree] = {}
+        self.chosen = np.zeros(n_sets, dtype=np.intp)
         self._weights = weights
-        self._best = np.full(weights.shape[1], -np.inf)
-        self._equals = np.zeros(weights.shape[1])
-        self._seen: set[bytes] = set()
         self._rng = rng
+        self._best = np.full(n_sets, -np.inf)
+        self._equals = np.zeros(n_sets)
+        self._seen: set[bytes] = set()
+
+    @property
+    def n_met(self) -> int:
+        """How many topologies were met; they are numbered in this order."""
+        return len(self._seen)
 
     def add(self, likelihood: TreeLikelihood) -> None:
         """Take the tree as it stands into account, unless its topology is known."""
-        rows = bipartitions(likelihood.tree)
-        key = rows[np.lexsort(rows.T)].tobytes()
+        key = _digest(likelihood.tree)
         if key in self._seen:
             return
+        number = self.n_met
         self._seen.add(key)
         lnls = self.estimate(likelihood.site_lnl())
         draws = self._rng.random(len(lnls))
@@ -88,8 +82,9 @@ class RellPool:
         self._equals = np.where(better, 1, self._equals + equal)
         takes = better | (equal & (draws * self._equals < 1))
         self._best = np.maximum(self._best, lnls)
-        self.chosen[takes] = len(self.trees)
-        self.trees.append(likelihood.tree.copy())
+        self.chosen = np.where(takes, number, self.chosen)
+        candidates = self.trees | {number: likelihood.tree.copy()}
+        self.trees = {kept: candidates[kept] for kept in np.unique(self.chosen).tolist()}
 
     def estimate(self, site_lnl: FloatArray) -> FloatArray:
         """The lnL of a tree on each resampled alignment, (n_sets,), by its lnL of each pattern, (n_patterns,)."""
@@ -99,90 +94,43 @@ class RellPool:
             lnls += site_lnl[some] @ self._weights[some].astype(np.float64)
         return lnls
 
+    def copy(self) -> RellPool:
+        """One that stays as it is when this one meets more trees; its source of random numbers is the same."""
+        other = RellPool(self._weights, self._rng)
+        other.trees, other.chosen = self.trees, self.chosen
+        other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
+        return other
 
-def sample_trees(
-    likelihood: TreeLikelihood,
-    pool: RellPool,
-    weights: WeightArray,
-    radius: int,
-    rng: np.random.Generator,
-    fresh: Callable[[FloatArray], Tree],
-    constraint: Constraint | None = None,
-) -> Iterator[float]:
-    """Meet trees without end; yields the best lnL after each excursion.
+    def pack(self) -> Arrays:
+        """The pool as arrays, apart from weights and random numbers; there was a tree at least."""
+        return {
+            "chosen": self.chosen,
+            "best": self._best,
+            "equals": self._equals,
+            "seen": np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint8),
+            "kept numbers": np.array(list(self.trees)),
+            **pack_trees("kept", list(self.trees.values())),
+        }
 
-    Excursions set out in turn from afar, from the `fresh` start tree of the next resampled alignment, climbed there
-    first, and from one of the UFBOOT_CANDIDATES best local optima, chosen at random, with UFBOOT_JUMPS jumps to what
-    the next resampled alignments favour: from one alone the climb hardly ever leads to another optimum. All trees obey
-    the `constraint`.
-
-    Parameters
-    ----------
-    fresh : makes a start tree by the weights of all patterns (n_patterns,)
-    """
-    lnl = smooth(likelihood).lnl
-    pool.add(likelihood)
-    optima = [(lnl, likelihood.tree.copy())]
-    known = {lnl}
-    columns = (weights[:, number % weights.shape[1]].astype(np.float64) for number in itertools.count())
-    for number in itertools.count():
-        joints: IndexArray | None = None
-        if number % 2 == 0:
-            column = next(columns)
-            likelihood.tree.assign(fresh(column))
-            _climb_afar(likelihood, column, constraint)
-        else:
-            likelihood.tree.assign(optima[rng.integers(len(optima))][1])
-            likelihood.topology_changed()
-            jumps = [_jump(likelihood, next(columns), constraint) for _ in range(UFBOOT_JUMPS)]
-            joints = np.unique(np.concatenate(jumps))
-        lnl = _climb_back(likelihood, radius, joints, lambda: pool.add(likelihood), constraint)
-        if all(abs(lnl - other) > RELL_TIE / 10 for other in known):
-            optima.append((lnl, likelihood.tree.copy()))
-            optima.sort(key=lambda one: -one[0])
-            del optima[UFBOOT_CANDIDATES:]
-            known = {other for other, _ in optima}
-        yield optima[0][0]
+    @classmethod
+    def unpack(
+        cls,
+        packed: Mapping[str, npt.NDArray[Any]],
+        names: Sequence[str],
+        weights: WeightArray,
+        rng: np.random.Generator,
+    ) -> RellPool:
+        """The pool that was packed, of trees over the taxa `names`."""
+        pool = cls(weights, rng)
+        kept = unpack_trees("kept", packed, names)
+        pool.trees = dict(zip(packed["kept numbers"].tolist(), kept, strict=True))
+        pool.chosen, pool._best, pool._equals = packed["chosen"], packed["best"], packed["equals"]
+        seen = packed["seen"].tobytes()
+        pool._seen = {seen[at : at + KEY_BYTES] for at in range(0, len(seen), KEY_BYTES)}
+        return pool
 
 
-def _climb_afar(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constraint | None) -> None:
-    """Climb from the tree as it stands with other weights, roughly: NNI, then SPR nearby."""
-    likelihood.topology_changed()
-    with likelihood.reweighted(weights):
-        lnl = smooth(likelihood, NNI_EPSILON).lnl
-        for radius in (1, RATCHET_RADIUS):
-            joints = None
-            while True:
-                done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
-                gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-                if gain < NNI_EPSILON or not done.n_moves:
-                    break
-
-
-def _jump(likelihood: TreeLikelihood, weights: FloatArray, constraint: Constraint | None) -> IndexArray:
-    """Make all moves that gain with other weights; returns the joints that are worth another look."""
-    with likelihood.reweighted(weights):
-        lnl = smooth(likelihood, NNI_EPSILON).lnl
-        return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, None, RATCHET_EPSILON, constraint).joints
-
-
-def _climb_back(
-    likelihood: TreeLikelihood,
-    radius: int,
-    joints: IndexArray | None,
-    met: Callable[[], None],
-    constraint: Constraint | None,
-) -> float:
-    """Climb around `joints` (None: everywhere) on the true weights; `met` is called at each tree, its lengths nearly
-    optimal.
-    """
-    lnl = smooth(likelihood, ROUND_EPSILON).lnl
-    met()
-    while joints is None or len(joints):
-        done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=constraint)
-        gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-        if done.n_moves:
-            met()
-        if gain < STAGE_EPSILON / 2:
-            break
-    return lnl
+def _digest(tree: Tree) -> bytes:
+    """The same for trees of the same topology only."""
+    rows = bipartitions(tree)
+    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).digest()[:KEY_BYTES]

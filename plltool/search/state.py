@@ -170,6 +170,17 @@ def unpack_tree(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequen
     return Tree(names, *(packed[f"{name} {array}"] for array in TREE_ARRAYS))
 
 
+def pack_trees(name: str, trees: Sequence[Tree]) -> Arrays:
+    """The arrays of several trees over the same taxa, one at least, tree after tree."""
+    return {f"{name} {array}": np.stack([getattr(tree, array) for tree in trees]) for array in TREE_ARRAYS}
+
+
+def unpack_trees(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[Tree]:
+    """The trees that `pack_trees` was given."""
+    arrays = [packed[f"{name} {array}"] for array in TREE_ARRAYS]
+    return [Tree(names, *rows) for rows in zip(*arrays, strict=True)]
+
+
 def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
     """After how many stages a climb with these lnL may still be expected to end above each of its rivals.
 

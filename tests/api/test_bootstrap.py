@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from plltool import replicates
+from plltool import replicates, session
 from plltool.api import evaluate, search
 from plltool.bootstrap import bootstrap, replicate_options, resample_alignment
+from plltool.engine import select
 from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_sequences
@@ -251,3 +252,31 @@ def test_rapid_replicates_of_parts_and_duplicates(data_dir):
         workers=1,
     )
     assert len({tree.lengths.shape for tree in split.trees}) == 1
+
+
+def replicates_by(primates, folder, device, vw=None):
+    settings = {"replicates": 2, "workers": 1, "options": SearchOptions("fast", radii=(1,)), "checkpoint": folder}
+    return bootstrap(primates, "JC", device=device, vw=vw, **settings)
+
+
+def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monkeypatch):
+    """Whatever it was asked for by."""
+    for module in (select, session):
+        monkeypatch.setattr(module, "find_automatic", lambda: ([], ["none"]))
+    folder = tmp_path / "saved"
+    expected = replicates_by(primates, folder, "numpy")
+    again = replicates_by(primates, folder, "auto")
+    assert again.lnls == expected.lnls
+    with pytest.raises(InputError, match=r"another run: layout: found .*'vw': 4.*, expected .*'vw': 2"):
+        replicates_by(primates, folder, "numpy", vw=2)
+
+
+@pytest.mark.opencl
+def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypatch):
+    folder = tmp_path / "saved"
+    with monkeypatch.context() as patched:
+        for module in (select, session):
+            patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
+        replicates_by(primates, folder, "auto")
+    with pytest.raises(InputError, match="another run: device: found numpy, expected "):
+        replicates_by(primates, folder, "auto")

@@ -6,10 +6,10 @@ import signal
 
 import pytest
 
-from plltool import ultrafast
 from plltool.errors import DeviceError
 from plltool.io.tree_files import read_tree_set
 from plltool.replicates import Replicator
+from plltool.search.excursions import Excursions
 from plltool.tree.tree_set import distances
 
 
@@ -40,8 +40,8 @@ def test_bootstrap(plltool, small, tmp_path):
     assert "fasta: exists already" in refused.stderr
     (tmp_path / "trees.nwk").rename(trees)
     unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
-    assert unknown.exit_code == 1
-    assert unknown.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
+    assert unknown.exit_code == 2
+    assert unknown.stderr.strip().endswith("Invalid value for '--supports': found 'x', expected some of: fbp, tbe")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
     stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
@@ -63,17 +63,21 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "plltool"):
         done = plltool(
             *("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1"),
-            *("--bootstrap", "2", "--supports", "fbp,tbe", "--prefix", tmp_path / "run"),
+            *("--bootstrap", "2", "--supports", "tbe,abayes,fbp,tbe", "--prefix", tmp_path / "run"),
         )
     assert done.exit_code == 0, done.stderr
     assert caplog.text.index("now: polish") < caplog.text.index("now: bootstrap")
     record = json.loads((tmp_path / "run.support.json").read_text())
-    assert list(record["kinds"]) == ["fbp", "tbe"]
+    assert list(record["kinds"]) == ["tbe", "abayes", "fbp"], "in the order asked for"
+    named = (tmp_path / "run.support.nwk").read_text()
+    assert named.index("[&tbe=") < named.index(",abayes=") < named.index(",fbp=")
     assert record["kinds"]["fbp"]["replicates"] == 2
     assert {branch["fbp"] for branch in record["branches"]} <= {0, 50, 100}
     assert len(record["branches"]) == 3
     lines = done.stdout.splitlines()
     assert any(line.endswith("(2 trees)") and "run.support.fbp.nwk" in line for line in lines)
+    told = [line.split(": ")[0].removeprefix(f"{tmp_path}/run.support.") for line in lines if "run.support." in line]
+    assert told == ["tbe.nwk", "abayes.nwk", "fbp.nwk", "nwk", "json"]
     again = plltool("search", small, "--supports", "ufboot", "--prefix", tmp_path / "run2", "--bootstrap", "x")
     assert again.exit_code == 2
 
@@ -103,8 +107,8 @@ def test_supports_that_make_no_sense(plltool, small):
     assert done.exit_code == 2
     assert "--supports tbe takes replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
-    assert done.exit_code == 1
-    assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
+    assert done.exit_code == 2
+    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2
 
 
@@ -137,23 +141,42 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
 
 
 def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, monkeypatch):
-    """Supports are written, but the run is not over: the same command goes on."""
+    """Supports are written, but the run is not over: the same command goes on with the next excursion."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
-    whole = ultrafast.sample_trees
+    make, made = Excursions.make, []
 
-    def interrupted(*arguments):
-        for number, lnl in enumerate(whole(*arguments)):
-            if number == 1:
-                signal.raise_signal(signal.SIGINT)
-            yield lnl
+    def interrupted(self):
+        make(self)
+        made.append(self.at.n_made)
+        if made == [1, 2, 3]:
+            signal.raise_signal(signal.SIGINT)
 
-    with monkeypatch.context() as patched:
-        patched.setattr(ultrafast, "sample_trees", interrupted)
-        stopped = plltool(*run, "--prefix", tmp_path / "run")
+    monkeypatch.setattr(Excursions, "make", interrupted)
+    stopped = plltool(*run, "--prefix", tmp_path / "run")
     assert stopped.exit_code == 130, stopped.stderr
     assert "the ultrafast bootstrap was interrupted" in stopped.stderr
     assert (tmp_path / "run.support.ufboot.nwk").exists()
-    assert (tmp_path / "run.checkpoint").is_dir()
+    assert {path.name for path in tmp_path.glob("*.checkpoint")} == {"run.checkpoint", "run.ufboot.checkpoint"}
     again = plltool(*run, "--prefix", tmp_path / "run")
     assert again.exit_code == 0, again.stderr
-    assert not (tmp_path / "run.checkpoint").exists()
+    assert "the ultrafast bootstrap goes on after 3 excursions" in again.stderr
+    assert " spr " not in again.stderr, "the search has ended"
+    assert made == list(range(1, len(made) + 1))
+    assert not list(tmp_path.glob("*.checkpoint"))
+    supports = (tmp_path / "run.support.nwk").read_text()
+    assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
+    assert (tmp_path / "run.support.nwk").read_text() == supports
+
+
+def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
+    damaged = tmp_path / "run.ufboot.checkpoint" / "ufboot.state"
+    damaged.parent.mkdir()
+    damaged.write_text("x")
+    (damaged.parent / "run.json").write_text("{}")
+    run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
+    refused = plltool(*run, "--prefix", tmp_path / "run")
+    assert refused.exit_code == 1
+    assert "run.ufboot.checkpoint: a checkpoint of another run: " in refused.stderr.splitlines()[-1]
+    assert refused.stderr.splitlines()[-1].endswith("; --redo starts over")
+    assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
+    assert not list(tmp_path.glob("*.checkpoint"))

@@ -1,4 +1,4 @@
-"""The ultrafast bootstrap: estimated lnL against resampled alignments, the choice of trees, supports of IQ-TREE."""
+"""The ultrafast bootstrap's pool: estimated lnL against resampled alignments, the choice of trees."""
 
 import numpy as np
 import pytest
@@ -6,25 +6,10 @@ import pytest
 from plltool.alignment.patterns import compress
 from plltool.api import Likelihood, evaluate, search
 from plltool.io.alignment_reader import read_alignment, read_sequences
-from plltool.search.progress import StopSearch
 from plltool.search.rell import RellPool, draw_weights
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import members_of, splits_of
-from plltool.ultrafast import ultrafast_bootstrap
 
 MODEL = "K80{4.0}+G4{0.5}"
-
-# iqtree2 2.0.7 -s primates.phy -m GTR+F+G4 -B 1000 -seed 3: per cent, by the clade without Tarsius
-IQTREE = {
-    "Homo_sapiens Pan": 91,
-    "Homo_sapiens Pan Gorilla": 100,
-    "Homo_sapiens Pan Gorilla Pongo": 94,
-    "Homo_sapiens Pan Gorilla Pongo Hylobates": 99,
-    "Macaca_fuscata M_mulatta": 97,
-    "Macaca_fuscata M_mulatta M_fascicularis": 92,
-    "Macaca_fuscata M_mulatta M_fascicularis M_sylvanus": 100,
-    "Homo_sapiens Pan Gorilla Pongo Hylobates Macaca_fuscata M_mulatta M_fascicularis M_sylvanus": 95,
-}
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +68,27 @@ def test_each_alignment_keeps_its_best_tree(best):
     assert pool.chosen.tolist() == [0, 0, 0]
     pool.add(Fake(second, [-2, -1]))  # better where the second pattern counts, as good on the third alignment
     assert pool.chosen.tolist()[:2] == [0, 1]
-    assert len(pool.trees) == 2
+    assert pool.n_met == 2
+    assert set(pool.trees) == {0, 1}
+
+
+def test_trees_that_nobody_keeps_are_dropped_and_stay_known(best):
+    weights = np.array([[10], [10]], dtype=np.uint16)
+    pool = RellPool(weights, np.random.default_rng(0))
+    first, second = other_topologies(best.tree, 2)
+    pool.add(Fake(first, [-2, -2]))
+    earlier = pool.copy()
+    pool.add(Fake(second, [-1, -1]))
+    pool.add(Fake(first, [0, 0]))
+    assert set(pool.trees) == {1}
+    assert pool.n_met == 2
+    assert set(earlier.trees) == {0}
+    assert earlier.n_met == 1
+    again = RellPool.unpack(pool.pack(), first.names, weights, np.random.default_rng(0))
+    again.add(Fake(first, [0, 0]))
+    assert again.n_met == 2
+    assert again.chosen.tolist() == [1]
+    assert (again.trees[1].ends == second.ends).all()
 
 
 def other_topologies(tree, number):
@@ -107,28 +112,3 @@ def test_ties_are_broken_evenly(best):
     assert np.bincount(pool.chosen) == pytest.approx(2000, abs=200)  # five standard deviations
     pool.add(Fake(best.tree, [-0.5]))
     assert (pool.chosen == 3).all()
-
-
-@pytest.mark.opencl
-def test_supports_are_near_those_of_iqtree(primates):
-    best = search(primates, "GTR+F+G4", device="opencl")
-    found = ultrafast_bootstrap(primates, best.tree, best.models, device="opencl")
-    names = found.tree.names
-    values = dict(zip(splits_of(found.tree), found.values["ufboot"], strict=True))
-    shares = {frozenset(names[i] for i in members_of(split)): 100 * value for split, value in values.items()}
-    differences = [shares[frozenset(clade.split())] - value for clade, value in IQTREE.items()]
-    assert np.abs(differences).max() < 6  # two samples of 1000 of some 90 % differ by up to 4
-    assert abs(np.mean(differences)) < 2
-
-
-def test_interruption(primates, best):
-    sequences = read_sequences(primates)
-
-    def stop(event):
-        assert event.stage == "ufboot"
-        raise StopSearch
-
-    small = {name: row[:200].decode() for name, row in zip(sequences.names, sequences.rows, strict=True)}
-    found = ultrafast_bootstrap(small, best.tree, MODEL, device="numpy", replicates=20, listener=stop)
-    assert 0 <= np.nanmin(found.values["ufboot"]) <= np.nanmax(found.values["ufboot"]) <= 1
-    assert found.n_replicates == {"ufboot": 20}
