@@ -155,6 +155,7 @@ def search(
         goes on with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
+    asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
@@ -181,7 +182,6 @@ def search(
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         return found, part_lnls, facts(data, engine, reason), store.problem if store is not None else ""
 
-    asked = Hardware(**hardware)
     found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
     tree, lnl = found.tree, found.lnl

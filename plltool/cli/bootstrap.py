@@ -121,8 +121,7 @@ class SupportChoice:
         for folder in self._checkpoints(prefix):
             claim_folder(folder)
             if has_states(folder) and not (redo or resumes):
-                others = "found a checkpoint of supports without this search, expected none"
-                raise InputError(f"{folder}: {others}; --redo starts over, --prefix names other files")
+                raise InputError(f"{folder}: a checkpoint of supports, but none of this search; --redo starts over")
 
     def forget(self, prefix: Path) -> None:
         """Remove what is kept of supports on the way."""

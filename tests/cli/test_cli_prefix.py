@@ -61,8 +61,7 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     refused = plltool(*search)
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
-        f"plltool: error: {folder}: found a checkpoint of supports without this search, expected none; "
-        "--redo starts over, --prefix names other files"
+        f"plltool: error: {folder}: a checkpoint of supports, but none of this search; --redo starts over"
     ]
     assert has_states(folder)
     assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
