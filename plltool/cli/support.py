@@ -121,7 +121,7 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     remove_supports(prefix)
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)
-    write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")
+    write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(usable), indent=1) + "\n")
     for kind, number in supports.n_replicates.items():
         of = "" if kind == ABAYES else f" ({number} replicates)" if kind == SH_ALRT else f" ({number} trees)"
         lines.append(f"{support_path(prefix, f'support.{kind}.nwk')}: {MEANINGS[kind]}{of}")
