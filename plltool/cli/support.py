@@ -11,6 +11,7 @@ import click
 
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
 from plltool.cli.output import claim_files, name_files, print_line
+from plltool.cli.reporting import Reporter
 from plltool.constants import ABAYES, SH_ALRT, SUPPORT_KINDS
 from plltool.errors import show_name
 
@@ -79,10 +80,12 @@ def support(
     from plltool.results import check_outgroup
     from plltool.supports import map_supports
 
-    found = map_supports(tree, replicates, supports)
-    members = split_outgroup(outgroup, found.tree.names)
-    check_outgroup(members, found.tree.names, "the tree")
-    for line in write_supports(found, prefix, members):
+    with Reporter(quiet=False):
+        found = map_supports(tree, replicates, supports)
+        members = split_outgroup(outgroup, found.tree.names)
+        check_outgroup(members, found.tree.names, "the tree")
+        lines = write_supports(found, prefix, members)
+    for line in lines:
         print_line(line)
 
 

@@ -66,6 +66,8 @@ def test_support(plltool, trees, tmp_path):
     record = json.loads((tmp_path / "rooted.support.json").read_text())
     assert record["tree"] == "((a:1.0,b:1.0)[&fbp=66.6667]:1.0,c:1.0,d:1.0);"
     assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
+    several = plltool("support", "--tree", trees, "--replicates", trees)
+    assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"
     stranger = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "x", "--redo")
     assert stranger.exit_code == 1
     assert stranger.stderr == "plltool: error: the outgroup's taxon 'x' is not in the tree\n"
