@@ -1,6 +1,7 @@
 """The fuzzer: it runs on every parser, finds what is broken on purpose, and gives the same inputs for the same seed."""
 
 import importlib.util
+import logging
 import random
 import sys
 import time
@@ -21,6 +22,15 @@ def fuzz():
     spec.loader.exec_module(module)
     module.ADDRESS_SPACE = module.resource.RLIM_INFINITY  # of the tests' own process
     return module
+
+
+@pytest.fixture(autouse=True)
+def _other_tests_hear_warnings():
+    """The script silences them for good."""
+    log = logging.getLogger("plltool")
+    before = log.level
+    yield
+    log.setLevel(before)
 
 
 def run(fuzz, monkeypatch, tmp_path, *arguments):
