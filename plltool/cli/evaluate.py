@@ -31,6 +31,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.support import claim_supports, remove_supports
 from plltool.hardware import Hardware
 
 EPILOG = """\b
@@ -91,8 +92,9 @@ def evaluate(
     Without --prefix and --site-lnl no files are written.
     """
     files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
-    if files:
+    if files and output.prefix:
         files.claim(output.redo)
+        claim_supports(output.prefix, output.redo)
     claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
     from plltool import api
     from plltool.io.record import format_record, write_text
@@ -115,8 +117,9 @@ def evaluate(
             listener=reporter.progress,
             **asdict(hardware),
         )
-        if files:
+        if files and output.prefix:
             files.write(result, given_command(), views)
+            remove_supports(output.prefix)
         if site_lnl and result.site_lnl is not None:
             write_text(site_lnl, format_for(site_lnl, result.site_lnl))
         if site_rates and result.site_rates is not None:

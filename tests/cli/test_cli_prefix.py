@@ -24,9 +24,15 @@ def test_supports_of_another_tree_do_not_stay(plltool, small, prefix):
     assert plltool(*search, "--supports", "abayes").exit_code == 0
     mine = prefix.with_name("run.support.mine.nwk")
     mine.write_text("(a,b,c);")
-    assert plltool(*search, "--seed", 2, "--redo").exit_code == 0
-    assert not [path for path in support_files(prefix) if path.exists()]
-    assert mine.exists()
+    best = prefix.with_name("run.best.nwk")
+    evaluate = ("evaluate", small, *QUICK[:4], "--tree", best.rename(prefix.with_name("tree.nwk")), "--prefix", prefix)
+    for again in ((*search, "--seed", 2), evaluate):
+        table = prefix.with_name("run.support.json")
+        table.touch()
+        assert plltool(*again, "--redo").exit_code == 0
+        assert not [path for path in support_files(prefix) if path.exists()]
+        assert best.exists()
+        assert mine.exists()
 
 
 def test_supports_of_other_kinds_do_not_stay(plltool, small, prefix):
