@@ -111,25 +111,28 @@ class SupportChoice:
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
         """Make sure that the files can be written; a search that `resumes` has its own.
 
-        Raises InputError if there are replicates of another run to go on with: this one's begin with what it finds.
+        Raises InputError if there are supports on the way of another run: those of this one begin with what it finds.
         """
+        from plltool.io.checkpoint import has_states
+
         claim_supports(prefix, redo or resumes)
-        if self.bootstrap is None:
-            return
-        files = ReplicateFiles(prefix)
-        if files.resumable and not (redo or resumes):
-            others = "found replicates of a run without this search, expected none"
-            raise InputError(f"{files.checkpoint}: {others}; --redo starts over, --prefix names other files")
-        files.claim(redo or resumes, self.write_replicates)
+        if self.bootstrap is not None:
+            ReplicateFiles(prefix).claim(redo or resumes, self.write_replicates)
+        for folder in self._checkpoints(prefix):
+            claim_folder(folder)
+            if has_states(folder) and not (redo or resumes):
+                raise InputError(f"{folder}: a checkpoint of supports, but none of this search; --redo starts over")
 
     def forget(self, prefix: Path) -> None:
         """Remove what is kept of supports on the way."""
         from plltool.io.checkpoint import remove_checkpoint
 
-        if self.bootstrap is not None:
-            ReplicateFiles(prefix).forget()
-        if "ufboot" in self.kinds:
-            remove_checkpoint(ultrafast_checkpoint(prefix))
+        for folder in self._checkpoints(prefix):
+            remove_checkpoint(folder)
+
+    def _checkpoints(self, prefix: Path) -> list[Path]:
+        folders = [ReplicateFiles(prefix).checkpoint] if self.bootstrap is not None else []
+        return [*folders, ultrafast_checkpoint(prefix)] if "ufboot" in self.kinds else folders
 
 
 def support_tree(
