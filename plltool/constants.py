@@ -3,7 +3,8 @@
 # --- branch lengths, in expected substitutions per site -------------------------------------------------
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision
 MAX_BRANCH_LENGTH = 100.0  # RAxML-NG's bound; far beyond saturation
-ERROR_STEP = 1e-3  # share of a length by which it is moved for second derivatives; their errors are of its square
+ERROR_STEP = 1e-5  # share of a length by which it is moved for second derivatives, whose relative errors are about that
+COARSE_ERROR_STEP = 1e-2  # the same where slopes are of 24 bits
 LEAST_INFORMATION = 1e-5  # in any direction, each length having 1 alone; less cannot be told from the steps' errors
 DEFAULT_BRANCH_LENGTH = 0.1  # where a start tree gives none (RAxML-NG, IQ-TREE)
 
