@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
 
 from plltool.evaluation import Settings, evaluate_and_ask
-from plltool.io.newick import ordered_from, write_newick
+from plltool.io.newick import find_root, ordered_from
 from plltool.live import Likelihood
-from plltool.results import Result, mean_tree
+from plltool.results import Result, mean_tree, usable_outgroup, write_rooted
 from plltool.session import AlignmentLike, ModelLike, TreeLike
 from plltool.tree.topology import FloatArray, Tree
 
@@ -69,7 +70,7 @@ def ancestral_states(
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
-        nodes, labelled = name_nodes(shown)
+        nodes, labelled = name_nodes(shown, settings.get("outgroup"))
         ancestors = tuple(
             AncestralPart(part.name, part.sites, patterns.states.symbols, states[:, patterns.site_pattern])
             for part, patterns, states in zip(
@@ -81,15 +82,18 @@ def ancestral_states(
     return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
 
 
-def name_nodes(tree: Tree) -> tuple[tuple[str, ...], str]:
-    """Names of the inner nodes, Node1 being the root of the Newick text, and this text with the names in it."""
-    root = int(tree.neighbours[0, 0])
+def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple[str, ...], str]:
+    """Names of the inner nodes, Node1 being the root of the Newick text, and this text with the names in it.
+
+    Of an outgroup that is not one clade the first taxon is taken.
+    """
+    root = find_root(tree, usable_outgroup(tree, outgroup)[0])
     visits = [(node, branch) for node, _, branch in ordered_from(tree, root) if not tree.is_tip(node)]
     names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
     names[root - tree.n_taxa] = "Node1"
     for number, (node, branch) in enumerate(visits, start=2):
         names[node - tree.n_taxa] = labels[branch] = f"Node{number}"
-    return tuple(names), write_newick(tree, labels=labels).removesuffix(";") + "Node1;"
+    return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + "Node1;"
 
 
 def format_states(result: AncestralResult) -> str:

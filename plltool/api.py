@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
+from typing import Any, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -26,9 +27,9 @@ from plltool.branch_support import SupportResult, branch_supports
 from plltool.climbers import climb_at_once, share_hardware
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import DeviceMemoryError, InputError
+from plltool.errors import InputError
 from plltool.evaluation import evaluate
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint, remove_checkpoint
 from plltool.live import Likelihood
 from plltool.model.model import Model
@@ -59,7 +60,7 @@ from plltool.session import (
     open_engine,
     pose,
     search_slots,
-    with_less_memory,
+    until_memory_suffices,
 )
 from plltool.simulation import Simulation, simulate
 from plltool.topology_tests import TopologyTestResult, topology_tests
@@ -104,17 +105,13 @@ def search(
     outgroup: Sequence[str] | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
     workers: int | None = None,
     options: SearchOptions | None = None,
     profile: bool = False,
     listener: Listener = ignore,
     site_lnl: bool = False,
     checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
 ) -> SearchResult:
     """Find a maximum-likelihood tree.
 
@@ -170,42 +167,47 @@ def search(
     problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
     announce_data(data, problem.parts)
     _announce_constraint(binding)
-    hardware = Hardware(device, precision, vw, threads, memory)
-    slots = search_slots(len(problem.names))
-    while True:
+
+    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], str]:
         announce("opening the device")
-        engine, reason = open_engine(problem.parts, models, slots, hardware, profile)
-        try:
-            with engine:
-                announce_engine(engine, reason)
-                plan = _plan(problem, wishes)
-                identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-                with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
-                    n_workers = 1 if profile else workers
-                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
-                tree, lnl, part_lnls = _restore(found, data, problem.groups, brlen, engine, hardware)
-            break
-        except DeviceMemoryError as error:
-            hardware = with_less_memory(engine, hardware, error)
+        engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
+        with engine:
+            announce_engine(engine, reason)
+            plan = _plan(problem, wishes)
+            identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+            with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+                n_workers = 1 if profile else workers
+                found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
+        return found, part_lnls, facts(data, engine, reason), store.problem if store is not None else ""
+
+    asked = Hardware(**hardware)
+    found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
+    ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
+    tree, lnl = found.tree, found.lnl
+    if tree.n_taxa < data.n_taxa:
+        tree = restore_duplicates(tree, data.names, problem.groups)
+        part_lnls = ask_whole(Likelihood.part_lnl, tree)
+        lnl = float(part_lnls.sum())
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
-    if store is not None and store.problem:
-        remarks.append(f"the last steps of the search could not be saved: {store.problem}")
+    if unsaved:
+        remarks.append(f"the last steps of the search could not be saved: {unsaved}")
     return SearchResult(
         lnl=lnl,
         **described,
         seed=seed,
         start_lnls=found.lnls,
         brlen=brlen,
-        **facts(data, engine, reason),
+        **known,
         seconds=time.perf_counter() - began,
         warnings=warn(data, remarks),
         interrupted=found.interrupted,
-        site_lnl=_site_lnl(data, tree, found.models, brlen, hardware) if site_lnl else None,
+        site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
     )
 
@@ -310,6 +312,7 @@ def _find(
     forecast = Forecast(planned_stages(plan))
     starts = Starts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
+        engine.rest()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
         climbs = climb_at_once(*elsewhere)
     else:
@@ -318,19 +321,18 @@ def _find(
     return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
 
 
-def _restore(
-    found: Found, data: Dataset, groups: list[list[int]], brlen: str, engine: AnyEngine, hardware: Hardware
-) -> tuple[Tree, float, FloatArray]:
-    """The tree of all taxa, its lnL and that of each part."""
-    if found.tree.n_taxa == data.n_taxa:
-        return found.tree, found.lnl, TreeLikelihood(found.tree, found.models, engine).part_lnl()
-    tree = restore_duplicates(found.tree, data.names, groups)
-    with Likelihood(data, tree, found.models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
-        part_lnls = whole.part_lnl()
-    return tree, float(part_lnls.sum()), part_lnls
+def _ask_whole(
+    ask: Callable[[Likelihood], FloatArray],
+    tree: Tree,
+    data: Dataset,
+    models: Sequence[Model],
+    brlen: str,
+    hardware: Hardware,
+) -> FloatArray:
+    """What is asked of the likelihood of a tree of all taxa."""
 
+    def attempt(hardware: Hardware) -> FloatArray:
+        with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
+            return ask(whole)
 
-def _site_lnl(data: Dataset, tree: Tree, models: Sequence[Model], brlen: str, hardware: Hardware) -> FloatArray:
-    """lnL of each site (n_sites,) on a tree of all taxa."""
-    with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
-        return whole.site_lnl()
+    return until_memory_suffices(attempt, hardware)

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import islice
 from os import PathLike
+from typing import Unpack
 
 import numpy as np
 
@@ -31,14 +31,15 @@ from plltool.constants import (
     BOOTSTOP_STEP,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
+    RAPID_RADII,
     REPLICATE_EFFORT,
     REPLICATE_RADII,
     UNLINKED,
 )
 from plltool.errors import InputError
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.replicates import Replicates, Resampling, replicate_at_once, replicate_in_turn, resume_replicates
+from plltool.replicates import Replicates, Resampling, hold_models, make_replicates
 from plltool.resume import identify_replicates
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
@@ -51,6 +52,7 @@ from plltool.session import (
     as_constraint,
     generator,
     leave_out_duplicates,
+    plan_memory,
     pose,
 )
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
@@ -90,18 +92,15 @@ def bootstrap(
     *,
     replicates: int | str = AUTO,
     seed: int = DEFAULT_SEED,
+    rapid: bool = False,
     options: SearchOptions | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
     workers: int | None = None,
     listener: Listener = ignore,
     taken: Callable[[Tree], None] | None = None,
     checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
 ) -> BootstrapResult:
     """Trees of resampled alignments.
 
@@ -116,7 +115,9 @@ def bootstrap(
     replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
         `tree.bootstop`; "auto" is "autoMRE"
     seed : of everything random; replicate k depends on it and on k only
-    options : of each search; by default `replicate_options()`. There is one start tree
+    rapid : let searches begin with the trees of earlier replicates (Stamatakis, Hoover & Rougemont 2008) instead, with
+        model parameters that were optimised once, on a parsimony tree of all sites
+    options : of each search; by default `replicate_options(rapid=rapid)`. There is one start tree
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
         threads, on a GPU 1. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
@@ -139,30 +140,29 @@ def bootstrap(
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
-    hardware = Hardware(device, precision, vw, threads, memory)
-    n_workers, share = share_hardware(workers, most, parts, models, hardware)
-    wishes = options or replicate_options()
+    asked = Hardware(**hardware)
+    n_workers, share = share_hardware(workers, most, parts, models, asked)
+    wishes = options or replicate_options(rapid=rapid)
     plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
     resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, plan, seed, unlinked, share
+        data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share
     )
-    make: Callable[[Iterable[int]], Replicates] = (
-        partial(replicate_at_once, resampling, n_workers=n_workers)
-        if n_workers > 1
-        else partial(replicate_in_turn, resampling)
-    )
-    if checkpoint is None:
-        made = make(range(most))
-    else:
-        store = Checkpoint(checkpoint, identify_replicates(data, models, resampling.plan, seed, brlen, hardware))
-        made = resume_replicates(make, most, data.names, store)
+    store = None
+    if checkpoint is not None:
+        place = plan_memory(parts, models, asked)
+        store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, place))
+    if rapid and plan.optimise_parameters:
+        resampling = hold_models(resampling, asked)
+    made = make_replicates(resampling, most, n_workers, store)
     return _collect(_tell(made, taken), most, criterion, seed, listener, began)
 
 
-def replicate_options(effort: str | None = None) -> SearchOptions:
-    """How hard to search a replicate's tree: by an effort, or by default REPLICATE_EFFORT with REPLICATE_RADII."""
-    return SearchOptions(REPLICATE_EFFORT, radii=REPLICATE_RADII) if effort is None else SearchOptions(effort)
+def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:
+    """How hard to search a replicate's tree: by an effort; by default REPLICATE_EFFORT with radii of their own."""
+    if effort is not None:
+        return SearchOptions(effort)
+    return SearchOptions(REPLICATE_EFFORT, radii=RAPID_RADII if rapid else REPLICATE_RADII)
 
 
 def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,11 +11,12 @@ import numpy as np
 from plltool.constants import ABAYES, ALRT_REPLICATES, DEFAULT_LINKAGE, DEFAULT_SEED, SH_ALRT, SUPPORT_KINDS
 from plltool.errors import InputError
 from plltool.evaluation import Settings, evaluate_and_ask
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.live import LENGTHS, Likelihood
 from plltool.results import Result, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports
 from plltool.search.progress import announce
-from plltool.session import AlignmentLike, ModelLike, TreeLike, as_tree
+from plltool.session import AlignmentLike, ModelLike, TreeLike, as_tree, until_memory_suffices
 from plltool.supports import Supports
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -123,17 +124,20 @@ def local_supports(
     n_replicates: int = ALRT_REPLICATES,
     seed: int = DEFAULT_SEED,
     brlen: str = DEFAULT_LINKAGE,
-    **hardware: Any,
+    **hardware: Unpack[HardwareSettings],
 ) -> Supports:
     """SH-aLRT, aBayes or both as `Supports`, as those by replicate trees are; lengths are optimised, the model is held.
 
     Parameters and errors as of `branch_supports`; `hardware` as of `plltool.hardware.Hardware`.
     """
     announce("supports by nearest neighbours")
-    with Likelihood(alignment, tree, model, brlen=brlen, neighbours=True, **hardware) as likelihood:
-        likelihood.optimise(LENGTHS)
-        found = likelihood.support_branches(n_replicates if SH_ALRT in kinds else 0, seed)
-        target = likelihood.tree
+
+    def attempt(hardware: Hardware) -> tuple[BranchSupports, Tree]:
+        with Likelihood(alignment, tree, model, brlen=brlen, neighbours=True, **asdict(hardware)) as likelihood:
+            likelihood.optimise(LENGTHS)
+            return likelihood.support_branches(n_replicates if SH_ALRT in kinds else 0, seed), likelihood.tree
+
+    found, target = until_memory_suffices(attempt, Hardware(**hardware))
     values = {}
     for kind in kinds:
         values[kind] = np.full(target.n_edges, np.nan)

@@ -128,8 +128,10 @@ def climb_at_once(
                 rivals.append(judged.cursor.marks)
             yield judged
     forecast.made_elsewhere(plan.starts * len(_stages_of_a_climb(plan)[:-1]), n_workers)
+    elsewhere = Counters()
     for work in done.values():
-        counters.add(work)
+        elsewhere.add(work)
+    counters.add_closed(elsewhere)
 
 
 def _stages_of_a_climb(plan: Plan) -> list[tuple[str, int]]:

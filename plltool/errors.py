@@ -9,8 +9,12 @@ def shorten(text: str) -> str:
 
 
 def show_name(name: str) -> str:
-    """A name, or another text of a user's, for a message: quoted, on one line, shortened if very long."""
-    return repr(shorten(name))
+    """A name, or another text of a user's, for a message: quoted, on one line, shortened if that is very long."""
+    shown, kept = shorten(name), min(len(name), _MAX_SHOWN)
+    while len(repr(shown)) > _MAX_SHOWN + len("''"):  # bytes that are no text take six characters each
+        kept -= 1
+        shown = name[:kept] + "..."
+    return repr(shown)
 
 
 class PlltoolError(Exception):
@@ -26,7 +30,14 @@ class DeviceError(PlltoolError):
 
 
 class DeviceMemoryError(DeviceError):
-    """A device that has less memory than it was thought to have; less may do, see `engine/storage.py`."""
+    """A device that has less memory than it was thought to have; less may do, see `engine/storage.py`.
+
+    Attributes
+    ----------
+    cla_bytes : what the engine that failed held for conditional likelihoods; None if it never came to be
+    """
+
+    cla_bytes: int | None = None
 
 
 class EngineError(PlltoolError):

@@ -5,33 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
-from typing import Any, TypedDict, TypeVar, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.live import Likelihood
-from plltool.model.model import SCALER
-from plltool.reports import announce_data, announce_engine, describe, facts, warn
+from plltool.reports import announce_data, announce_engine, describe, facts, remarks_on_values, warn
 from plltool.results import EvaluationResult, Result, check_outgroup
 from plltool.search.progress import Listener, announce, ignore
-from plltool.session import AlignmentLike, ModelLike, TreeLike, pose
+from plltool.session import AlignmentLike, ModelLike, TreeLike, pose, until_memory_suffices
 
 R = TypeVar("R", bound=Result)
 
 
-class Settings(TypedDict, total=False):
+class Settings(HardwareSettings, total=False):
     """Of everything that evaluates a tree, see `evaluate`."""
 
     fixed: bool
     outgroup: Sequence[str] | None
     brlen: str
-    device: str
-    precision: str
-    vw: int | None
-    threads: int | None
-    memory: int | None
     listener: Listener
 
 
@@ -62,7 +56,8 @@ def evaluate(
     InputError
         If alignment, tree, model or outgroup cannot be used.
     DeviceError
-        If the device cannot be used.
+        If the device cannot be used. Where its memory does not suffice for a request, all begins anew with less of it
+        for conditional likelihoods.
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
@@ -89,7 +84,8 @@ def evaluate_and_ask(
 
     Parameters
     ----------
-    ask : what the result has beyond the fields of `Result`, or instead of them, as keywords
+    ask : what the result has beyond the fields of `Result`, or instead of them, as keywords; where memory is short it
+        may be called again, for another likelihood
     kind : of the result
     held : what the likelihood shall hold, keywords of `Likelihood`
     alignment, tree, model, settings : see `evaluate`, also for errors
@@ -100,40 +96,35 @@ def evaluate_and_ask(
     outgroup = settings.get("outgroup")
     check_outgroup(outgroup, data.names)
     hardware = Hardware(**{f.name: settings[f.name] for f in fields(Hardware) if f.name in settings})  # type: ignore[literal-required]
-    with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
-        announce_data(data, likelihood.patterns)
-        announce_engine(likelihood.engine, likelihood.reason)
-        remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
-        lnl = start_lnl = likelihood.lnl()
-        announce("lengths and model")
-        if not fixed:
-            lnl = likelihood.optimise(listener=settings.get("listener", ignore))
-        answer = ask(likelihood)
-        part_lnls = likelihood.part_lnl()
-    described, rooting = describe(data, likelihood.patterns, likelihood.models, likelihood.tree, part_lnls, outgroup)
-    common = {
-        "lnl": lnl,
-        **described,
-        "seed": None,
-        "start_lnls": (start_lnl,),
-        "brlen": brlen,
-        **facts(data, likelihood.engine, likelihood.reason),
-        "seconds": time.perf_counter() - began,
-        "warnings": warn(data, [*remarks, *rooting]),
-    }
-    return kind(**common | answer)
+
+    def attempt(hardware: Hardware) -> dict[str, Any]:
+        with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
+            announce_data(data, likelihood.patterns)
+            announce_engine(likelihood.engine, likelihood.reason)
+            remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
+            lnl = start_lnl = likelihood.lnl()
+            announce("lengths and model")
+            if not fixed:
+                lnl = likelihood.optimise(listener=settings.get("listener", ignore))
+            answer = ask(likelihood)
+            lnls = likelihood.part_lnl()
+        described, rooting = describe(data, likelihood.patterns, likelihood.models, likelihood.tree, lnls, outgroup)
+        common = {
+            "lnl": lnl,
+            **described,
+            "start_lnls": (start_lnl,),
+            **facts(data, likelihood.engine, likelihood.reason),
+            "warnings": warn(data, [*remarks, *rooting]),
+        }
+        return common | answer
+
+    found = until_memory_suffices(attempt, hardware)
+    return kind(seed=None, brlen=brlen, seconds=time.perf_counter() - began, **found)
 
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
     """What "as they are" leaves open: parameters without a value, a tree without lengths."""
-    remarks = []
-    for model in likelihood.models:
-        free = [group for group in model.free_parameters if group != SCALER]
-        if free:
-            listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
-    if any(SCALER in model.free_parameters for model in likelihood.models):
-        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
+    remarks = remarks_on_values(likelihood.models)
     if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
         remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
-    return list(dict.fromkeys(remarks))
+    return remarks

@@ -6,6 +6,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypedDict
 
 from plltool.errors import InputError, show_name
 
@@ -39,6 +40,16 @@ class Hardware:
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+
+
+class HardwareSettings(TypedDict, total=False):
+    """The fields of `Hardware`, for functions that take them as keywords."""
+
+    device: str
+    precision: str
+    vw: int | None
+    threads: int | None
+    memory: int | None
 
 
 def is_count(text: str) -> bool:

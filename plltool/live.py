@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +20,14 @@ from plltool.constants import (
 )
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
-from plltool.hardware import Hardware
-from plltool.io.newick import write_newick
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.errors import length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
-from plltool.results import format_scheme, mean_tree
+from plltool.results import format_scheme, mean_tree, write_rooted
 from plltool.search.branch_supports import BranchSupports, support_branches
 from plltool.search.progress import Listener, Progress, ignore
 from plltool.session import (
@@ -90,14 +91,10 @@ class Likelihood(Parameters):
         model: ModelLike | None = None,
         *,
         brlen: str = DEFAULT_LINKAGE,
-        device: str = "auto",
-        precision: str = "double",
-        vw: int | None = None,
-        threads: int | None = None,
-        memory: int | None = None,
         lnl_only: bool = False,
         neighbours: bool = False,
         states: bool = False,
+        **hardware: Unpack[HardwareSettings],
     ):
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
@@ -105,13 +102,12 @@ class Likelihood(Parameters):
         self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
         self.warnings = self._bound_lengths()
-        hardware = Hardware(device, precision, vw, threads, memory)
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         if neighbours or states:
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns
-        self.engine, self.reason = open_engine(held, models, slots, hardware)
+        self.engine, self.reason = open_engine(held, models, slots, Hardware(**hardware))
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
@@ -124,8 +120,8 @@ class Likelihood(Parameters):
     def __enter__(self) -> Likelihood:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.engine.__exit__(kind, error, traceback)
 
     def close(self) -> None:
         """Free what is held on the device."""
@@ -146,9 +142,12 @@ class Likelihood(Parameters):
         self._bound_lengths()
         self._likelihood.topology_changed()
 
-    def newick(self) -> str:
-        """The tree with its present lengths as Newick text; their means over sites where parts have their own."""
-        return write_newick(mean_tree(self._tree, self._likelihood.part_sites))
+    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with its present lengths as Newick text; their means over sites where parts have their own.
+
+        Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.
+        """
+        return write_rooted(mean_tree(self._tree, self._likelihood.part_sites), outgroup)[0]
 
     @property
     def lengths(self) -> FloatArray:
@@ -221,14 +220,8 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, shaped as `lengths`, from the curvature of lnL in each of them.
-
-        All other lengths and the model are taken for known, so they are on the small side. NaN where lnL is not concave
-        or a length is at its bound.
-        """
-        _, _, curvature = self.derivatives()
-        inside = (self.lengths > MIN_BRANCH_LENGTH) & (self.lengths < MAX_BRANCH_LENGTH) & (curvature < 0)
-        return np.where(inside, 1.0 / np.sqrt(np.where(inside, -curvature, 1.0)), np.nan)
+        """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.errors.length_errors`."""
+        return length_errors(self._likelihood)
 
     def pattern_lnl(self) -> FloatArray:
         """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""

@@ -1,11 +1,17 @@
-"""Bootstrap replicates: a search on each resampled alignment, one after another or at the same time."""
+"""Bootstrap replicates: a search on each resampled alignment, one after another or at the same time.
+
+The rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) lets a search begin with the tree of an earlier replicate,
+which is near to where it ends, and holds the model. RAPID_CHAINS of such chains run side by side; every RAPID_LENGTH
+replicates a chain begins anew, lest one start tree have a say in all of them.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -14,19 +20,21 @@ import numpy.typing as npt
 from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
+from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, START_EPSILON
 from plltool.engine.opencl.environment import child_environment, prepare_child
-from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
+from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import optimise_model
 from plltool.search.driver import TreeSearch, planned_stages
 from plltool.search.effort import Plan
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import Forecast, ignore
 from plltool.search.state import Arrays, Cursor, State, pack_tree, unpack_tree
-from plltool.session import BOOTSTRAP, generator, open_engine, search_slots, with_less_memory
-from plltool.tree.duplicates import restore_duplicates
+from plltool.session import BOOTSTRAP, RAPID, generator, open_engine, search_slots, until_memory_suffices
+from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.topology import Tree
 from plltool.workers import Workers
 
@@ -44,6 +52,7 @@ class Resampling:
     parts : the patterns of each part
     models : of each part; a replicate's search begins with their values
     plan : of a replicate's search, with one start tree and the constraint on `names`
+    rapid : whether searches begin with the trees of earlier replicates
     seed : of all replicates
     unlinked : whether each part has branch lengths of its own
     hardware : of a replicate's search
@@ -55,6 +64,7 @@ class Resampling:
     parts: list[Patterns]
     models: list[Model]
     plan: Plan
+    rapid: bool
     seed: int
     unlinked: bool
     hardware: Hardware
@@ -63,6 +73,18 @@ class Resampling:
         """The sites of replicate `number`, from 0, and the source of its further choices."""
         rng = generator(self.seed, BOOTSTRAP, number)
         return draw_sites([len(part.site_pattern) for part in self.parts], rng), rng
+
+    def parsimony_tree(self, parts: Sequence[Patterns], rng: np.random.Generator) -> Tree:
+        """A start tree for these patterns of each part."""
+        masks = np.concatenate([part.masks for part in parts], axis=1)
+        weights = np.concatenate([part.weights for part in parts])
+        tree = stepwise_addition(masks, weights, self.names, rng, self.plan.constraint)
+        return tree.unlink(len(parts)) if self.unlinked else tree
+
+    def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
+        """The one of the trees `made`, from replicate 0 on, that replicate `number` begins with; None for none."""
+        begins = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
+        return None if begins else made[number - RAPID_CHAINS]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,28 +110,29 @@ class Replicate:
 
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
+Task: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
 
 
 class Replicator:
-    """Makes replicates; what comes of one depends on the resampling and its number only."""
+    """Makes replicates; what comes of one depends on the resampling, its number, and the tree before it."""
 
     def __init__(self, resampling: Resampling):
         prepare_child()
         self._resampling = resampling
 
-    def __call__(self, number: int, report: Callable[[Any], bool] | None = None) -> Replicate:
+    def __call__(
+        self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None
+    ) -> Replicate:
         """Search the tree of replicate `number`, from 0: a parsimony tree of the resampled sites, then a climb.
 
-        Patterns that were not drawn are left out. The last polish of a search is left out as well: it changes no
-        topology.
+        The climb begins with the tree `before` instead, where there is one. Patterns that were not drawn are left out.
+        The last polish of a search is left out as well: it changes no topology.
         """
         asked = self._resampling
         sites, rng = asked.draw(number)
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
-        masks = np.concatenate([part.masks for part in parts], axis=1)
-        weights = np.concatenate([part.weights for part in parts])
-        start = stepwise_addition(masks, weights, asked.names, rng, asked.plan.constraint)
-        found = self._search(parts, start.unlink(len(parts)) if asked.unlinked else start, rng)
+        start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
+        found = self._search(parts, start, rng)
         tree = found.tree
         if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
             groups = [rng.permutation(group).tolist() for group in asked.groups]
@@ -117,53 +140,75 @@ class Replicator:
         return Replicate(tree, found.lnl)
 
     def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> State:
-        """Climb from a start tree, once more with less memory where a request had too little; that changes no bit."""
-        asked, hardware = self._resampling, self._resampling.hardware
-        drawn = rng.bit_generator.state
-        while True:
+        """Climb from a start tree."""
+        asked, drawn = self._resampling, rng.bit_generator.state
+
+        def attempt(hardware: Hardware) -> State:
+            rng.bit_generator.state = drawn
             models = [model.copy() for model in asked.models]
             engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
-            try:
-                with engine:
-                    forecast = Forecast(planned_stages(asked.plan))
-                    likelihood = TreeLikelihood(start.copy(), models, engine)
-                    search = TreeSearch(likelihood, asked.plan, forecast, ignore, Cursor())
-                    found = search.climb()
-                    if asked.plan.perturbations:
-                        found, _ = search.perturb(rng)
-                    return found
-            except DeviceMemoryError as error:
-                hardware = with_less_memory(engine, hardware, error)
-                rng.bit_generator.state = drawn
+            with engine:
+                likelihood = TreeLikelihood(start.copy(), models, engine)
+                search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
+                found = search.climb()
+                if asked.plan.perturbations:
+                    found, _ = search.perturb(rng)
+                return found
+
+        return until_memory_suffices(attempt, asked.hardware)
 
 
-def resume_replicates(
-    make: Callable[[Iterable[int]], Replicates], most: int, names: Sequence[str], store: Checkpoint
-) -> Replicates:
-    """The first `most` replicates: those that the store has, and then those of the other numbers as `make` makes them.
+def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
+    """The same, with model parameters that are optimised once, on a parsimony tree of all sites, by that hardware."""
+    start = resampling.parsimony_tree(resampling.parts, generator(resampling.seed, RAPID))
+
+    def attempt(hardware: Hardware) -> list[Model]:
+        models = [model.copy() for model in resampling.models]
+        engine, _ = open_engine(resampling.parts, models, search_slots(len(resampling.names)), hardware)
+        with engine:
+            likelihood = TreeLikelihood(start.copy(), models, engine)
+            smooth(likelihood, START_EPSILON)
+            optimise_model(likelihood, epsilon=START_EPSILON)
+        return models
+
+    models = until_memory_suffices(attempt, hardware)
+    return replace(resampling, models=models, plan=replace(resampling.plan, optimise_parameters=False))
+
+
+def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Checkpoint | None) -> Replicates:
+    """The first `most` replicates: those that the store has, then others, so many at the same time; bits are the same.
 
     They are saved as they come.
     """
-    with store:
-        done = 0
-        while done < most and (saved := store.load(f"replicate-{done + 1}")) is not None:
-            yield Replicate.unpack(saved, names)
-            done += 1
-        with closing(make(range(done, most))) as made:
-            for number, replicate in enumerate(made, start=done + 1):
-                store.save(f"replicate-{number}", replicate)
+    made: list[Tree] = []
+    with store or nullcontext():
+        while store and len(made) < most and (saved := store.load(_name(len(made)))) is not None:
+            replicate = Replicate.unpack(saved, resampling.all_names)
+            made.append(replicate.tree)
+            yield replicate
+        tasks = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
+        make = partial(_make_at_once, n_workers=n_workers) if n_workers > 1 else _make_in_turn
+        with closing(make(resampling, tasks)) as new:
+            for replicate in new:
+                if store:
+                    store.save(_name(len(made)), replicate)
+                made.append(replicate.tree)
                 yield replicate
 
 
-def replicate_in_turn(resampling: Resampling, numbers: Iterable[int]) -> Replicates:
-    """The replicates of these numbers."""
+def _name(number: int) -> str:
+    return f"replicate-{number + 1}"
+
+
+def _make_in_turn(resampling: Resampling, tasks: Iterable[Task]) -> Replicates:
     make = Replicator(resampling)
-    yield from map(make, numbers)
+    for number, before in tasks:
+        yield make(number, before)
 
 
-def replicate_at_once(resampling: Resampling, numbers: Iterable[int], n_workers: int) -> Replicates:
-    """What `replicate_in_turn` yields, bit for bit, from so many processes."""
+def _make_at_once(resampling: Resampling, tasks: Iterable[Task], n_workers: int) -> Replicates:
     threads = resampling.hardware.threads or 1
     _log.info("replicates: %d at the same time, threads of each: %d", n_workers, threads)
+    ahead = RAPID_CHAINS if resampling.rapid else None
     with Workers(n_workers, Replicator, (resampling,), child_environment(threads)) as workers:
-        yield from workers.map(((number,) for number in numbers), lambda *_: None)
+        yield from workers.map(tasks, lambda *_: None, ahead)

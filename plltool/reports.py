@@ -11,7 +11,7 @@ import numpy as np
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.engine.shards import AnyEngine
-from plltool.model.model import Model
+from plltool.model.model import SCALER, Model
 from plltool.results import PartResult, describe_parameters, format_scheme, mean_tree, write_rooted
 from plltool.tree.topology import FloatArray, Tree
 
@@ -44,6 +44,19 @@ def warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
     for remark in remarks:
         _log.warning(remark)
     return (*data.warnings, *remarks)
+
+
+def remarks_on_values(models: Sequence[Model]) -> list[str]:
+    """A line for each model, of one part each, with free parameters that nobody gave a value, where none are found."""
+    remarks = []
+    for model in models:
+        free = [group for group in model.free_parameters if group != SCALER]
+        if free:
+            listed = " and ".join(free)
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+    if any(SCALER in model.free_parameters for model in models):
+        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
+    return list(dict.fromkeys(remarks))
 
 
 def describe(

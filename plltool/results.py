@@ -15,7 +15,7 @@ from plltool import __version__
 from plltool.alignment.partition import Dataset
 from plltool.constants import COLLAPSE_LENGTH
 from plltool.errors import InputError, show_name
-from plltool.io.newick import write_newick
+from plltool.io.newick import find_root, write_newick
 from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.search.progress import Progress
@@ -229,11 +229,18 @@ def write_rooted(
     tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
 ) -> tuple[str, list[str]]:
     """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
+    usable, remarks = usable_outgroup(tree, outgroup)
+    return write_newick(tree, outgroup=usable, labels=labels), remarks
+
+
+def usable_outgroup(tree: Tree, outgroup: Sequence[str] | None) -> tuple[Sequence[str] | None, list[str]]:
+    """An outgroup, or its first taxon if it is not one clade, and what to tell of that."""
     try:
-        return write_newick(tree, outgroup=outgroup, labels=labels), []
+        find_root(tree, outgroup)
     except InputError as error:
         first = list(outgroup or ())[:1]
-        return write_newick(tree, outgroup=first, labels=labels), [f"{error}; {first[0]!r} alone is taken for it"]
+        return first, [f"{error}; {first[0]!r} alone is taken for it"]
+    return outgroup, []
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

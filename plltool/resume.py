@@ -17,11 +17,11 @@ import numpy.typing as npt
 from plltool import __version__
 from plltool.alignment.partition import Dataset
 from plltool.engine.shards import AnyEngine
-from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.results import mean_tree, write_rooted
 from plltool.search.effort import Plan
+from plltool.session import MemoryPlan
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import FloatArray, Tree
@@ -80,11 +80,15 @@ def identify_search(
 
 
 def identify_replicates(
-    data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str, hardware: Hardware
+    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
 ) -> dict[str, Any]:
-    """Likewise of bootstrap replicates, whatever their number."""
-    wishes = {name: getattr(hardware, name) for name in ("device", "precision", "vw")}
-    return {**_identify_task(data, models, plan, seed, brlen), **wishes}
+    """Likewise of bootstrap replicates, whatever their number; `place` is where they are made."""
+    return {
+        **_identify_task(data, models, plan, seed, brlen),
+        "rapid": rapid,
+        "device": place.device_name,
+        "layout": place.layouts,
+    }
 
 
 def identify_ultrafast(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
-from typing import TYPE_CHECKING, TypeAlias
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -64,7 +64,8 @@ AlignmentLike: TypeAlias = (
     "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
 )
 TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
-ModelLike: TypeAlias = str | ModelSpec | Model | Sequence[Model]
+ModelLike: TypeAlias = "str | PathLike[str] | ModelSpec | Model | Sequence[Model]"
+T = TypeVar("T")
 
 
 def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
@@ -126,7 +127,7 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     if isinstance(given, Model):
         return [given.copy()]
-    if not (given is None or isinstance(given, (str, ModelSpec))):
+    if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
         return [own.copy() for own in given]
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
@@ -145,8 +146,8 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
         return (PartSpec(given),)
     if isinstance(given, Model):
         return (PartSpec(given.spec),)
-    if isinstance(given, str):
-        return read_scheme(given)
+    if isinstance(given, (str, PathLike)):
+        return read_scheme(fspath(given))
     if not given or not all(isinstance(model, Model) for model in given):
         raise InputError(f"model: found {given!r}, expected a string, a ModelSpec, a Model, or a Model for each part")
     return tuple(PartSpec(model.spec) for model in given)
@@ -364,14 +365,25 @@ def open_engine(
     return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))
 
 
-def with_less_memory(engine: AnyEngine, hardware: Hardware, error: DeviceMemoryError) -> Hardware:
-    """What to try after a request for which the memory of `engine` did not suffice: half as much for CLAs.
+def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
+    """What `attempt` returns, made anew with half as much memory for CLAs as long as a request has too little.
 
     Answers keep every bit. Where not even one tile fits, `open_engine` says so.
+
+    Parameters
+    ----------
+    attempt : opens an engine, or a `Likelihood`, in a ``with`` block and asks it; begins each time with the same
+    hardware : of the first attempt
     """
-    held = engine.cla_bytes
-    _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
-    return replace(hardware, memory=held // 2)
+    while True:
+        try:
+            return attempt(hardware)
+        except DeviceMemoryError as error:
+            held = error.cla_bytes
+            if held is None:
+                raise
+            _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
+            hardware = replace(hardware, memory=held // 2)
 
 
 @dataclass(frozen=True)
@@ -381,6 +393,7 @@ class MemoryPlan:
     Attributes
     ----------
     device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
+    device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
     n_bytes : memory that it would hold there at most
     resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
     full_bytes : memory of all CLAs at once
@@ -389,6 +402,8 @@ class MemoryPlan:
 
     device: str
     kind: str
+    device_name: str
+    layouts: tuple[dict[str, object], ...]
     n_bytes: int
     resident: bool
     full_bytes: int
@@ -421,11 +436,13 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
         else:
             n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
         full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-        plans.append((n_bytes, storage.resident, full, plan.memory))
-    held, resident, full_bytes, offered = zip(*plans, strict=True)
+        plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
+    layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
     return MemoryPlan(
         device.label if device else "numpy",
         device.kind if device else "numpy",
+        device.full_name if device else "numpy",
+        layouts,
         sum(held),
         all(resident),
         sum(full_bytes),
@@ -433,7 +450,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     )
 
 
-STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST = range(9)  # for what
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -13,14 +13,18 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
-from plltool.io.newick import load_newick, write_newick
-from plltool.model.model import SCALER, Model
+from plltool.io.newick import unrooted_tree, write_newick
+from plltool.io.tree_files import load_nodes
+from plltool.model.model import Model
+from plltool.reports import remarks_on_values
 from plltool.session import SIMULATION, TreeLike, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
+
+ANY_RESOLUTION = 0  # a seed: what resolves a node is so short that nothing evolves along it
 
 _log = logging.getLogger("plltool")
 
@@ -63,7 +67,7 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths
+    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches
     model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
         or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
         without values have their start values, and a warning says so. Or Models, one of one part each
@@ -88,6 +92,9 @@ def simulate(
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         states = evolve(on, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
+    remarks = tuple(remarks_on_values(models))
+    for remark in remarks:
+        _log.warning(remark)
     return Simulation(
         on.names,
         tuple(row.tobytes().decode("ascii") for row in letters),
@@ -95,7 +102,7 @@ def simulate(
         write_newick(on),
         tuple(own.to_string() for own in models),
         seed,
-        _remarks(models),
+        remarks,
     )
 
 
@@ -111,7 +118,7 @@ def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
     models = []
     for part in scheme:
         if part.model is None:
-            raise InputError(f"{part.where}: part {part.name!r} has no model, expected one with values")
+            raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
         if part.model.frequency_mode == "empirical":
             found = f"model {str(part.model)!r} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")
@@ -122,17 +129,6 @@ def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
 def _as_tree(given: TreeLike) -> Tree:
     if isinstance(given, Tree):
         return given
-    return load_newick(given) if isinstance(given, (str, PathLike)) else from_dendropy(given)
-
-
-def _remarks(models: Sequence[Model]) -> tuple[str, ...]:
-    """A warning for each model with parameters that nobody gave a value."""
-    remarks = []
-    for model in models:
-        free = [group for group in model.free_parameters if group != SCALER]
-        if free:
-            listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
-    for remark in remarks:
-        _log.warning(remark)
-    return tuple(remarks)
+    if isinstance(given, (str, PathLike)):
+        return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
+    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)

@@ -92,22 +92,23 @@ def topology_tests(
     fixed = settings.get("fixed", False)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        pattern_lnl = _evaluate_all(likelihood, given, fixed)
+        trees = list(given)
+        pattern_lnl = _evaluate_all(likelihood, trees, fixed)
         weights = [patterns.weights for patterns in likelihood.patterns]
         model_tree = 0
         best = int(np.argmax(pattern_lnl @ np.concatenate(weights)))
         if best != 0 and not fixed:
-            likelihood.tree = given[best]
+            likelihood.tree = trees[best]
             likelihood.optimise(listener=settings.get("listener", ignore))
             model_tree = best
-            pattern_lnl = _evaluate_all(likelihood, given, fixed)
+            pattern_lnl = _evaluate_all(likelihood, trees, fixed)
         tests = run_tests(pattern_lnl, weights, n_replicates, generator(seed, TESTS))
         sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
         newicks = []
-        for tree in given:
+        for tree in trees:
             likelihood.tree = tree
-            newicks.append(likelihood.newick())
-        likelihood.tree = given[int(np.argmax(tests.lnl))]
+            newicks.append(likelihood.newick(settings.get("outgroup")))
+        likelihood.tree = trees[int(np.argmax(tests.lnl))]
         return {
             "lnl": float(tests.lnl.max()),
             "tests": tests,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import repeat
 from os import PathLike
 from typing import Any
 
@@ -171,8 +172,9 @@ class _Task:
             return count_supports(self.tree, _tree_set(pool), UFBOOT)
         names = self.tree.names
         trees = (
-            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
-            for number in pool.chosen.tolist()
+            restore_duplicates(tree, names, [rng.permutation(group).tolist() for group in self.groups])
+            for tree, count in pool.kept()
+            for _ in range(count)
         )
         return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
 
@@ -233,7 +235,6 @@ def _test(at: Standing, start: Tree) -> None:
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
-    """The tree of each resampled alignment."""
-    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
+    """The trees of the resampled alignments."""
     names = next(iter(pool.trees.values())).names
-    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])
+    return make_tree_set(names, (splits for tree, count in pool.kept() for splits in repeat(splits_of(tree), count)))

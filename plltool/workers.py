@@ -81,13 +81,17 @@ class Workers:
         for connection in self._running:
             self._send(connection, STOP)
 
-    def map(self, tasks: Iterable[tuple[Any, ...]], heard: Callable[[int, Any], None]) -> Iterator[Any]:
+    def map(
+        self, tasks: Iterable[tuple[Any, ...]], heard: Callable[[int, Any], None], ahead: int | None = None
+    ) -> Iterator[Any]:
         """The result of each task, in their order; after `stop` of those only that had begun.
 
         Parameters
         ----------
         tasks : the arguments of each, taken from the iterable only when a child is free for it
         heard : called with the number of the task, from 0, and what it reports
+        ahead : a task is taken once the results of all but the last so many before it have been yielded; by default
+            as soon as a child is free
 
         Raises
         ------
@@ -97,14 +101,17 @@ class Workers:
         waiting = enumerate(tasks)
         free = list(self._children)
         results: dict[int, Any] = {}
-        due = 0
+        due = taken = 0
         while True:
             while due in results:
                 yield results.pop(due)
                 due += 1
-            while free and not self._stopped and (task := next(waiting, None)) is not None:
+            while free and not self._stopped and (ahead is None or taken < due + ahead):
+                if (task := next(waiting, None)) is None:
+                    break
                 self._running[free[-1]], arguments = task
                 self._send(free.pop(), arguments)
+                taken += 1
             if not self._running:
                 return
             for connection in wait(list(self._running)):

@@ -1,11 +1,14 @@
 """What plltool says of a finished tree beside IQ-TREE 2: supports, tests of topologies, ancestral states.
 
     python scripts/compare_followups.py --output scripts/results/DATE-followups.json data/primates.phy FILE...
+    python scripts/compare_followups.py --model LG+G4 --output ... PROTEINS...
+    python scripts/compare_followups.py --partitions genes.nex --output ... ALIGNMENT
 
-For each DNA alignment under GTR+F+G4: a fast search, then on its tree SH-aLRT and aBayes (`iqtree2 -te T -alrt 1000
--abayes`); tests of ten trees, the tree and nine of its best interchanges (`iqtree2 -z -zb 10000 -zw -au`); marginal
-ancestral states with lengths and parameters fixed (`iqtree2 -asr -blfix`). Each program optimises lengths and model by
-itself for the first two. One thread each. Needs iqtree2.
+For each alignment, under GTR+F+G4 unless told: a fast search, then on its tree SH-aLRT and aBayes (`iqtree2 -te T
+-alrt 1000 -abayes`); tests of ten trees, the tree and nine of its best interchanges (`iqtree2 -z -zb 10000 -zw -au`);
+marginal ancestral states with lengths and parameters fixed (`iqtree2 -asr -blfix`). Each program optimises lengths and
+model by itself for the first two. A partition file is NEXUS with charsets and a charpartition that has the models;
+IQ-TREE reads it with -p, and ancestral states are left out. One thread each. Needs iqtree2.
 """
 
 import argparse
@@ -23,17 +26,22 @@ from plltool.io.newick import parse_newick, write_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
-MODEL = "GTR+F+G4"
+DEFAULT_MODEL = "GTR+F+G4"
 COLUMNS = ("bp", "kh", "sh", "wkh", "wsh", "elw", "au")  # in the order of IQ-TREE's table, behind tree, lnL and delta
 
 
 def run_iqtree(folder, alignment, *arguments):
     """The files that a run of IQ-TREE left, as a function of their ending, and its seconds."""
     prefix = folder / "iq"
-    command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-nt", "1", "-pre", prefix, "-redo", "-keep-ident"]
+    command = ["iqtree2", "-s", alignment, "-nt", "1", "-pre", prefix, "-redo", "-keep-ident"]
     began = time.perf_counter()
     subprocess.run([*map(str, [*command, "-seed", 1, *arguments])], check=True, stdout=subprocess.DEVNULL)
     return lambda ending: Path(f"{prefix}.{ending}").read_text(), time.perf_counter() - began
+
+
+def their_model(model):
+    """IQ-TREE's options for a model, or for a partition file."""
+    return ["-p", model] if Path(model).is_file() else ["-m", model]
 
 
 def keys(tree, names):
@@ -67,16 +75,15 @@ def agreement(ours, theirs):
     }
 
 
-def compare_supports(alignment, tree, folder):
+def compare_supports(alignment, model, tree, folder):
     from plltool.api import branch_supports
 
-    result = branch_supports(alignment, tree, MODEL, threads=1)
     began = time.perf_counter()
-    branch_supports(alignment, tree, result.model, fixed=True, threads=1)
+    result = branch_supports(alignment, tree, model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(tree + "\n")
     read, their_seconds = run_iqtree(
-        folder, alignment, "-m", MODEL, "-te", folder / "t.nwk", "-alrt", 1000, "-abayes"
+        folder, alignment, *their_model(model), "-te", folder / "t.nwk", "-alrt", 1000, "-abayes"
     )
     names = result.tree.names
     labels = labels_of(read("treefile"), names)
@@ -91,7 +98,7 @@ def compare_supports(alignment, tree, folder):
     return {
         "lnl": result.lnl,
         "iqtree_lnl": lnl,
-        "seconds_of_fixed_run": round(seconds, 2),
+        "seconds": round(seconds, 2),
         "iqtree_seconds": round(their_seconds, 2),
         "sh_alrt": agreement(alrt, their_alrt),
         "abayes": agreement(abayes, their_abayes),
@@ -113,17 +120,16 @@ def best_interchanges(result, n):
     return found
 
 
-def compare_tests(alignment, trees, folder):
+def compare_tests(alignment, model, trees, folder):
     from plltool.api import topology_tests
 
     (folder / "z.nwk").write_text("\n".join(trees) + "\n")
     began = time.perf_counter()
-    result = topology_tests(alignment, str(folder / "z.nwk"), MODEL, threads=1)
+    result = topology_tests(alignment, str(folder / "z.nwk"), model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(trees[0] + "\n")
-    read, their_seconds = run_iqtree(
-        folder, alignment, "-m", MODEL, "-te", folder / "t.nwk", "-z", folder / "z.nwk", "-zb", 10000, "-zw", "-au"
-    )
+    asked = ["-te", folder / "t.nwk", "-z", folder / "z.nwk", "-zb", 10000, "-zw", "-au"]
+    read, their_seconds = run_iqtree(folder, alignment, *their_model(model), *asked)
     table = []
     for line in read("iqtree").split("USER TREES")[1].splitlines():
         fields = line.replace("+", " ").replace(" - ", " ").rstrip(" -").split()
@@ -138,16 +144,22 @@ def compare_tests(alignment, trees, folder):
     }
 
 
+def spelt_out(result):
+    """A model with its values as IQ-TREE reads it."""
+    parameters = result.parameters
+    if not result.model.startswith("GTR{"):
+        return result.model
+    rates = ",".join(map(str, list(parameters["rates"].values())[:5]))
+    frequencies = ",".join(map(str, parameters["frequencies"].values()))
+    return f"GTR{{{rates}}}+F{{{frequencies}}}+G4{{{parameters['alpha']}}}"
+
+
 def compare_ancestors(alignment, result, folder):
     from plltool.api import ancestral_states
 
     found = ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
-    parameters = result.parameters
-    rates = ",".join(map(str, list(parameters["rates"].values())[:5]))
-    frequencies = ",".join(map(str, parameters["frequencies"].values()))
-    model = f"GTR{{{rates}}}+F{{{frequencies}}}+G4{{{parameters['alpha']}}}"
     (folder / "t.nwk").write_text(result.newick + "\n")
-    read, _ = run_iqtree(folder, alignment, "-m", model, "-te", folder / "t.nwk", "-blfix", "-asr")
+    read, _ = run_iqtree(folder, alignment, "-m", spelt_out(result), "-te", folder / "t.nwk", "-blfix", "-asr")
     names = result.tree.names
     node_of = {label: key for key, label in labels_of(read("treefile"), names).items()}
     rows = [line.split("\t") for line in read("state").splitlines() if line.startswith("Node") and "Site" not in line]
@@ -172,7 +184,10 @@ def main():
     parser = argparse.ArgumentParser(description="Supports, tests and ancestral states beside IQ-TREE 2.")
     parser.add_argument("alignments", nargs="+")
     parser.add_argument("--output", required=True)
+    parser.add_argument("--model", default=DEFAULT_MODEL)
+    parser.add_argument("--partitions", help="partition file, NEXUS, instead of a model")
     arguments = parser.parse_args()
+    model = arguments.partitions or arguments.model
     prepare_environment(1)
     from plltool.api import search
 
@@ -180,15 +195,14 @@ def main():
     for alignment in arguments.alignments:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            tree = search(alignment, MODEL, effort="fast", threads=1).newick
-            supports, result = compare_supports(alignment, tree, folder)
+            tree = search(alignment, model, effort="fast", threads=1).newick
+            supports, result = compare_supports(alignment, model, tree, folder)
             trees = [result.newick, *best_interchanges(result, 9)]
-            results[Path(alignment).stem] = {
-                "supports": supports,
-                "tests": compare_tests(alignment, trees, folder),
-                "ancestors": compare_ancestors(alignment, result, folder),
-            }
-            print(Path(alignment).stem, json.dumps(results[Path(alignment).stem], indent=1))
+            found = {"model": model, "supports": supports, "tests": compare_tests(alignment, model, trees, folder)}
+            if not arguments.partitions:
+                found["ancestors"] = compare_ancestors(alignment, result, folder)
+            results[Path(alignment).stem] = found
+            print(Path(alignment).stem, json.dumps(found, indent=1))
     Path(arguments.output).write_text(json.dumps(results, indent=1) + "\n")
 
 

@@ -1,14 +1,15 @@
 """Bootstrap supports beside Debian's RAxML 8 and IQ-TREE 2: correlations over splits, mean differences, seconds.
 
     python scripts/compare_supports.py ALIGNMENT [--replicates N] [--program NAME ...] [--threads N] [--seconds N]
-        [--output FILE.json]
+        [--made NAME=FILE ...] [--output FILE.json]
 
-Every program runs GTR+F+G4. plltool searches the tree; then each program makes its replicates: plltool, plltool-fast
-and plltool-default (`plltool bootstrap`, efforts of the replicates), raxml (-b), raxml-rapid (-x), iqtree-ufboot
-(-B 1000) and plltool-ufboot. --seconds cuts each of them; the replicates made by then count, those of IQ-TREE only when
-it is done. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that either
-has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that are not
-installed are left out.
+Every program runs GTR+F+G4, raxml-cat GTRCAT. plltool searches the tree; then each program makes its replicates:
+plltool, plltool-fast and plltool-default (`plltool bootstrap`, efforts of the replicates), plltool-rapid (--rapid),
+raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and plltool-ufboot. --seconds cuts each of them; the
+replicates made by then count, those of IQ-TREE only when it is done. --made adds the trees of a file that was made
+before, without seconds. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits
+that either has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that
+are not installed are left out.
 """
 
 import argparse
@@ -28,12 +29,15 @@ import numpy as np
 
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.alignment_reader import read_sequences
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 from plltool.tree.tree_set import TreeSet, splits_of
 from plltool.treesets import as_tree_set
 from plltool.ultrafast import ultrafast_bootstrap
 
-PROGRAMS = ("plltool", "plltool-fast", "plltool-default", "raxml", "raxml-rapid", "plltool-ufboot", "iqtree-ufboot")
+PROGRAMS = (
+    *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot"),
+    *("raxml", "raxml-cat", "raxml-rapid", "iqtree-ufboot"),
+)
 MODEL = "GTR+F+G4"
 RARE = 0.05  # share of the trees of both programs below which a split is left out
 EXECUTABLES = {"raxml": "raxmlHPC-PTHREADS-AVX", "iqtree": "iqtree2", "plltool": "plltool"}
@@ -43,12 +47,14 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
     """The command line of a bootstrap, and the file that its trees will be in."""
     if program.startswith("plltool"):
         effort = program.partition("-")[2]
-        options = ["--replicates", number, *(["--replicate-effort", effort] if effort else []), "--threads", threads]
+        how = ["--rapid"] if effort == "rapid" else ["--replicate-effort", effort] if effort else []
+        options = ["--replicates", number, *how, "--threads", threads]
         command = ["plltool", "bootstrap", alignment, "--model", MODEL, *options, "--prefix", folder / program]
         return [*command, "--workers", threads, "--quiet"], folder / f"{program}.bootstraps.nwk"
     if program.startswith("raxml"):
         kind = "-x" if program == "raxml-rapid" else "-b"
-        command = [EXECUTABLES["raxml"], "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", "GTRGAMMA"]
+        model = "GTRCAT" if program == "raxml-cat" else "GTRGAMMA"
+        command = [EXECUTABLES["raxml"], "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", model]
         return [*command, "-s", alignment, "-n", program, "-w", folder], folder / f"RAxML_bootstrap.{program}"
     command = ["iqtree2", "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads, "-seed", "7", "-redo"]
     return [*command, "--keep-ident", "-quiet", "--prefix", folder / program], folder / f"{program}.ufboot"
@@ -100,6 +106,12 @@ def make_ufboot(alignment: Path, tree: Path, model: str, threads: int) -> tuple[
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 
+def split_made(text: str) -> tuple[str, Path]:
+    """The name and the file of NAME=FILE."""
+    name, _, path = text.partition("=")
+    return name, Path(path)
+
+
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("alignment", type=Path)
@@ -107,6 +119,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--seconds", type=float, default=7200.0)
+    parser.add_argument("--made", nargs="+", default=[], type=split_made)
     parser.add_argument("--output", type=Path)
     return parser.parse_args()
 
@@ -122,7 +135,7 @@ def main() -> None:
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
         search = run([*command, "--prefix", folder / "best"], asked.seconds)
-        best = read_newick(folder / "best.best.nwk", read_sequences(alignment).names)
+        best = read_tree(folder / "best.best.nwk", read_sequences(alignment).names)
         splits = [
             split
             for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)
@@ -141,10 +154,13 @@ def main() -> None:
                     continue
                 lines = [line for line in path.read_text().splitlines() if line.endswith(";")]
                 path.write_text("\n".join(lines) + "\n")
-                trees = as_tree_set(path, best.names)
-                programs[program]["trees"] = trees.n_trees
-                shares[program] = share_by_split(trees)
+                programs[program]["trees"] = len(lines)
+                shares[program] = share_by_split(as_tree_set(path, best.names))
             print(program, programs[program], flush=True)
+    for program, path in asked.made:
+        trees = as_tree_set(path, best.names)
+        programs[program] = {"trees": trees.n_trees}
+        shares[program] = share_by_split(trees)
     pairs = {
         f"{a} {b}": compare(shares[a], shares[b], splits)
         | ({} if "ufboot" not in a + b else {"splits": None})  # of plltool-ufboot the tree's branches only

@@ -31,7 +31,7 @@ from scipy.cluster import hierarchy
 
 from plltool.alignment.patterns import compress
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.topology import Tree
 
@@ -114,7 +114,7 @@ def measure(alignment_path: str, tree_path: str) -> list[dict[str, object]]:
     alignment = read_alignment(alignment_path)
     codes = compress(alignment).codes
     n_taxa, n_patterns = codes.shape
-    tree = read_newick(tree_path, alignment.names)
+    tree = read_tree(tree_path, alignment.names)
     classes, gaps, inner = subtree_columns(tree, codes)
     tip_gaps = codes == UNDETERMINED
     along_tree = [ROOT, *(node for node, _, _ in tree.directed_from(ROOT) if tree.is_tip(node))]

@@ -20,7 +20,7 @@ from plltool.constants import LINKAGES
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 
 FIXED_TOLERANCE = 1e-3
 LENGTHS_TOLERANCE = 0.05
@@ -78,7 +78,7 @@ def check_lengths(name: str, alignment: Any, trees: Path, row: dict[str, Any], d
     """Branch lengths optimised under a fixed model, from several starts; a higher lnL is as good."""
     good = True
     for start in START_LENGTHS:
-        tree = read_newick(trees / f"{name}.start.nwk", alignment.names)
+        tree = read_tree(trees / f"{name}.start.nwk", alignment.names)
         tree.lengths[:] = start
         with Likelihood(alignment, tree, row["model"], device=device) as likelihood:
             found = likelihood.optimise("lengths")

@@ -75,6 +75,20 @@ def test_a_task_is_taken_when_a_child_is_free_and_earlier_results_are_known():
     assert known == [0, 1, 2, 3]
 
 
+def test_a_task_may_have_to_wait_for_earlier_results():
+    seen, known = [], []
+
+    def tasks():
+        for number in range(6):
+            known.append(number - len(seen))
+            yield "add", 4
+
+    with workers(2) as children:
+        for result in children.map(tasks(), ignore, ahead=1):
+            seen.append(result)
+    assert known == [0] * 6
+
+
 def test_children_have_the_environment_given():
     with workers(PLLTOOL_TEST="yes") as children:
         assert list(children.map([("variable", "PLLTOOL_TEST")], ignore)) == ["yes"]

@@ -20,30 +20,18 @@ from plltool.cli.options import (
     tree_option,
 )
 from plltool.cli.output import describe_models
-from plltool.cli.support import split_kinds
+from plltool.cli.support import kinds_option
 from plltool.constants import ALRT_REPLICATES, SUPPORT_KINDS
 from plltool.hardware import Hardware
 
 
-def _parse_kinds(_ctx: click.Context, _param: click.Parameter, value: str) -> tuple[str, ...]:
-    kinds = split_kinds(value)
-    for kind in kinds:
-        if kind not in SUPPORT_KINDS:
-            raise click.BadParameter(f"found {kind!r}, expected some of: {', '.join(SUPPORT_KINDS)}")
-    return kinds
-
-
-@click.command()
+@click.command(short_help="Supports of a tree's branches by likelihood (by replicate trees: support).")
 @alignment_argument
 @tree_option
-@click.option(
-    "--supports",
-    "kinds",
-    default=",".join(SUPPORT_KINDS),
-    show_default=True,
-    callback=_parse_kinds,
-    metavar="KIND[,KIND]",
-    help="Which supports, in the order of the labels: sh-alrt in per cent, abayes from 0 to 1.",
+@kinds_option(
+    SUPPORT_KINDS,
+    ",".join(SUPPORT_KINDS),
+    "Which supports, in the order of the labels: sh-alrt in per cent, abayes from 0 to 1.",
 )
 @click.option(
     "--replicates", type=click.IntRange(min=1), default=ALRT_REPLICATES, show_default=True, help="Of SH-aLRT."
@@ -56,7 +44,7 @@ def _parse_kinds(_ctx: click.Context, _param: click.Parameter, value: str) -> tu
 def alrt(
     alignment: Path,
     tree: Path,
-    kinds: tuple[str, ...],
+    supports: tuple[str, ...],
     replicates: int,
     seed: int,
     question: Question,
@@ -67,21 +55,22 @@ def alrt(
     """SH-aLRT and aBayes supports of the branches of a tree, lengths and free parameters optimised.
 
     Each inner branch is compared with its two nearest-neighbour interchanges. With --prefix the tree with its supports
-    is PREFIX.support.nwk; PREFIX.json tells them branch by branch.
+    is PREFIX.support.nwk; PREFIX.json tells them branch by branch. Supports by replicate trees, fbp and tbe, are those
+    of `plltool support`.
 
     \b
     Example: plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates.alrt
     """
     from plltool import api
 
-    ask = partial(api.branch_supports, kinds=kinds, n_replicates=replicates, seed=seed)
+    ask = partial(api.branch_supports, kinds=supports, n_replicates=replicates, seed=seed)
     texts = {"support.nwk": lambda result: result.labelled + "\n"}
     trees = one_tree(tree, question)
     result = ask_of_tree(ask, alignment, trees, question, outgroup, hardware, output, texts)
     lines = [
         f"lnL: {result.lnl:.6f}",
         *describe_models(result),
-        f"supports: {'/'.join(kinds)}",
+        f"supports: {'/'.join(supports)}",
         f"tree: {result.labelled}",
     ]
     print_answer(result, question.as_json, lines)

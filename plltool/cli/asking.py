@@ -48,7 +48,7 @@ def ask_of_tree(
     from plltool.io.record import write_record, write_text
 
     data = load_alignment(alignment, question.data_type)
-    with Reporter(question.quiet, names.get("log")) as reporter:
+    with Reporter(question.quiet, names.get("log"), question.json_progress) as reporter:
         prepare_devices(hardware)
         result = ask(
             data,

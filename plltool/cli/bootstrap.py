@@ -19,6 +19,7 @@ from plltool.cli.options import (
     constraint_option,
     data_type_option,
     hardware_options,
+    json_progress_option,
     load_alignment,
     model_option,
     outgroup_option,
@@ -28,10 +29,18 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
 )
-from plltool.cli.output import claim_files, print_line
+from plltool.cli.output import claim_files, claim_folder, print_line
 from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
-from plltool.cli.support import MAPPED_KINDS, claim_supports, split_kinds, support_path, write_supports
+from plltool.cli.support import (
+    MAPPED_KINDS,
+    SEARCH_KINDS,
+    claim_supports,
+    kinds_option,
+    support_path,
+    write_supports,
+)
 from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -45,7 +54,6 @@ if TYPE_CHECKING:
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
 WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
-SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
 class NumberOfReplicates(click.ParamType):
@@ -64,7 +72,12 @@ class NumberOfReplicates(click.ParamType):
 replicate_effort_option = click.option(
     "--replicate-effort",
     type=click.Choice(EFFORT_NAMES),
-    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10.",
+    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10, with --rapid 5.",
+)
+rapid_option = click.option(
+    "--rapid",
+    is_flag=True,
+    help="Begin each replicate's search with the tree of an earlier one, and hold the model (Stamatakis et al. 2008).",
 )
 write_replicates_option = click.option(
     "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
@@ -73,43 +86,55 @@ write_replicates_option = click.option(
 
 @dataclass(frozen=True)
 class SupportChoice:
-    """What a search shall say of its tree's branches: by so many replicates, or by a test; "" for no supports."""
+    """What a search shall say of its tree's branches: by so many replicates, or by a test; () for no supports."""
 
     bootstrap: int | str | None
-    supports: str
+    supports: tuple[str, ...]
+    rapid: bool
     replicate_effort: str | None
     write_replicates: bool
 
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
-        return split_kinds(self.supports) if self.supports else MAPPED_KINDS[:1] * (self.bootstrap is not None)
+        return self.supports or MAPPED_KINDS[:1] * (self.bootstrap is not None)
 
     def check(self) -> None:
         """Make sure that the choice makes sense."""
         mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
         if mapped and self.bootstrap is None:
             raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
-        if self.write_replicates and self.bootstrap is None:
-            raise click.UsageError("--write-replicates is for --bootstrap")
+        for name in ("rapid", "replicate_effort", "write_replicates"):
+            if getattr(self, name) and self.bootstrap is None:
+                raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
 
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
-        """Make sure that the files can be written; a search that `resumes` has its own, `redo` begins anew."""
-        if self.kinds:
-            claim_supports(prefix, self.kinds, redo or resumes, SEARCH_KINDS)
-        if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo, resumes, self.write_replicates)
-        if redo:
-            self.remove_checkpoints(prefix)
+        """Make sure that the files can be written; a search that `resumes` has its own.
 
-    def remove_checkpoints(self, prefix: Path) -> None:
-        """Remove what is kept of supports on the way."""
+        Raises InputError if something is kept of another run to go on with: this one begins with what it finds.
+        """
+        from plltool.io.checkpoint import has_states
+
+        claim_supports(prefix, redo or resumes)
+        for folder in self._checkpoints(prefix):
+            if has_states(folder) and not (redo or resumes):
+                others = "found replicates of a run without this search, expected none"
+                raise InputError(f"{folder}: {others}; --redo starts over, --prefix names other files")
+            claim_folder(folder)
+        if self.bootstrap is not None:
+            ReplicateFiles(prefix).claim(redo or resumes, self.write_replicates)
+
+    def forget(self, prefix: Path) -> None:
+        """Remove what is kept of supports to go on with."""
         from plltool.io.checkpoint import remove_checkpoint
 
-        if self.bootstrap is not None:
-            remove_checkpoint(ReplicateFiles(prefix).checkpoint)
-        if "ufboot" in self.kinds:
-            remove_checkpoint(ultrafast_checkpoint(prefix))
+        for folder in self._checkpoints(prefix):
+            remove_checkpoint(folder)
+
+    def _checkpoints(self, prefix: Path) -> list[Path]:
+        """The folders that hold what there is to go on with."""
+        replicates = [ReplicateFiles(prefix).checkpoint] * (self.bootstrap is not None)
+        return replicates + [ultrafast_checkpoint(prefix)] * ("ufboot" in self.kinds)
 
 
 def support_tree(
@@ -147,7 +172,8 @@ def support_tree(
             data,
             result.models,
             replicates=choice.bootstrap,
-            options=replicate_options(choice.replicate_effort),
+            rapid=choice.rapid,
+            options=replicate_options(choice.replicate_effort, choice.rapid),
             listener=listener,
             taken=files.take,
             checkpoint=files.checkpoint,
@@ -162,7 +188,7 @@ def support_tree(
         if mapped and replicates.trees:
             found = found.joined(map_supports(result.tree, replicates.trees, mapped))
     if found.values:
-        lines += write_supports(found, prefix, outgroup)
+        lines += write_supports(found.in_order(choice.kinds), prefix, outgroup)
     return lines, interrupted
 
 
@@ -180,14 +206,14 @@ support_options = packed(
         metavar="N|auto|autoMRE|autoFC",
         help="Search so many resampled alignments, too, or as many as a test says (Pattengale et al. 2010).",
     ),
-    click.option(
-        "--supports",
-        default="",
-        metavar="KIND[,KIND]",
-        help="Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+    kinds_option(
+        SEARCH_KINDS,
+        "",
+        "Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
         " ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
         " three without --bootstrap.",
     ),
+    rapid_option,
     replicate_effort_option,
     write_replicates_option,
 )
@@ -202,19 +228,24 @@ class ReplicateFiles:
         self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
         self._lines: list[str] = []
 
-    def claim(self, redo: bool, resumes: bool, alignments: bool) -> bool:
-        """Make sure that files, `alignments` among them, can be written; returns whether a run goes on.
+    @property
+    def resumable(self) -> bool:
+        """Whether there are replicates to go on with."""
+        from plltool.io.checkpoint import has_states
 
-        It does with replicates that are kept; those of a search that `resumes` may be at their beginning.
-        """
-        from plltool.io.checkpoint import has_states, remove_checkpoint
+        return has_states(self.checkpoint)
 
-        resumes = not redo and (resumes or has_states(self.checkpoint))
+    def claim(self, redo: bool, alignments: bool) -> None:
+        """Make sure that files, `alignments` among them, can be written, and replicates kept."""
         older = f"{escape(self.prefix.name)}.replicate.*.fasta"
-        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo or resumes)
-        if redo:
-            remove_checkpoint(self.checkpoint)
-        return resumes
+        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo)
+        claim_folder(self.checkpoint)
+
+    def forget(self) -> None:
+        """Remove the replicates that are kept to go on with."""
+        from plltool.io.checkpoint import remove_checkpoint
+
+        remove_checkpoint(self.checkpoint)
 
     def take(self, tree: Tree) -> None:
         """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
@@ -264,43 +295,40 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
     help="How many, or a test after every 50 of whether they are enough (Pattengale et al. 2010); auto is autoMRE.",
 )
 @click.option("--tree", type=PATH, metavar="FILE", help="Write the supports of this tree's branches, too.")
-@click.option(
-    "--supports",
-    "kinds",
-    default="fbp",
-    show_default=True,
-    metavar="KIND[,KIND]",
-    help="With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.",
-)
+@kinds_option(MAPPED_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
 @model_option
 @brlen_option
 @data_type_option
 @seed_option
 @outgroup_option
 @constraint_option
+@rapid_option
 @replicate_effort_option
 @write_replicates_option
 @click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
 @hardware_options
 @output_options
 @quiet_option
+@json_progress_option
 def bootstrap(
     alignment: Path,
     replicates: int | str,
     tree: Path | None,
-    kinds: str,
+    supports: tuple[str, ...],
     model: str | None,
     brlen: str,
     data_type: str,
     seed: int,
     outgroup: tuple[str, ...],
     constraint: Path | None,
+    rapid: bool,
     replicate_effort: str | None,
     write_replicates: bool,
     workers: int | None,
     hardware: Hardware,
     output: OutputChoice,
     quiet: bool,
+    json_progress: str | None,
 ) -> None:
     """Trees of resampled ALIGNMENTs, and how well they support a tree.
 
@@ -310,35 +338,34 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
-    from plltool.supports import check_kinds, map_supports
-
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     files = ReplicateFiles(prefix)
-    wanted = split_kinds(kinds)
-    check_kinds(wanted, MAPPED_KINDS)
-    resumes = files.claim(output.redo, False, write_replicates)
+    resumes = files.resumable and not output.redo
+    files.claim(output.redo or resumes, write_replicates)
     if tree is not None:
-        claim_supports(prefix, wanted, output.redo or resumes)
+        claim_supports(prefix, output.redo or resumes)
     from plltool import bootstrap as api
-    from plltool.io.checkpoint import remove_checkpoint
-    from plltool.io.newick import read_newick
     from plltool.results import check_outgroup
     from plltool.session import pose
+    from plltool.supports import load_target, map_supports
 
     sequences = load_alignment(alignment, data_type)
-    target = None if tree is None else read_newick(tree, sequences.names)
+    target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
-    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), append=resumes)
+    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        if output.redo:
+            files.forget()
         data, models = pose(sequences, model, brlen)
         found = api.bootstrap(
             data,
             models,
             replicates=replicates,
             seed=seed,
-            options=api.replicate_options(replicate_effort),
+            rapid=rapid,
+            options=api.replicate_options(replicate_effort, rapid),
             constraint=constraint,
             brlen=brlen,
             workers=workers,
@@ -352,9 +379,9 @@ def bootstrap(
         if write_replicates:
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
         if target is not None and found.trees:
-            lines += write_supports(map_supports(target, found.trees, wanted), prefix, members)
+            lines += write_supports(map_supports(target, found.trees, supports), prefix, members)
         if not found.interrupted:
-            remove_checkpoint(files.checkpoint)
+            files.forget()
     for line in lines:
         print_line(line)
     if found.interrupted:

@@ -57,7 +57,7 @@ Examples:
     "--site-rates", type=PATH, metavar="FILE", help="Write the mean rate of each site, posterior to its data, to FILE."
 )
 @click.option(
-    "--length-errors", is_flag=True, help="Standard errors of branch lengths, all else known, in the record (--json)."
+    "--length-errors", is_flag=True, help="Standard errors of branch lengths, the model known, in the record (--json)."
 )
 @outgroup_option
 @resolve_option

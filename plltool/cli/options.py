@@ -153,8 +153,8 @@ constraint_option = click.option(
     "--constraint",
     type=PATH,
     metavar="FILE",
-    help="Newick file of a tree over some taxa or all, nodes of any degree, such as ((Homo,Pan),Gorilla,Pongo,Macaca); "
-    "- every tree has all its splits, taxa that are not in it go anywhere.",
+    help="File, Newick or NEXUS, of a tree over some taxa or all, nodes of any degree, such as"
+    " ((Homo,Pan),Gorilla,Pongo,Macaca); - every tree has all its splits, taxa that are not in it go anywhere.",
 )
 resolve_option = click.option(
     "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
@@ -195,7 +195,8 @@ start_options = packed(
         default="parsimony",
         show_default=True,
         metavar="parsimony|random|FILE",
-        help="Start tree; a Newick file may lack branch lengths, or where they are unlinked have a tree for each part.",
+        help="Start tree; a file, Newick or NEXUS, may lack branch lengths, or where they are unlinked have a tree for"
+        " each part.",
     ),
     resolve_option,
 )
@@ -257,13 +258,14 @@ class Question:
     resolve: int | None
     as_json: bool
     quiet: bool
+    json_progress: str | None
 
 
 tree_option = click.option(
     "--tree",
     required=True,
     type=PATH,
-    help="Newick file of the topology, with or without lengths; where they are unlinked, also one tree for each part.",
+    help="The topology, Newick or NEXUS, with lengths or without; where they are unlinked, also a tree for each part.",
 )
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
@@ -278,6 +280,7 @@ question_options = packed(
     resolve_option,
     json_option,
     quiet_option,
+    json_progress_option,
 )
 view_options = packed(
     "views",

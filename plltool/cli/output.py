@@ -46,12 +46,11 @@ class OutputFiles:
 
     def claim_resumable(self, redo: bool) -> bool:
         """Likewise, and the checkpoint; returns whether there is one to go on from, whose results may be replaced."""
-        from plltool.io.checkpoint import has_states, remove_checkpoint
+        from plltool.io.checkpoint import has_states
 
         resumes = has_states(self.checkpoint) and not redo
         self.claim(redo or resumes)
-        if redo:
-            remove_checkpoint(self.checkpoint)
+        claim_folder(self.checkpoint)
         return resumes
 
     def write(self, result: Result, command: str, views: Views) -> list[str]:
@@ -106,6 +105,12 @@ def claim_files(paths: Iterable[Path], redo: bool) -> None:
                 pass
         except OSError as error:
             raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def claim_folder(path: Path) -> None:
+    """Raise InputError if a folder of that name cannot be made, when the time comes, since something else has it."""
+    if path.exists() and not path.is_dir():
+        raise InputError(f"{path}: cannot make the folder: it is a file")
 
 
 def describe_models(result: Result) -> list[str]:

@@ -7,9 +7,14 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from plltool.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not on Unix
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from plltool.search.progress import Progress
@@ -88,7 +93,7 @@ class JsonLines:
         if self._path == JSON_TO_STDERR:
             self._stream = sys.stderr
         elif self._path is not None:
-            self._stream = open_for_writing(Path(self._path), "a")
+            self._stream = open_to_append(Path(self._path))
 
     def write(self, event: str, **facts: Any) -> None:
         if self._stream is not None:
@@ -112,12 +117,45 @@ def describe_versions() -> str:
     return ", ".join(f"{name} {version}" for name, version in software_versions().items())
 
 
-def open_for_writing(path: Path, mode: Literal["w", "a"]) -> TextIO:
+def open_to_append(path: Path) -> TextIO:
     """Text that keeps names of any bytes; InputError if it cannot be written."""
     try:
-        return open(path, mode, encoding="utf-8", errors="surrogateescape")
+        return open(path, "a", encoding="utf-8", errors="surrogateescape")
     except OSError as error:
         raise InputError(f"{path}: cannot write the file: {error.strerror}") from error
+
+
+def open_log(path: Path, append: bool) -> TextIO:
+    """The log of a run, whose present content stays on request.
+
+    Until it is closed it is locked against other runs, which would write the same results. The lock is the open file's,
+    so that nothing is left of it, whatever ends the process.
+
+    Raises
+    ------
+    InputError
+        If another run has it, or it cannot be written.
+    """
+    stream = open_to_append(path)
+    if _is_taken(stream):
+        stream.close()
+        raise InputError(f"{path}: another run is writing results with this prefix; --prefix names other files")
+    if not append:
+        stream.truncate(0)
+    return stream
+
+
+def _is_taken(stream: TextIO) -> bool:
+    """Lock a file; returns whether another process has it locked. Where files know no locks nobody has."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # of a file system without locks
+    return False
 
 
 def about(seconds: float) -> str:

@@ -15,12 +15,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Literal, Self, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
 from plltool import __version__
-from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_for_writing
+from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_log
 from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS
 from plltool.errors import InputError
 
@@ -71,7 +71,7 @@ class Reporter(logging.Handler):
         self._quiet = quiet or json_path == JSON_TO_STDERR
         self._warns = json_path != JSON_TO_STDERR
         self._log_path = log_path
-        self._mode: Literal["a", "w"] = "a" if append else "w"
+        self._append = append
         self._file: TextIO | None = None
         self._json = JsonLines(json_path)
         self._is_terminal = sys.stderr.isatty()
@@ -82,7 +82,7 @@ class Reporter(logging.Handler):
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
-            self._file = open_for_writing(self._log_path, self._mode)
+            self._file = open_log(self._log_path, self._append)
         self._json.open()
         self._old_level = _log.level
         _log.setLevel(logging.DEBUG)  # see `plltool.search.progress.announce`

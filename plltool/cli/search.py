@@ -36,6 +36,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.cli.support import remove_supports
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 
@@ -128,6 +129,9 @@ def search(
     reporter = Reporter(quiet, files.log, json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
         prepare_devices(hardware)
+        if output.redo:
+            remove_checkpoint(files.checkpoint)
+            choice.forget(prefix)
         data, models = pose(sequences, model, brlen)
         settings: dict[str, Any] = {"seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers}
         settings |= asdict(hardware)
@@ -144,6 +148,7 @@ def search(
             **settings,
         )
         written = write_results(result, files, views, site_lnl)
+        remove_supports(prefix)
         lines, interrupted = summarise(result, files, written), result.interrupted
         if choice.kinds and not interrupted:
             told, interrupted = support_tree(
@@ -152,7 +157,7 @@ def search(
             lines += told
             interrupted |= reporter.interrupted  # the ultrafast bootstrap makes do with less then
         if not interrupted:
-            choice.remove_checkpoints(prefix)
+            choice.forget(prefix)
             remove_checkpoint(files.checkpoint)
         for line in [*lines, *describe_work(result)]:
             reporter.write_log(line)

@@ -12,7 +12,7 @@ from plltool.cli.reporting import Reporter
 
 
 @click.command()
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="Newick file, with branch lengths.")
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="Newick or NEXUS, with branch lengths.")
 @click.option(
     "--model",
     required=True,

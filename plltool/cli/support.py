@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
-from plltool.cli.output import claim_files, print_line
-from plltool.constants import ABAYES, SH_ALRT
-from plltool.errors import InputError
+from plltool.cli.output import claim_files, name_files, print_line
+from plltool.constants import ABAYES, SH_ALRT, SUPPORT_KINDS
+from plltool.errors import show_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from plltool.supports import Supports
 
 MAPPED_KINDS = ("fbp", "tbe")
+SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
 
 
-@click.command()
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, without multifurcations.")
+def kinds_option(known: Sequence[str], default: str, text: str) -> Callable[..., Any]:
+    """--supports: those of the kinds `known` that are asked for, in that order, each once."""
+    return click.option(
+        "--supports",
+        default=default,
+        show_default=bool(default),
+        callback=partial(_parse_kinds, known),
+        metavar="KIND[,KIND]",
+        help=text,
+    )
+
+
+def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Parameter, value: str) -> tuple[str, ...]:
+    if not value and not param.default:
+        return ()
+    kinds = tuple(dict.fromkeys(kind.strip() for kind in value.split(",")))
+    for kind in kinds:
+        if kind not in known:
+            where = "alrt" if kind in SUPPORT_KINDS else "support" if kind in MAPPED_KINDS else "search"
+            hint = f"; `plltool {where}` knows it" if kind in SEARCH_KINDS else ""
+            raise click.BadParameter(f"found {show_name(kind)}, expected some of: {', '.join(known)}{hint}")
+    return kinds
+
+
+@click.command(short_help="Supports of a tree's branches by replicate trees (by likelihood: alrt).")
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
 @click.option(
     "--replicates",
     required=True,
@@ -30,56 +55,56 @@ MAPPED_KINDS = ("fbp", "tbe")
     metavar="FILE",
     help="Trees of the same taxa, Newick or NEXUS, any number in a file; may be repeated.",
 )
-@click.option(
-    "--supports",
-    "kinds",
-    default="fbp",
-    show_default=True,
-    metavar="KIND[,KIND]",
-    help="fbp: per cent of the replicates that have the branch (Felsenstein 1985); tbe: transfer bootstrap expectation,"
+@kinds_option(
+    MAPPED_KINDS,
+    "fbp",
+    "fbp: per cent of the replicates that have the branch (Felsenstein 1985); tbe: transfer bootstrap expectation,"
     " 0 to 1 (Lemoine et al. 2018).",
 )
 @outgroup_option
 @output_options
 def support(
-    tree: Path, replicates: tuple[Path, ...], kinds: str, outgroup: tuple[str, ...], output: OutputChoice
+    tree: Path, replicates: tuple[Path, ...], supports: tuple[str, ...], outgroup: tuple[str, ...], output: OutputChoice
 ) -> None:
     """Write how well replicate trees support the branches of a tree.
 
     PREFIX.support.KIND.nwk is the tree with supports of one kind as labels, PREFIX.support.nwk the same with all kinds
-    as named comments, PREFIX.support.json a table. Labels belong to branches, whatever the outgroup.
+    as named comments, PREFIX.support.json a table. Labels belong to branches, whatever the outgroup. `plltool
+    bootstrap` makes replicate trees; supports that need none, SH-aLRT and aBayes, are those of `plltool alrt`.
 
     Example: plltool support --tree run.best.nwk --replicates run.bootstraps.nwk --supports fbp,tbe --prefix run
     """
-    wanted = split_kinds(kinds)
     prefix = output.prefix or tree.with_name(tree.name + ".plltool")
-    claim_supports(prefix, wanted, output.redo)
+    claim_supports(prefix, output.redo)
     from plltool.results import check_outgroup
     from plltool.supports import map_supports
 
-    found = map_supports(tree, replicates, wanted)
+    found = map_supports(tree, replicates, supports)
     members = split_outgroup(outgroup, found.tree.names)
     check_outgroup(members, found.tree.names, "the tree")
     for line in write_supports(found, prefix, members):
         print_line(line)
 
 
-def split_kinds(text: str) -> tuple[str, ...]:
-    """Kinds of supports, each once."""
-    return tuple(dict.fromkeys(kind.strip() for kind in text.split(",")))
-
-
 def support_path(prefix: Path, ending: str) -> Path:
     return prefix.with_name(f"{prefix.name}.{ending}")
 
 
-def claim_supports(prefix: Path, kinds: Sequence[str], redo: bool, known: Sequence[str] = MAPPED_KINDS) -> None:
-    """`claim_files` of all that `write_supports` writes; raises InputError for a kind that is not `known`, too."""
-    from plltool.supports import check_kinds
+def support_files(prefix: Path) -> list[Path]:
+    """All that `write_supports` writes, of whatever kinds."""
+    endings = [*(f"support.{kind}.nwk" for kind in SEARCH_KINDS), "support.nwk", "support.json"]
+    return list(name_files(prefix, endings).values())
 
-    check_kinds(kinds, known)
-    endings = [*(f"support.{kind}.nwk" for kind in kinds), "support.nwk", "support.json"]
-    claim_files([support_path(prefix, ending) for ending in endings], redo)
+
+def claim_supports(prefix: Path, redo: bool) -> None:
+    """`claim_files` of all support files, for none of an earlier run shall stay."""
+    claim_files(support_files(prefix), redo)
+
+
+def remove_supports(prefix: Path) -> None:
+    """Those of an earlier run, which were of another tree."""
+    for path in support_files(prefix):
+        path.unlink(missing_ok=True)
 
 
 def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | None) -> list[str]:
@@ -87,15 +112,13 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     import json
 
     from plltool.io.record import write_text
+    from plltool.results import usable_outgroup
     from plltool.supports import MEANINGS, supports_to_files
 
-    lines = []
-    try:
-        texts = supports_to_files(supports, outgroup)
-    except InputError as error:
-        first = list(outgroup or ())[:1]
-        texts = supports_to_files(supports, first)
-        lines.append(f"warning: {error}; {first[0]!r} alone is taken for it")
+    usable, remarks = usable_outgroup(supports.tree, outgroup)
+    lines = [f"warning: {remark}" for remark in remarks]
+    texts = supports_to_files(supports, usable)
+    remove_supports(prefix)
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)
     write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")

@@ -22,7 +22,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas, Requests
 from plltool.engine.program import Request
 from plltool.engine.storage import plan_storage
-from plltool.errors import EngineError
+from plltool.errors import DeviceMemoryError, EngineError
 from plltool.model.components import Components
 
 FloatArray = npt.NDArray[np.float64]
@@ -76,6 +76,12 @@ class Counters:
         self.newviews += int(np.count_nonzero(program[:, 0] == prog.NEWVIEW))
         self.requests[request] = self.requests.get(request, 0) + 1
         self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
+
+    def add_closed(self, other: Counters) -> None:
+        """Add the work of engines that are closed, and held their memory beside what is held now."""
+        held, peak = self.bytes_held, max(self.peak_bytes, self.bytes_held + other.peak_bytes)
+        self.add(other)
+        self.bytes_held, self.peak_bytes = held, peak
 
     def add(self, other: Counters) -> None:
         """Add the work and the memory of another engine."""
@@ -267,13 +273,19 @@ class Engine(Requests):
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
 
+    @abstractmethod
+    def rest(self) -> None:
+        """Give the memory of CLAs back until the next request; those made so far are lost."""
+
     def close(self) -> None:
         """Free what the engine holds on its device."""
 
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, DeviceMemoryError):
+            error.cla_bytes = self.cla_bytes
         self.close()
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:

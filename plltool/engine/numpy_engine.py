@@ -39,22 +39,34 @@ class NumpyEngine(Engine):
         memory: int | None = None,
     ):
         super().__init__(layout, n_slots, codes, weights, state_sets, memory)
-        held = sum(self.storage.buffer_tiles)
-        self._all_clas = np.ones((n_slots, held, layout.n_components, layout.n_states, layout.vw), dtype=layout.real)
-        self._all_scales = np.zeros((n_slots, held, layout.n_components, layout.vw), dtype=np.int32)
+        self._hold_clas()
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
         expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
         self._tips = np.ascontiguousarray(expanded)[:, :, None]
         self._send_weights(layout.pad_weights(self.weights))
-        for array in (self._all_clas, self._all_scales, self._tips, self._weights):
+        for array in (self._tips, self._weights):
             self.counters.hold(array.nbytes)
+
+    def _hold_clas(self) -> None:
+        layout, held = self.layout, sum(self.storage.buffer_tiles)
+        shape = (self.n_slots, held, layout.n_components)
+        self._all_clas = np.ones((*shape, layout.n_states, layout.vw), dtype=layout.real)
+        self._all_scales = np.zeros((*shape, layout.vw), dtype=np.int32)
+        self.counters.hold(self._all_clas.nbytes + self._all_scales.nbytes)
         self._enter_run(self.storage.runs[0])
+
+    def rest(self) -> None:
+        self.counters.hold(-self._all_clas.nbytes - self._all_scales.nbytes)
+        self._all_clas, self._all_scales = self._all_clas[:0].copy(), self._all_scales[:0].copy()
+        self._clas, self._scales = self._all_clas, self._all_scales
 
     def _send_weights(self, padded: FloatArray) -> None:
         self._weights = padded.reshape(-1, self.layout.n_blocks, self.layout.vw)
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""
+        if not self._all_clas.size:
+            self._hold_clas()
         n_blocks = int(run[:, 2].sum())
         self._blocks: slice | npt.NDArray[np.intp] = slice(None)  # views are faster than copies
         if not self.resident:

@@ -17,6 +17,7 @@ from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas, Requests
 from plltool.engine.program import Request
+from plltool.errors import DeviceMemoryError
 
 Indices = npt.NDArray[np.intp]
 
@@ -109,6 +110,11 @@ class Shards(Requests):
             total.add(engine.counters)
         return total
 
+    def rest(self) -> None:
+        """Give the memory of CLAs back until the next request."""
+        for engine in self.engines:
+            engine.rest()
+
     def close(self) -> None:
         """Free what the engines hold."""
         for engine in self.engines:
@@ -117,7 +123,9 @@ class Shards(Requests):
     def __enter__(self) -> Shards:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, DeviceMemoryError):
+            error.cla_bytes = self.cla_bytes
         self.close()
 
     # --- models and weights ---------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Constraint trees in Newick format: over some of the taxa, with nodes of any degree."""
+"""Constraint trees, Newick or NEXUS: over some of the taxa, with nodes of any degree."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
 from plltool.io.newick import RootedNodes, list_names, match_labels, parse_nodes, refuse_duplicates, unrooted_branches
+from plltool.io.tree_files import load_nodes
 from plltool.tree.constraint import Constraint, make_constraint
 
 
 def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:
-    """The constraint in the first tree of a file, which may be gzipped; else as `parse_constraint`."""
-    return parse_constraint(read_text(path).decode("utf-8", "surrogateescape"), str(path), names)
+    """The constraint in the first tree of a file, Newick or NEXUS, gzipped or not; else as `parse_constraint`."""
+    return constraint_from_nodes(*load_nodes(path), names)
 
 
 def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:

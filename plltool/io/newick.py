@@ -15,14 +15,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
-from os import PathLike
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_content
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
 
@@ -70,28 +68,9 @@ class RootedNodes:
 # --- reading --------------------------------------------------------------------------------------------
 
 
-def read_newick(path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Read the first tree of a file, which may be gzipped; parameters and errors as in `parse_newick`.
-
-    Names are kept byte for byte: bytes that are not UTF-8 come back when encoded with "surrogateescape".
-
-    Raises
-    ------
-    InputError
-        Also if the file cannot be read.
-    """
-    text = read_content(path).decode("utf-8-sig", "surrogateescape")
-    return parse_newick(text, str(path), names, resolve_seed)
-
-
 def is_newick(given: object) -> bool:
     """Whether this is Newick text, not the name of a file: it begins with a parenthesis or a comment."""
     return isinstance(given, str) and given.lstrip().startswith(("(", "["))
-
-
-def load_newick(given: str | PathLike[str]) -> Tree:
-    """The tree in a file or a Newick text, tips numbered as they come; errors as in `parse_newick`."""
-    return parse_newick(str(given), "the tree given") if is_newick(given) else read_newick(given)
 
 
 def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
@@ -385,6 +364,7 @@ def write_newick(
     outgroup: Sequence[str] | None = None,
     digits: int | None = None,
     labels: Sequence[str] | None = None,
+    left_out: npt.NDArray[np.bool_] | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
@@ -398,19 +378,20 @@ def write_newick(
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
     labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
         from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
+    left_out : (n_edges,) inner branches that are not written, so that both their ends are one node of more branches.
 
     Raises
     ------
     InputError
         If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
     """
-    root = int(tree.neighbours[0, 0]) if outgroup is None else _outgroup_root(tree, outgroup)
+    root = find_root(tree, outgroup)
     tails = [""] * tree.n_edges
     if lengths:
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
     pieces = ["("]
     unclosed = [(root, "")]
-    for node, parent, branch in ordered_from(tree, root):
+    for node, parent, branch in ordered_from(tree, root, left_out):
         while unclosed[-1][0] != parent:
             pieces.append(")" + unclosed.pop()[1])
         if pieces[-1] != "(":
@@ -424,12 +405,23 @@ def write_newick(
     return "".join(pieces) + ";"
 
 
-def ordered_from(tree: Tree, root: int) -> list[tuple[int, int, int]]:
-    """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips."""
+def ordered_from(
+    tree: Tree, root: int, left_out: npt.NDArray[np.bool_] | None = None
+) -> list[tuple[int, int, int]]:
+    """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
+
+    Of a branch that is `left_out`, a mask (n_edges,), the lower node is not told, and its children are its parent's.
+    """
     visits = list(tree.directed_from(root))
     first_tip = list(range(tree.n_nodes))  # inner nodes come after all tips
     for node, parent, _ in reversed(visits):
         first_tip[parent] = min(first_tip[parent], first_tip[node])
+    if left_out is not None:
+        told = list(range(tree.n_nodes))  # of each node the one that its children are told to be of
+        for node, parent, branch in visits:
+            if left_out[branch]:
+                told[node] = told[parent]
+        visits = [(node, told[parent], branch) for node, parent, branch in visits if not left_out[branch]]
     children: list[list[tuple[int, int, int]]] = [[] for _ in range(tree.n_nodes)]
     for visit in sorted(visits, key=lambda visit: first_tip[visit[0]], reverse=True):
         children[visit[1]].append(visit)
@@ -441,8 +433,13 @@ def ordered_from(tree: Tree, root: int) -> list[tuple[int, int, int]]:
     return ordered
 
 
-def _outgroup_root(tree: Tree, outgroup: Sequence[str]) -> int:
-    """The inner node of which the outgroup is one clade (of a lone ingroup taxon: the node next to it)."""
+def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:
+    """The inner node at which `write_newick` writes a tree; errors as there.
+
+    It is the one next to tip 0, or of which the outgroup is one clade (of a lone ingroup taxon: the node next to it).
+    """
+    if outgroup is None:
+        return int(tree.neighbours[0, 0])
     members = set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:

@@ -1,16 +1,18 @@
-"""Files of one tree, or of trees of an alignment's parts, one a line: one topology, each part's own branch lengths."""
+"""Files of one tree, or of trees of an alignment's parts: one topology, each part's own branch lengths."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from os import PathLike
+from os import PathLike, fspath
 
 import numpy as np
 
 from plltool.errors import InputError
 from plltool.io.content import read_text
-from plltool.io.newick import parse_newick
+from plltool.io.newick import RootedNodes, parse_nodes, unrooted_tree
+from plltool.io.nexus_commands import starts_like_nexus
+from plltool.io.nexus_trees import read_nexus_trees
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 
@@ -20,35 +22,54 @@ _log = logging.getLogger("plltool")
 
 
 def read_tree(
-    path: str | PathLike[str], names: Sequence[str], resolve_seed: int | None = None, unlinked: bool = False
+    path: str | PathLike[str],
+    names: Sequence[str] | None = None,
+    resolve_seed: int | None = None,
+    unlinked: bool = False,
 ) -> Tree:
-    """The tree of a file; where they are `unlinked`, with lengths (n_edges, n_trees) if there are several, one a line.
+    """The tree of a file, Newick or NEXUS, gzipped or not.
 
-    Other parameters as in `parse_newick`. Of several trees where lengths are not unlinked the first one is taken, and a
-    warning says so.
+    Of several trees, in Newick one a line, the first one is taken, and a warning says so; where lengths are `unlinked`
+    the tree has those of all: (n_edges, n_trees). Other parameters as in `parse_newick`.
 
     Raises
     ------
     InputError
-        If the file cannot be read, a line is no tree of these taxa, or topologies differ.
+        If the file cannot be read or has no tree, a tree is not one of these taxa, or topologies differ.
     """
-    text = read_text(path).decode("utf-8", "surrogateescape")
-    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if len(lines) < 2 or not all(line.endswith(";") for _, line in lines):
-        return parse_newick(text, str(path), names, resolve_seed)
-    if not unlinked:
+    content, source = read_text(path), fspath(path)
+    if starts_like_nexus(content):
+        found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
+        n_trees = len(found)
+    else:
+        n_trees, found = _read_newick(content.decode("utf-8", "surrogateescape"), source, unlinked)
+    if not found:
+        raise InputError(f"{source}: found no tree, expected at least one")
+    if n_trees > 1 and unlinked:
+        return _join_lengths([(where, unrooted_tree(nodes, where, names, resolve_seed)) for where, nodes in found])
+    if n_trees > 1:
         hint = "--brlen unlinked takes one for each part of the alignment"
-        _log.warning("%s: found %d trees, the first one is taken; %s", path, len(lines), hint)
-        return parse_newick(text, str(path), names, resolve_seed)
-    first, lengths = None, []
-    for number, line in lines:
-        where = f"{path}: line {number}"
-        tree = parse_newick(line, where, names, resolve_seed)
-        first = first or tree
-        branches = {row.tobytes(): branch for branch, row in enumerate(branch_splits(tree))}
+        _log.warning("%s: found %d trees, the first one is taken; %s", source, n_trees, hint)
+    return unrooted_tree(found[0][1], source, names, resolve_seed)
+
+
+def _read_newick(text: str, source: str, every: bool) -> tuple[int, list[tuple[str, RootedNodes]]]:
+    """How many trees a text has, one a line, and of `every` one where it is and its nodes; else of the first one."""
+    lines = [(f"{source}: line {k}", line) for k, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    n_trees = len(lines) if all(line.rstrip().endswith(";") for _, line in lines) else 1
+    if every and n_trees > 1:
+        return n_trees, [(where, parse_nodes(line.strip(), where)) for where, line in lines]
+    return n_trees, [(source, parse_nodes(text, source))]
+
+
+def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
+    """The first of some trees, each with where it is, with the lengths of all; InputError if topologies differ."""
+    origin, first = trees[0]
+    lengths = []
+    for where, tree in trees:
+        branches = {row.tobytes(): branch for branch, row in enumerate(branch_splits(tree, first.names))}
         order = [branches.get(row.tobytes(), NO_BRANCH) for row in branch_splits(first)]
         if NO_BRANCH in order:
-            raise InputError(f"{where}: found another topology than on line {lines[0][0]}, expected the same")
+            raise InputError(f"{where}: found another topology than in {origin}, expected the same")
         lengths.append(tree.lengths[order])
-    assert first is not None, "there are two lines at least"
     return first.with_lengths(np.stack(lengths, axis=1))

@@ -8,13 +8,22 @@ from os import PathLike, fspath
 
 from plltool.errors import InputError
 from plltool.io.content import read_text
-from plltool.io.newick import RootedNodes, number_tips, parse_trees, unrooted_tree, written_label
+from plltool.io.newick import (
+    RootedNodes,
+    is_newick,
+    number_tips,
+    parse_nodes,
+    parse_trees,
+    unrooted_tree,
+    written_label,
+)
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
 
 FIRST_TREE = "the first tree"
+GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
 NO_SPLIT = -1  # all taxa
 
 
@@ -62,6 +71,19 @@ def read_trees(
     if not trees:
         raise InputError(f"{fspath(path)}: found no tree, expected at least one")
     return trees
+
+
+def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
+    """The first tree of a file, Newick or NEXUS, gzipped or not, or of a Newick text, and what errors call it.
+
+    Raises InputError if the file cannot be read, holds no tree, or it is none.
+    """
+    if is_newick(given):
+        return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
+    source = fspath(given)
+    for nodes in _read_nodes(given):
+        return nodes, source
+    raise InputError(f"{source}: found no tree, expected at least one")
 
 
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:

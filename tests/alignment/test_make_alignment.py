@@ -75,6 +75,8 @@ def test_illegal_characters_are_shown_printable(sequence, shown):
 def test_names_stay_on_one_line_of_a_message():
     assert show_name("a\nb\udce4") == r"'a\nb\udce4'"
     assert len(show_name("x" * 1000)) == 62
+    assert show_name("\udcff" * 1000) == "'" + r"\udcff" * 9 + "...'", "cut as it is shown"
+    assert show_name("\udcff" * 10) == "'" + r"\udcff" * 10 + "'"
 
 
 def test_no_warning_without_a_reason():

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from plltool import replicates
+from plltool import replicates, session
 from plltool.api import evaluate, search
-from plltool.bootstrap import bootstrap, resample_alignment
+from plltool.bootstrap import bootstrap, replicate_options, resample_alignment
+from plltool.engine import select
 from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_sequences
@@ -78,7 +79,7 @@ def test_parts_are_resampled_by_themselves(primates, tmp_path):
         assert all(tuple(column) in part for column in new[:, ranges].T.tolist())
     assert (old[:, 400] == new[:, 400]).all()
     assert (old != new).any()
-    found = bootstrap(sequences, str(scheme), replicates=1, brlen="unlinked", device="numpy")
+    found = bootstrap(sequences, scheme, replicates=1, brlen="unlinked", device="numpy")
     assert found.trees[0].lengths.shape == (21, 2)
     assert 0 <= np.nanmin(map_supports(found.trees[0], found.trees, ["tbe"]).values["tbe"]) == 1
 
@@ -168,8 +169,114 @@ def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkey
 
 
 def count(made, call):
-    def counted(self, number, report=None):
+    def counted(self, number, before, report=None):
         made.append(number)
-        return call(self, number, report)
+        return call(self, number, before, report)
 
     return counted
+
+
+# --- rapid replicates -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_chains(monkeypatch):
+    """Two chains, each of two replicates until it begins anew."""
+    monkeypatch.setattr(replicates, "RAPID_CHAINS", 2)
+    monkeypatch.setattr(replicates, "RAPID_LENGTH", 2)
+
+
+RAPID_OPTIONS = replicate_options(rapid=True)
+RAPID = {"model": MODEL, "rapid": True, "seed": 4, "device": "numpy"}
+
+
+def test_rapid_replicates_begin_where_earlier_ones_ended(primates, short_chains, monkeypatch):
+    make, begun = replicates.Replicator.__call__, []
+
+    def call(self, number, before, report=None):
+        begun.append((number, before))
+        return make(self, number, before, report)
+
+    monkeypatch.setattr(replicates.Replicator, "__call__", call)
+    found = bootstrap(primates, replicates=7, workers=1, **RAPID)
+    earlier = [None, None, 0, 1, None, None, 4]
+    assert [number for number, _ in begun] == list(range(7))
+    for (_, before), number in zip(begun, earlier, strict=True):
+        assert before is (None if number is None else found.trees[number])
+    plain = bootstrap(primates, MODEL, replicates=1, seed=4, device="numpy", workers=1)
+    assert begun[7][1] is None
+    assert 0 < plain.lnls[0] - found.lnls[0] < 10  # of the same alignment, the model's parameters held
+
+
+def test_a_rapid_replicate_is_a_search_of_its_alignment(primates):
+    """With the parameters that are best for all sites, on whatever good tree."""
+    sequences = read_sequences(primates)
+    data, _ = pose(sequences, MODEL)
+    found = bootstrap(primates, replicates=11, workers=1, **RAPID)
+    own = {name: row.decode() for name, row in resample_alignment(sequences, data, 4, 10).items()}
+    values = evaluate(primates, found.trees[0], MODEL, device="numpy").models[0].to_string()
+    assert abs(evaluate(own, found.trees[10], values, device="numpy").lnl - found.lnls[10]) < 3
+    assert found.lnls[10] > search(own, values, device="numpy", effort="fast").lnl - 3
+
+
+def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+    fresh = bootstrap(primates, replicates=4, workers=1, **RAPID)
+
+    def stop(event):
+        if event.round == 3:
+            raise StopSearch
+
+    folder = tmp_path / "saved"
+    assert bootstrap(primates, replicates=4, workers=2, checkpoint=folder, listener=stop, **RAPID).interrupted
+    resumed = bootstrap(primates, replicates=4, workers=1, checkpoint=folder, **RAPID)
+    for found in (resumed, bootstrap(primates, replicates=4, workers=2, **RAPID)):
+        assert found.lnls == fresh.lnls
+        assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
+    with pytest.raises(InputError, match="rapid: found True, expected False; --redo"):
+        bootstrap(primates, replicates=4, checkpoint=folder, options=RAPID_OPTIONS, **RAPID | {"rapid": False})
+
+
+def test_rapid_replicates_of_parts_and_duplicates(data_dir):
+    small = {name: row.decode() for name, row in _some(data_dir, 6).items()}
+    small["twin"] = next(iter(small.values()))
+    found = bootstrap(small, "JC", replicates=21, rapid=True, device="numpy", workers=1)
+    assert all(set(tree.names) == set(small) for tree in found.trees)
+    split = bootstrap(
+        data_dir / "primates.phy",
+        data_dir / "primates.part",
+        replicates=11,
+        rapid=True,
+        brlen="unlinked",
+        device="numpy",
+        workers=1,
+    )
+    assert len({tree.lengths.shape for tree in split.trees}) == 1
+
+
+def replicates_by(primates, folder, device, vw=None):
+    settings = {"replicates": 2, "workers": 1, "options": SearchOptions("fast", radii=(1,)), "checkpoint": folder}
+    return bootstrap(primates, "JC", device=device, vw=vw, **settings)
+
+
+def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monkeypatch):
+    """Whatever it was asked for by."""
+    for module in (select, session):
+        monkeypatch.setattr(module, "find_automatic", lambda: ([], ["none"]))
+    folder = tmp_path / "saved"
+    expected = replicates_by(primates, folder, "numpy")
+    again = replicates_by(primates, folder, "auto")
+    assert again.lnls == expected.lnls
+    with pytest.raises(InputError, match=r"another run: layout: found .*'vw': 4.*, expected .*'vw': 2"):
+        replicates_by(primates, folder, "numpy", vw=2)
+
+
+@pytest.mark.opencl
+def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypatch):
+    folder = tmp_path / "saved"
+    with monkeypatch.context() as patched:
+        for module in (select, session):
+            patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
+        replicates_by(primates, folder, "auto")
+    with pytest.raises(InputError, match="another run: device: found numpy, expected "):
+        replicates_by(primates, folder, "auto")

@@ -5,10 +5,12 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
-from plltool.api import SearchOptions, search
+from plltool.api import SearchOptions, ancestral_states, branch_supports, evaluate, search, topology_tests
 from plltool.bootstrap import bootstrap
+from plltool.branch_support import local_supports
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
 
@@ -126,6 +128,29 @@ def exhausted(cl):
     return cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
 
 
+TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]
+CPU = {"model": "HKY+G2", "device": "cpu", "threads": 1}
+
+
+def compare_trees(few):
+    found = topology_tests(few, TREES, n_replicates=20, **CPU)
+    return found.newicks, found.tests.au.tolist()
+
+
+def ancestors(few):
+    found = ancestral_states(few, TREES[0], **CPU)
+    return found.labelled, [part.probabilities.tolist() for part in found.ancestors]
+
+
+QUESTIONS = {
+    "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
+    "alrt": lambda few: branch_supports(few, TREES[0], n_replicates=20, **CPU).labelled,
+    "search --supports": lambda few: local_supports(few, TREES[0], n_replicates=20, **CPU).newick_named(),
+    "test": compare_trees,
+    "ancestral": ancestors,
+}
+
+
 @pytest.mark.opencl
 class TestDevices:
     def test_a_device_that_disappears_ends_the_run_with_what_was_reached(self, few, tmp_path, failing, monkeypatch):
@@ -163,6 +188,28 @@ class TestDevices:
         found = bootstrap(few, device="cpu", **run, **settings)
         assert found.lnls == expected.lnls
         assert [tree.ends.tolist() for tree in found.trees] == [tree.ends.tolist() for tree in expected.trees]
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+
+    @pytest.mark.parametrize("name", [*QUESTIONS])
+    def test_questions_of_a_tree_with_less_memory(self, few, failing, caplog, name):
+        ask = QUESTIONS[name]
+        launches = failing(10**9, exhausted)
+        expected = ask(few)
+        failing(launches[0] - 1, exhausted, last=launches[0] - 1)
+        assert ask(few) == expected
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+
+    @pytest.mark.parametrize("asked", [{}, {"site_lnl": True}])
+    def test_what_follows_a_search_with_less_memory(self, few, failing, caplog, asked):
+        """Identical sequences are put back, and the lnL of sites asked for, by an engine of its own."""
+        twins = few | {"twin": next(iter(few.values()))}
+        run = {"device": "cpu", **SETTINGS, **asked}
+        launches = failing(10**9, exhausted)
+        expected = search(twins, **run)
+        failing(launches[0], exhausted, last=launches[0])
+        found = search(twins, **run)
+        assert outcome(found) == outcome(expected)
+        assert not asked or np.array_equal(found.site_lnl, expected.site_lnl)
         assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
 
     def test_memory_that_never_suffices_ends_the_run(self, few, tmp_path, failing):

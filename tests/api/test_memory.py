@@ -87,6 +87,16 @@ def test_a_fixed_evaluation_takes_a_stack(sequences):
     assert result.site_lnl.sum() == pytest.approx(result.lnl, rel=1e-11)
 
 
+def test_workers_share_the_memory(sequences):
+    """With the process that they work for: while they do it holds no CLAs. Besides these there are tips and weights."""
+    memory = 2 * foretell(sequences, "numpy").full_bytes
+    options = {"effort": "fast", "starts": 2, "device": "numpy", "memory": memory}
+    alone = search(sequences, MODEL, workers=1, **options)
+    both = search(sequences, MODEL, workers=2, **options)
+    assert (both.lnl, both.newick) == (alone.lnl, alone.newick)
+    assert alone.counters["peak_bytes"] < both.counters["peak_bytes"] < 1.25 * memory
+
+
 def test_too_little(sequences):
     with pytest.raises(DeviceError, match=r"^\d+ CLAs of \d+ patterns, the least, take \d+ bytes; the memory for them"):
         search(sequences, MODEL, device="numpy", memory=1000)

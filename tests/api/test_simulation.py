@@ -55,6 +55,16 @@ def test_invariable_sites():
     assert constant > 0.6 > still
 
 
+def test_trees_with_multifurcations(tmp_path):
+    """Tips of a star without length differ in nothing, and the tree may stand in a NEXUS file."""
+    path = tmp_path / "star.nex"
+    path.write_text("#NEXUS\nbegin trees; tree star = [&R] ((a:0,b:0,c:0,d:0):0,e:9,f:9); end;")
+    made = simulate(str(path), "JC", 500, seed=1)
+    assert made.names == tuple("abcdef")
+    assert len(set(made.sequences[:4])) == 1
+    assert len(set(made.sequences)) == 3
+
+
 def test_the_seed_decides():
     first, again, other = (simulate(TREE, MODEL, 100, seed).sequences for seed in (1, 1, 2))
     assert first == again != other
@@ -79,6 +89,7 @@ def test_errors(tmp_path):
         with pytest.raises(InputError, match=message):
             simulate(*arguments)
     assert "no values for rates" in simulate(TREE, "HKY+FE", 10).warnings[0]
+    assert simulate(TREE, "JC+B", 10).warnings == ("scalers of the branch lengths of parts have no values, used as 1",)
 
 
 def test_command(data_dir, tmp_path):

@@ -1,16 +1,16 @@
-"""Posterior rates of sites beside a sum over all histories; standard errors of lengths beside a closed form."""
+"""Posterior rates of sites beside a sum over all histories; standard errors of lengths beside an inverse Hessian."""
 
 import json
-import math
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from oracles.likelihood import site_likelihood
+from oracles.likelihood import derivative, mixed_derivative, pruning, site_likelihood
 from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.api import Likelihood, evaluate
 from plltool.cli import main
+from plltool.tree.splits import branch_splits
 
 NAMES = ("a", "b", "c", "d")
 ROWS = ("ACGTACGTAA", "ACGTCCGAAA", "ACTTACG-AC", "ACGTAAGTAG")
@@ -47,19 +47,67 @@ def test_rates_of_parts_are_relative_to_their_own(tmp_path):
     assert (rates[[0, 1, 2, 3, 5, 6, 7, 8, 9]] < 4).all()
 
 
-def test_the_error_of_a_distance():
-    """Two sequences (the others are gaps) under Jukes and Cantor: p (1 - p) / (n (1 - 4 p / 3)^2), their 1969."""
-    n, n_different = 200, 30
-    rows = {"a": "A" * n, "b": "C" * n_different + "A" * (n - n_different), "c": "-" * n, "d": "-" * n}
-    p = n_different / n
-    expected = math.sqrt(p * (1 - p) / n) / (1 - 4 * p / 3)
-    result = evaluate(rows, "(a:0.1,b:0.1,(c:0.1,d:0.1):0.1);", "JC", length_errors=True, device="numpy")
+def draw_rows(seed, n=80):
+    """Sequences whose columns are constant but for a few, of which some tell the first two from the others."""
+    rng = np.random.default_rng(seed)
+    states = np.zeros((len(NAMES), n), dtype=int)
+    states[2:, ::9] = 1
+    changed = rng.random(states.shape) < [[0.1], [0.3], [0.2], [0.15]]
+    return ["".join("ACGT"[k] for k in row) for row in np.where(changed, rng.integers(0, 4, states.shape), states)]
+
+
+def test_errors_of_lengths_are_those_of_the_inverse_hessian():
+    """Of lnL by Felsenstein's pruning in logarithms, differentiated twice numerically."""
+    rows = draw_rows(3)
+    alignment = dict(zip(NAMES, rows, strict=True))
+    with Likelihood(alignment, TREE, "HKY{1/3}+FU{0.3/0.2/0.2/0.3}", device="numpy") as likelihood:
+        likelihood.optimise("lengths")
+        tree, errors = likelihood.tree, likelihood.length_errors()
+    assert np.isfinite(errors).all()
+    codes = np.array([[CODES[letter] for letter in row] for row in rows])
+    columns, counts = np.unique(codes.T, axis=0, return_counts=True)
+    components = [(1.0, FREQUENCIES, q_matrix([1, 3, 1, 1, 3, 1], FREQUENCIES))]
+
+    def lnl(moved):
+        lengths = tree.lengths.copy()
+        lengths[list(moved)] = list(moved.values())
+        return pruning(tree.ends.tolist(), lengths, columns, components) @ counts
+
+    steps = 0.02 * tree.lengths
+    hessian = np.empty((tree.n_edges, tree.n_edges))
+    for i in range(tree.n_edges):
+        hessian[i, i] = derivative(lambda t, i=i: lnl({i: t}), tree.lengths[i], steps[i])[1]
+        for j in range(i):
+            both = lambda t, u, i=i, j=j: lnl({i: t, j: u})  # noqa: E731
+            hessian[i, j] = mixed_derivative(both, tree.lengths[i], tree.lengths[j], steps[i], steps[j])
+            hessian[j, i] = hessian[i, j]
+    expected = np.sqrt(np.diag(np.linalg.inv(-hessian)))
+    np.testing.assert_allclose(errors, expected, rtol=1e-4)  # the square of the steps of 1e-3, times about ten
+
+
+def test_lengths_that_the_data_do_not_determine_have_no_error():
+    """The last sequence is a gap: its own length is not known, and of two branches next to it only the sum."""
+    alignment = dict(zip(NAMES, [*draw_rows(4)[:3], "-" * 80], strict=True))
+    result = evaluate(alignment, TREE, "JC", length_errors=True, device="numpy")
     tree = result.tree
-    assert tree.lengths[tree.edges[:2, 0]].sum() == pytest.approx(-0.75 * math.log(1 - 4 * p / 3), abs=1e-3)
-    assert result.length_errors[tree.edges[:2, 0]] == pytest.approx([expected] * 2, rel=0.02)  # not quite converged
-    assert np.isnan(result.length_errors[tree.edges[2, 0]])
+    assert np.isfinite(result.length_errors[tree.edges[:2, 0]]).all()
+    assert np.isnan(result.length_errors).sum() == 3
     rows = result.as_record()["branches"]
-    assert [row["taxa"] for row in rows if len(row["taxa"]) == 1 and row["error"] is not None] == [["a"], ["b"]]
+    assert [row["taxa"] for row in rows if row["error"] is not None] == [["a"], ["b"]]
+
+
+def test_errors_of_unlinked_lengths_are_those_of_each_part(tmp_path):
+    rows = draw_rows(5, 160)
+    model = tmp_path / "parts"
+    model.write_text("JC, x = 1-80\nK80{2}, y = 81-160\n")
+    alignment = dict(zip(NAMES, rows, strict=True))
+    both = evaluate(alignment, TREE, str(model), brlen="unlinked", length_errors=True, device="numpy")
+    for number, name in enumerate(("JC", "K80{2}")):
+        part = {taxon: row[80 * number : 80 * number + 80] for taxon, row in alignment.items()}
+        alone = evaluate(part, both.parts[number].newick, name, length_errors=True, fixed=True, device="numpy")
+        found = [bytes(row) for row in branch_splits(alone.tree, both.tree.names)]
+        order = [found.index(bytes(row)) for row in branch_splits(both.tree)]
+        np.testing.assert_allclose(both.length_errors[:, number], alone.length_errors[order], rtol=1e-6)
 
 
 def test_command(tmp_path):

@@ -44,7 +44,17 @@ def test_one_kind(plltool, small, tree):
     record = json.loads(result.stdout)["supports"]
     assert record["labels"] == ["abayes"]
     assert all(branch["sh_alrt"] is None for branch in record["branches"])
-    assert plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "tbe").exit_code == 2
+
+
+def test_alrt_and_support_know_of_each_other(plltool, small):
+    wrong = plltool("alrt", small, "--tree", "x", *QUICK, "--supports", "tbe")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.strip().endswith("found 'tbe', expected some of: sh-alrt, abayes; `plltool support` knows it")
+    wrong = plltool("support", "--tree", "x", "--replicates", "x", "--supports", "fbp,abayes")
+    assert wrong.exit_code == 2
+    assert wrong.stderr.strip().endswith("found 'abayes', expected some of: fbp, tbe; `plltool alrt` knows it")
+    assert "plltool alrt" in " ".join(plltool("support", "--help").stdout.split())
+    assert "plltool support" in " ".join(plltool("alrt", "--help").stdout.split())
 
 
 def test_supports_of_a_search(plltool, small, tree, tmp_path):

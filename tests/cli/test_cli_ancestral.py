@@ -2,9 +2,11 @@
 
 import json
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
+from dendropy import Tree as DendropyTree
 
 from plltool.api import ancestral_states
 from plltool.io.newick import parse_newick
@@ -34,6 +36,27 @@ def test_files(plltool, small, tree, tmp_path):
     assert rf_distance(parse_newick(newick, "it"), parse_newick(record["tree"], "it")) == 0
     assert record["ancestors"]["sequences"]["Node1"] == "".join(row[2] for row in rows[1:301])
     assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
+
+
+def neighbours_of(newick):
+    """By the name of each inner node: the sets of tips that hang on it."""
+    dtree = DendropyTree.get(data=newick, schema="newick", preserve_underscores=True)
+    everyone = frozenset(leaf.taxon.label for leaf in dtree.leaf_node_iter())
+    found = {}
+    for node in dtree.preorder_internal_node_iter():
+        below = [frozenset(leaf.taxon.label for leaf in child.leaf_iter()) for child in node.child_nodes()]
+        found[node.label] = frozenset([*below, everyone.difference(*below)]) - {frozenset()}
+    return found
+
+
+def test_the_outgroup_roots_and_states_stay_with_their_nodes(small, tree):
+    outgroup = [parse_newick(Path(tree).read_text(), "it").names[-1]]
+    plain, rooted = (ancestral_states(small, tree, "JC", device="numpy", outgroup=o) for o in (None, outgroup))
+    found, expected = neighbours_of(rooted.labelled), neighbours_of(plain.labelled)
+    assert frozenset(outgroup) in found["Node1"]
+    assert frozenset(outgroup) not in expected["Node1"], "else nothing was tested"
+    sequences, others = rooted.sequences(), plain.sequences()
+    assert {found[node]: sequences[node] for node in found} == {expected[node]: others[node] for node in expected}
 
 
 def test_a_clade_of_one_state_has_an_ancestor_of_it(small, tree):

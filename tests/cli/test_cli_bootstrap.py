@@ -40,8 +40,8 @@ def test_bootstrap(plltool, small, tmp_path):
     assert "fasta: exists already" in refused.stderr
     (tmp_path / "trees.nwk").rename(trees)
     unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
-    assert unknown.exit_code == 1
-    assert unknown.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
+    assert unknown.exit_code == 2
+    assert unknown.stderr.strip().endswith("Invalid value for '--supports': found 'x', expected some of: fbp, tbe")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
     stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
@@ -63,17 +63,21 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "plltool"):
         done = plltool(
             *("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--workers", "1"),
-            *("--bootstrap", "2", "--supports", "fbp,tbe", "--prefix", tmp_path / "run"),
+            *("--bootstrap", "2", "--supports", "tbe,abayes,fbp,tbe", "--prefix", tmp_path / "run"),
         )
     assert done.exit_code == 0, done.stderr
     assert caplog.text.index("now: polish") < caplog.text.index("now: bootstrap")
     record = json.loads((tmp_path / "run.support.json").read_text())
-    assert list(record["kinds"]) == ["fbp", "tbe"]
+    assert list(record["kinds"]) == ["tbe", "abayes", "fbp"], "in the order asked for"
+    named = (tmp_path / "run.support.nwk").read_text()
+    assert named.index("[&tbe=") < named.index(",abayes=") < named.index(",fbp=")
     assert record["kinds"]["fbp"]["replicates"] == 2
     assert {branch["fbp"] for branch in record["branches"]} <= {0, 50, 100}
     assert len(record["branches"]) == 3
     lines = done.stdout.splitlines()
     assert any(line.endswith("(2 trees)") and "run.support.fbp.nwk" in line for line in lines)
+    told = [line.split(": ")[0].removeprefix(f"{tmp_path}/run.support.") for line in lines if "run.support." in line]
+    assert told == ["tbe.nwk", "abayes.nwk", "fbp.nwk", "nwk", "json"]
     again = plltool("search", small, "--supports", "ufboot", "--prefix", tmp_path / "run2", "--bootstrap", "x")
     assert again.exit_code == 2
 
@@ -82,9 +86,20 @@ def test_wrong_usage_removes_no_checkpoint(plltool, small, tmp_path):
     state = tmp_path / "run.checkpoint" / "climb-1.state"
     state.parent.mkdir()
     state.touch()
-    for wrong in (["--supports", "tbe"], ["--write-replicates"]):
+    for wrong in (["--supports", "tbe"], ["--write-replicates"], ["--rapid"], ["--replicate-effort", "fast"]):
         assert plltool("search", small, "--prefix", tmp_path / "run", "--redo", *wrong).exit_code == 2
         assert state.exists()
+
+
+def test_rapid_replicates(plltool, small, tmp_path):
+    run = ("--model", "JC", "--device", "numpy", "--workers", "1", "--rapid")
+    done = plltool("bootstrap", small, "--replicates", "12", *run, "--prefix", tmp_path / "alone")
+    assert done.exit_code == 0, done.stderr
+    found = plltool("search", small, "--effort", "fast", "--bootstrap", "12", *run, "--prefix", tmp_path / "run")
+    assert found.exit_code == 0, found.stderr
+    trees = (tmp_path / "alone.bootstraps.nwk").read_text()
+    assert trees.count("\n") == 12
+    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
 
 
 def test_supports_that_make_no_sense(plltool, small):
@@ -92,8 +107,8 @@ def test_supports_that_make_no_sense(plltool, small):
     assert done.exit_code == 2
     assert "--supports tbe takes replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
-    assert done.exit_code == 1
-    assert done.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
+    assert done.exit_code == 2
+    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2
 
 
@@ -103,11 +118,11 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
     options = ("--bootstrap", "3", "--supports", "fbp", "--prefix", tmp_path / "run")
     whole, made, broken = Replicator.__call__, [], [2]
 
-    def make(self, number, report=None):
+    def make(self, number, before, report=None):
         if number in broken:
             raise DeviceError("the device is gone")
         made.append(number)
-        return whole(self, number, report)
+        return whole(self, number, before, report)
 
     monkeypatch.setattr(Replicator, "__call__", make)
     failed = plltool(*run, *options)
@@ -157,11 +172,9 @@ def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
     damaged = tmp_path / "run.ufboot.checkpoint" / "ufboot.state"
     damaged.parent.mkdir()
     damaged.write_text("x")
-    (damaged.parent / "run.json").write_text("{}")
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
     refused = plltool(*run, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
-    assert "run.ufboot.checkpoint: a checkpoint of another run: " in refused.stderr.splitlines()[-1]
-    assert refused.stderr.splitlines()[-1].endswith("; --redo starts over")
+    assert "run.ufboot.checkpoint: found replicates of a run without this search" in refused.stderr.splitlines()[-1]
     assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
     assert not list(tmp_path.glob("*.checkpoint"))

@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -32,6 +33,18 @@ def test_fixed_repeats_the_lnl_of_the_search(plltool, small, tree):
     found = json.loads(plltool("evaluate", small, "--tree", tree, *arguments).stdout)
     assert found["lnl"] == pytest.approx(record["lnl"], rel=1e-11)  # the tree is written with all digits
     assert found["warnings"] == record["warnings"]
+
+
+def test_a_tree_in_nexus(plltool, small, tree, tmp_path):
+    newick = plltool("evaluate", small, "--tree", tree, *QUICK, "--fixed")
+    nexus = tmp_path / "tree.nex"
+    text = Path(tree).read_text().strip()
+    nexus.write_text(f"#NEXUS\nbegin trees;\ntree best = [&U] {text}\ntree again = {text}\nend;\n")
+    found = plltool("evaluate", small, "--tree", nexus, *QUICK, "--fixed")
+    assert found.stdout == newick.stdout
+    assert "tree.nex: found 2 trees, the first one is taken" in found.stderr
+    nexus.write_text("#NEXUS\nbegin trees;\nend;\n")
+    assert "tree.nex: found no tree, expected at least one" in plltool("evaluate", small, "--tree", nexus).stderr
 
 
 def test_fixed_says_what_has_no_value(plltool, small, tree):

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
@@ -63,7 +63,7 @@ def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
     code, stderr = stop(*start(small, tmp_path), tmp_path, number, n_events)
     folder = tmp_path / "run.checkpoint"
     assert folder.is_dir()
-    assert read_newick(folder / "best.nwk").n_taxa == 6
+    assert read_tree(folder / "best.nwk").n_taxa == 6
     if number == signal.SIGKILL:
         assert code == -number
     else:

@@ -5,7 +5,8 @@ import pytest
 from oracles.constraint import obeys
 from samples import STRANGE_NAMES
 
-from plltool.io.newick import parse_newick, read_newick
+from plltool.io.newick import parse_newick
+from plltool.io.part_trees import read_tree
 from plltool.io.record import RECORD_KEYS, read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.splits import rf_distance
@@ -23,7 +24,7 @@ def test_writes_tree_record_and_log(plltool, small):
     assert record["command"].startswith("plltool search ")
     assert f"lnL: {record['lnl']:.6f}" in result.stdout
     names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
-    assert sorted(read_newick(f"{prefix}.best.nwk").names) == sorted(names)
+    assert sorted(read_tree(f"{prefix}.best.nwk").names) == sorted(names)
     log = prefix.with_name(prefix.name + ".log").read_text()
     for part in ("plltool 0.", "command: ", "device: ", "polish", "launches: ", "bytes to the device: ", "lnL: "):
         assert part in log
@@ -55,7 +56,7 @@ def test_strange_names_survive_in_every_file(plltool, strange, tmp_path):
     assert result.exit_code == 0, result.stderr
     prefix = f"{strange}.plltool"
     names = sorted(STRANGE_NAMES)
-    tree = read_newick(f"{prefix}.best.nwk")
+    tree = read_tree(f"{prefix}.best.nwk")
     assert sorted(tree.names) == names
     text = (strange.parent / f"{strange.name}.plltool.best.nwk").read_text(encoding="utf-8")
     assert read_record(f"{prefix}.json")["tree"] == text.strip()
@@ -77,7 +78,7 @@ def test_site_lnl_nexus_and_collapsed_tree(plltool, data_dir, tmp_path):
     assert rows[0] == ["site", "lnl"]
     assert len(rows) == record["n_sites"] + 1
     assert sum(float(value) for _, value in rows[1:]) == pytest.approx(record["lnl"], rel=1e-11)  # another order
-    tree = read_newick(f"{prefix}.best.nwk")
+    tree = read_tree(f"{prefix}.best.nwk")
     n_short = int(((tree.lengths <= 0.004) & (tree.ends.min(axis=1) >= tree.n_taxa)).sum())
     assert f"tree without {n_short} inner branch" in result.stdout
     assert len(read_tree_set([f"{prefix}.collapsed.nwk"]).splits) == tree.n_taxa - 3 - n_short
@@ -132,7 +133,7 @@ def test_start_file_with_multifurcations(plltool, small, tmp_path):
     assert result.exit_code == 0, result.stderr
     parsimony = plltool("search", small, *QUICK, "--prefix", tmp_path / "other")
     assert parsimony.exit_code == 0
-    assert rf_distance(read_newick(f"{small}.plltool.best.nwk"), read_newick(tmp_path / "other.best.nwk")) == 0
+    assert rf_distance(read_tree(f"{small}.plltool.best.nwk"), read_tree(tmp_path / "other.best.nwk")) == 0
 
 
 def test_the_effort_is_said_with_its_reason(plltool, small):
@@ -217,7 +218,7 @@ def test_a_constraint_is_obeyed_and_logged(plltool, small):
     result = plltool("search", small, *QUICK, "--constraint", held)
     assert result.exit_code == 0, result.stderr
     assert "constraint: 1 splits of 4 of the 6 taxa" in result.stderr
-    tree = read_newick(small.with_name("small.fasta.plltool.best.nwk"))
+    tree = read_tree(small.with_name("small.fasta.plltool.best.nwk"))
     assert obeys(tree.ends, tree.names, ((names[0], names[5]), names[1], names[3]))
     start = small.with_name("start.nwk")
     start.write_text(f"(({names[0]},{names[1]}),({names[3]},{names[4]}),({names[5]},{names[2]}));\n")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from dendropy import Tree as DendropyTree
 
 from plltool.api import evaluate, topology_tests
 
@@ -41,6 +42,16 @@ def test_files_and_table(plltool, small, trees, tmp_path):
     again = evaluate(small, rows[1]["tree"], record["model"], fixed=True, device="numpy")
     assert again.lnl == pytest.approx(record["lnl"], rel=1e-11)
     assert plltool("test", small, *arguments).exit_code == 1
+
+
+def test_the_outgroup_roots_all_trees(small, trees):
+    """In the first one it is a clade, in the other one not, so that its first taxon is taken there."""
+    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
+    found = topology_tests(small, trees, "JC", device="numpy", n_replicates=10, outgroup=names[3:5]).newicks
+    for text, outgroup in zip(found, (names[3:5], names[3:4]), strict=True):
+        root = DendropyTree.get(data=text, schema="newick", preserve_underscores=True).seed_node
+        below = [sorted(leaf.taxon.label for leaf in child.leaf_iter()) for child in root.child_nodes()]
+        assert outgroup in below
 
 
 def test_fixed_and_seeds(small, trees):

@@ -53,7 +53,8 @@ def test_support(plltool, trees, tmp_path):
     assert again.exit_code == 1
     assert "exists already" in again.stderr
     bad = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "x")
-    assert bad.stderr.strip().endswith("supports: found 'x', expected some of: fbp, tbe")
+    assert bad.exit_code == 2
+    assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe")
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo")
     assert intruder.exit_code == 0
     assert "the outgroup is not one clade" in intruder.stdout

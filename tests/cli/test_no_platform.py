@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from samples import small_records
 
-from plltool.io.newick import read_newick
+from plltool.io.part_trees import read_tree
 
 BUNDLED_DRIVER = ("libpocl*", "*.icd", "__pycache__")  # what pocl-binary-distribution puts beside pyopencl's loader
 
@@ -53,5 +53,5 @@ def test_search_runs_on_numpy_and_says_so(no_platform, data_dir, tmp_path):
     assert len(lines) == 1
     assert "no OpenCL platform" in lines[0]
     assert "pip install" in lines[0]
-    tree = read_newick(tmp_path / "run.best.nwk")
+    tree = read_tree(tmp_path / "run.best.nwk")
     assert sorted(tree.names) == sorted(name for name, _ in small_records(data_dir, 12))

@@ -94,6 +94,21 @@ def test_changed_lengths_and_models_are_noticed(case, make_engine, kind):
 
 
 @pytest.mark.parametrize("kind", as_params(KINDS[:2]))
+def test_an_engine_that_rests_holds_no_clas(case, make_engine, kind):
+    for tiles in (None, 2):
+        expected = open_likelihood(case, make_engine, kind, "double", tiles).lnl()
+        likelihood = open_likelihood(case, make_engine, kind, "double", tiles)
+        engine = likelihood.engine
+        before = engine.counters.bytes_held
+        engine.rest()
+        assert engine.counters.bytes_held == before - engine.cla_bytes
+        assert likelihood.lnl() == expected
+        assert engine.counters.bytes_held >= before
+        engine.rest()
+        engine.close()
+
+
+@pytest.mark.parametrize("kind", as_params(KINDS[:2]))
 def test_slots_suffice(case, make_engine, kind):
     """As many as the table in operations.py says, and the engine notices a program that takes more."""
     all_slots = open_likelihood(case, make_engine, kind, "double")

@@ -51,3 +51,9 @@ def test_from_a_file_gzipped_or_not(tmp_path):
     assert read_constraint(plain, NAMES).n_splits == read_constraint(packed, NAMES).n_splits == 1
     with pytest.raises(InputError, match="cannot read the file"):
         read_constraint(tmp_path / "none", NAMES)
+
+
+def test_a_constraint_in_nexus(tmp_path):
+    path = tmp_path / "constraint.nex"
+    path.write_text("#NEXUS\nbegin trees;\ntranslate 1 a, 2 'f g';\ntree x = [&R] ((1,b),(c,(d,2)));\nend;\n")
+    assert read_constraint(path, NAMES).n_splits == 2

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.newick import parse_newick, read_newick, write_newick
+from plltool.io.newick import parse_newick, write_newick
+from plltool.io.part_trees import read_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import branch_score_distance, rf_distance
 
@@ -299,13 +300,13 @@ def test_files_plain_packed_and_with_a_mark(tmp_path):
     plain.write_bytes(content)
     packed.write_bytes(gzip.compress(content))
     for path in (plain, str(packed)):
-        assert read_newick(path).names == ("\u00e9", "b", "c\r\nd")
+        assert read_tree(path).names == ("\u00e9", "b", "c\nd")
 
 
 def test_names_that_are_not_utf8_keep_their_bytes(tmp_path):
     path = tmp_path / "t.nwk"
     path.write_bytes(b"(\xe9,b,c);")
-    assert read_newick(path).names[0].encode("utf-8", "surrogateescape") == b"\xe9"
+    assert read_tree(path).names[0].encode("utf-8", "surrogateescape") == b"\xe9"
 
 
 @pytest.mark.parametrize(
@@ -321,14 +322,14 @@ def test_unreadable_files(tmp_path, content, found):
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(InputError, match=rf"t\.nwk: {found}"):
-        read_newick(path)
+        read_tree(path)
 
 
 def test_all_reference_trees_round_trip(shared):
     paths = sorted((shared / "reference" / "trees").glob("*.nwk"))
     assert paths
     for path in paths:
-        tree = read_newick(path)
+        tree = read_tree(path)
         again = read(write_newick(tree), tree.names)
         assert branch_score_distance(tree, again) == 0
         assert write_newick(again) == write_newick(tree)

@@ -7,7 +7,8 @@ from oracles.parsimony import changes_by_branch, fitch_changes, least_changes, t
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.newick import read_newick, write_newick
+from plltool.io.newick import write_newick
+from plltool.io.part_trees import read_tree
 from plltool.search import parsimony
 from plltool.search.parsimony import parsimony_score, stepwise_addition
 from plltool.tree.random_tree import random_topology, random_tree
@@ -155,7 +156,7 @@ def test_nearly_as_good_as_raxmls_start_tree(shared, name):
     of each data set, once 4.8 %."""
     alignment = read_alignment(shared / "data" / name)
     patterns = compress(alignment)
-    raxml = read_newick(shared / "reference" / "trees" / (name.split(".")[0] + ".start.nwk"), alignment.names)
+    raxml = read_tree(shared / "reference" / "trees" / (name.split(".")[0] + ".start.nwk"), alignment.names)
     ours = stepwise_addition(patterns.codes, patterns.weights, alignment.names, np.random.default_rng(42))
     scores = [parsimony_score(tree, patterns.codes, patterns.weights) for tree in (ours, raxml)]
     assert scores[0] <= 1.05 * scores[1]

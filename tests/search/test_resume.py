@@ -149,7 +149,7 @@ def test_states_may_be_of_different_times(few, tmp_path):
 
 
 def test_the_best_tree_so_far_has_all_taxa(few, tmp_path):
-    from plltool.io.newick import read_newick
+    from plltool.io.part_trees import read_tree
 
     folder = tmp_path / "saved"
     lnls = []
@@ -158,7 +158,7 @@ def test_the_best_tree_so_far_has_all_taxa(few, tmp_path):
         lnls.append(event.lnl)
         written = (folder / "best.nwk").read_text()
         assert float(written.split("]")[0].removeprefix("[lnL ")) == max(lnls)
-        tree = read_newick(folder / "best.nwk", tuple(few))
+        tree = read_tree(folder / "best.nwk", tuple(few))
         assert math.isfinite(tree.total_length())
 
     search(few, "JC", options=OPTIONS, listener=listen, checkpoint=folder, **SETTINGS)

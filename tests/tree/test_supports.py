@@ -83,3 +83,41 @@ def test_errors(tmp_path):
         map_supports("(a,b,(c,d));", path, ("alrt",))
     with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
         map_supports("(a,b,(c,d));", path, ())
+
+
+def test_transfer_supports_of_another_program():
+    """`iqtree2 -s data/primates.phy -m HKY -b 20 -seed 7 --tbe` of IQ-TREE 2.0.7: its 20 trees and its .tbe.tree."""
+    shape = "(tar,lem,(((({apes}),hyl),{macaques}),sai));"
+    apes, macaques = "(((hom,pan),gor),pon)", "(((fus,mul),fas),syl)"
+    texts = [
+        "(tar,lem,((((((hom,pan),gor),hyl),pon),(((fus,mul),fas),syl)),sai));",
+        *15 * [shape.format(apes=apes, macaques=macaques)],
+        shape.format(apes=apes, macaques="((fus,mul),(fas,syl))"),
+        *3 * [shape.format(apes="((hom,(pan,gor)),pon)", macaques=macaques)],
+    ]
+    tree = parse_newick(texts[1], "test")
+    found = map_supports(tree, [parse_newick(text, "test") for text in texts], ("fbp", "tbe"))
+    assert found.newick("tbe").replace(":0.1", "") == (
+        "(tar,lem,((((((hom,pan)0.85,gor)1,pon)0.983333,hyl)1,(((fus,mul)1,fas)0.975,syl)1)1,sai)1);"
+    )
+    assert found.newick("fbp").replace(":0.1", "") == (
+        "(tar,lem,((((((hom,pan)85,gor)100,pon)95,hyl)100,(((fus,mul)100,fas)95,syl)100)100,sai)100);"
+    )
+
+
+def test_trees_with_multifurcations(tmp_path):
+    """Their branches have the supports that they have in a tree that resolves them; no branch is made up."""
+    replicates = tmp_path / "trees.nwk"
+    replicates.write_text("(a,(b,c),(d,(e,f)));\n(b,(a,c),(d,(e,f)));\n")
+    nexus = tmp_path / "tree.nex"
+    text = "((1:1,2:1,c:1):2,(d:1,(e:1,f:1)80:3):1)"
+    nexus.write_text(f"#NEXUS\nbegin trees;\ntranslate 1 a, 2 b;\ntree x = [&R] {text};\nend;\n")
+    found = map_supports(nexus, replicates, ("fbp", "tbe"))
+    assert found.newick("fbp") == "(a:1.0,b:1.0,c:1.0,(d:1.0,(e:1.0,f:1.0)100:3.0)100:3.0);"
+    assert found.newick("tbe", ["f", "e"]) == "((a:1.0,b:1.0,c:1.0)1:3.0,d:1.0,(e:1.0,f:1.0)1:3.0);"
+    assert [branch["taxa"] for branch in found.as_record()["branches"]] == [["a", "b", "c"], ["e", "f"]]
+    star = map_supports("(a,b,c,d,e,f);", replicates)
+    assert star.newick_named().replace(":0.1", "") == "(a,b,c,d,e,f);"
+    assert star.as_record()["branches"] == []
+    everyone = map_supports("((a,b),(c,d,(e,f)));", replicates)
+    assert everyone.newick("fbp").replace(":0.1", "") == "(a,b,(c,d,(e,f)100)0);"

@@ -53,9 +53,14 @@ class Device:
     problem: str | None = None
 
     @property
+    def full_name(self) -> str:
+        """Name and platform, which tell what it computes, wherever it stands among others."""
+        return f"{self.name} ({self.platform})"
+
+    @property
     def label(self) -> str:
         """Index, name and platform, for messages."""
-        return f"{self.index} {self.name} ({self.platform})"
+        return f"{self.index} {self.full_name}"
 
 
 def safe_vector_width(platform: str, version: str, native_width: int) -> int:

@@ -252,7 +252,7 @@ class OpenCLEngine(Engine):
 
     @property
     def device_name(self) -> str:
-        return f"{self._device.name} ({self._device.platform})"
+        return self._device.full_name
 
     @property
     def driver(self) -> str:
@@ -327,6 +327,7 @@ class OpenCLEngine(Engine):
             self.counters.launches += 1
         local = layout.group_items
         track_buffer = self._send("tracks", schedule.tracks.tobytes())
+        self._chunks = self._chunks or self._make_chunks()
         for chunk, launch in product(self._chunks, schedule.launches):
             event = self._traverse(
                 self._queue, (chunk.n_spans * local, len(launch)), (local, 1),
@@ -426,6 +427,18 @@ class OpenCLEngine(Engine):
     def _forget_bad_pattern(self) -> None:
         cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))
 
+    def rest(self) -> None:
+        with self._driver_errors():
+            self._queue.finish()
+            self._settle()
+            self.counters.hold(-sum(buffer.size for buffer in self._cla_buffers))
+            self._release_clas()
+
+    def _release_clas(self) -> None:
+        for buffer in self._cla_buffers:
+            buffer.release()
+        self._cla_buffers, self._chunks = [], []
+
     def close(self) -> None:
         if self._closed:
             return
@@ -435,8 +448,7 @@ class OpenCLEngine(Engine):
             self._settle()
         except cl.Error as error:  # a device that is lost: whatever told of that must not be masked
             _log.warning("%s: %s", self.device_name, error)
-        for buffer in self._cla_buffers:
-            buffer.release()
+        self._release_clas()
         for growing in self._growing.values():
             growing.release()
 

@@ -1,0 +1,120 @@
+"""Runs that follow each other, or meet, under one prefix: what older ones left, and what is refused before any work."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from plltool.cli.support import support_files
+from plltool.io.checkpoint import has_states
+from plltool.replicates import Replicator
+
+RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
+QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1")
+
+
+@pytest.fixture
+def prefix(tmp_path):
+    return tmp_path / "run"
+
+
+def test_supports_of_another_tree_do_not_stay(plltool, small, prefix):
+    search = ("search", small, *QUICK, "--effort", "fast", "--prefix", prefix)
+    assert plltool(*search, "--supports", "abayes").exit_code == 0
+    mine = prefix.with_name("run.support.mine.nwk")
+    mine.write_text("(a,b,c);")
+    assert plltool(*search, "--seed", 2, "--redo").exit_code == 0
+    assert not [path for path in support_files(prefix) if path.exists()]
+    assert mine.exists()
+
+
+def test_supports_of_other_kinds_do_not_stay(plltool, small, prefix):
+    run = ("bootstrap", small, *QUICK, "--replicates", 1, "--prefix", prefix)
+    assert plltool(*run).exit_code == 0
+    trees = prefix.with_name("run.bootstraps.nwk")
+    support = ("support", "--tree", trees, "--replicates", trees, "--prefix", prefix)
+    assert plltool(*support, "--supports", "fbp,tbe").exit_code == 0
+    refused = plltool(*support, "--supports", "tbe")
+    assert refused.exit_code == 1
+    assert "run.support.fbp.nwk: exists already" in refused.stderr
+    assert plltool(*support, "--supports", "tbe", "--redo").exit_code == 0
+    left = sorted(path.name for path in support_files(prefix) if path.exists())
+    assert left == ["run.support.json", "run.support.nwk", "run.support.tbe.nwk"]
+
+
+def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, prefix, monkeypatch):
+    def interrupted(self, number, *rest, **named):
+        if number == 1:
+            raise KeyboardInterrupt
+        return whole(self, number, *rest, **named)
+
+    whole = Replicator.__call__
+    with monkeypatch.context() as patched:
+        patched.setattr(Replicator, "__call__", interrupted)
+        stopped = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix)
+    assert stopped.exit_code == 130
+    folder = prefix.with_name("run.bootstrap.checkpoint")
+    assert has_states(folder)
+    prefix.with_name("run.bootstraps.nwk").unlink(missing_ok=True)
+    search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", 2, "--prefix", prefix)
+    refused = plltool(*search)
+    assert refused.exit_code == 1
+    assert refused.stderr.splitlines() == [
+        f"plltool: error: {folder}: found replicates of a run without this search, expected none; --redo starts over, "
+        "--prefix names other files"
+    ]
+    assert has_states(folder)
+    assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "bootstrap.checkpoint"])
+def test_a_file_in_the_place_of_a_checkpoint_is_seen_before_the_search(plltool, small, prefix, name):
+    prefix.with_name(f"run.{name}").write_text("mine")
+    refused = plltool("search", small, *QUICK, "--bootstrap", 2, "--prefix", prefix)
+    assert refused.exit_code == 1
+    assert refused.stderr.splitlines() == [
+        f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"
+    ]
+
+
+def test_two_runs_at_the_same_time(plltool, small, prefix):
+    """The second one is refused, --redo or not, and removes nothing; what is killed leaves no lock."""
+    search = ("search", small, *QUICK, "--starts", "20", "--prefix", prefix)
+    first = subprocess.Popen([*RUN, *map(str, search)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    folder = prefix.with_name("run.checkpoint")
+    deadline = time.monotonic() + 60
+    while not has_states(folder) and first.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    log = prefix.with_name("run.log").read_text()
+    for options in ((), ("--redo",)):
+        second = plltool(*search, *options)
+        assert first.poll() is None
+        assert second.exit_code == 1
+        assert second.stderr.splitlines() == [
+            f"plltool: error: {prefix}.log: another run is writing results with this prefix; --prefix names other files"
+        ]
+    assert has_states(folder)
+    first.kill()
+    first.wait()
+    assert prefix.with_name("run.log").read_text().startswith(log)
+    done = plltool("search", small, *QUICK, "--effort", "fast", "--prefix", prefix, "--redo")
+    assert done.exit_code == 0, done.stderr
+
+
+@pytest.mark.parametrize("command", ["alrt", "test", "ancestral", "bootstrap"])
+def test_progress_as_json(plltool, small, prefix, command):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    tree = prefix.with_name("tree.nwk")
+    texts = [f"({names[0]},{names[1]},(({names[2]},{names[3]}),({names[4]},{names[5]})));"]
+    texts.append(texts[0].replace(names[1], "X").replace(names[2], names[1]).replace("X", names[2]))
+    tree.write_text("\n".join(texts[: 1 + (command == "test")]))
+    asked = {"bootstrap": ("--replicates", 2, "--workers", 1), "test": ("--trees", tree)}.get(command, ("--tree", tree))
+    path = prefix.with_name("progress.jsonl")
+    options = ("--model", "JC", "--device", "numpy", "--prefix", prefix, "--json-progress", path)
+    done = plltool(command, small, *asked, *options)
+    assert done.exit_code == 0, done.stderr
+    events = [line.split('"')[3] for line in path.read_text().splitlines()]
+    assert events[0] == "begin"
+    assert "progress" in events
+    assert events[-1] == "end"
