@@ -15,6 +15,8 @@ from plltool.results import Result, mean_tree, usable_outgroup, write_rooted
 from plltool.session import AlignmentLike, ModelLike, TreeLike
 from plltool.tree.topology import FloatArray, Tree
 
+NODE = "Node"  # and a number from 1
+
 
 @dataclass(frozen=True, eq=False)
 class AncestralPart:
@@ -90,25 +92,28 @@ def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple
     root = find_root(tree, usable_outgroup(tree, outgroup)[0])
     visits = [(node, branch) for node, _, branch in ordered_from(tree, root) if not tree.is_tip(node)]
     names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
-    names[root - tree.n_taxa] = "Node1"
+    names[root - tree.n_taxa] = f"{NODE}1"
     for number, (node, branch) in enumerate(visits, start=2):
-        names[node - tree.n_taxa] = labels[branch] = f"Node{number}"
-    return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + "Node1;"
+        names[node - tree.n_taxa] = labels[branch] = f"{NODE}{number}"
+    return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + f"{NODE}1;"
 
 
 def format_states(result: AncestralResult) -> str:
     """A table of node, part where there are several, site (from 1), most probable state and probabilities, by tabs.
 
-    Its columns are those of IQ-TREE's .state files. Parts of other states than the first one's begin with a header.
+    Its columns are those of IQ-TREE's .state files; nodes are in the order of their names. Parts of other states than
+    the first one's begin with a header.
     """
     several = len(result.ancestors) > 1
+    order = sorted(range(len(result.nodes)), key=lambda k: int(result.nodes[k].removeprefix(NODE)))
     lines, symbols = [], ""
     for part in result.ancestors:
         if part.symbols != symbols:
             symbols = part.symbols
             lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
         best = part.probabilities.argmax(axis=2)
-        for k, node in enumerate(result.nodes):
+        for k in order:
+            node = result.nodes[k]
             head = f"{node}\t{part.name}" if several else node
             for column, site in enumerate(part.sites.tolist()):
                 numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])

@@ -155,6 +155,7 @@ def search(
         goes on with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
+    asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = pose(alignment, model, brlen)
     check_outgroup(outgroup, data.names)
@@ -181,7 +182,6 @@ def search(
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         return found, part_lnls, facts(data, engine, reason), store.problem if store is not None else ""
 
-    asked = Hardware(**hardware)
     found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
     tree, lnl = found.tree, found.lnl
@@ -313,7 +313,7 @@ def _find(
     starts = Starts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
         engine.rest()  # the children may take all of the memory
-        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.counters)
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:
         climbs = climb_in_turn(starts, engine, plan, forecast, listener)

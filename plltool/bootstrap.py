@@ -133,6 +133,7 @@ def bootstrap(
         If the device cannot be used.
     """
     began = time.perf_counter()
+    asked = Hardware(**hardware)
     most, criterion = _read_number(replicates)
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
@@ -140,7 +141,6 @@ def bootstrap(
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
-    asked = Hardware(**hardware)
     n_workers, share = share_hardware(workers, most, parts, models, asked)
     wishes = options or replicate_options(rapid=rapid)
     plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)

@@ -91,16 +91,17 @@ def climb_at_once(
     plan: Plan,
     forecast: Forecast,
     report: Listener,
-    counters: Counters,
+    count: Callable[[Counters], None],
 ) -> Iterator[State]:
     """What `climb_in_turn` yields, bit for bit, from so many processes.
 
     A climb is judged by those before it, in the order of the start trees: which one was faster does not matter. It is
-    given up while it runs if those that are over suffice for that. `counters` get the work added when all are over.
+    given up while it runs if those that are over suffice for that.
 
     Parameters
     ----------
     hardware : of each process
+    count : called with the work of all when all are over
     """
     rivals: list[Sequence[float]] = []
     done: dict[int, Counters] = {}
@@ -131,7 +132,7 @@ def climb_at_once(
     elsewhere = Counters()
     for work in done.values():
         elsewhere.add(work)
-    counters.add_closed(elsewhere)
+    count(elsewhere)
 
 
 def _stages_of_a_climb(plan: Plan) -> list[tuple[str, int]]:

@@ -7,12 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from typing import Any, TypeVar, Unpack
 
-import numpy as np
-
-from plltool.constants import DEFAULT_BRANCH_LENGTH, DEFAULT_LINKAGE
+from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.live import Likelihood
-from plltool.reports import announce_data, announce_engine, describe, facts, remarks_on_values, warn
+from plltool.reports import announce_data, announce_engine, describe, facts, remarks_on_lengths, remarks_on_values, warn
 from plltool.results import EvaluationResult, Result, check_outgroup
 from plltool.search.progress import Listener, announce, ignore
 from plltool.session import AlignmentLike, ModelLike, TreeLike, pose, until_memory_suffices
@@ -124,7 +122,4 @@ def evaluate_and_ask(
 
 def _remarks_on_fixed(likelihood: Likelihood) -> list[str]:
     """What "as they are" leaves open: parameters without a value, a tree without lengths."""
-    remarks = remarks_on_values(likelihood.models)
-    if np.all(likelihood.lengths == DEFAULT_BRANCH_LENGTH):
-        remarks.append(f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?")
-    return remarks
+    return [*remarks_on_values(likelihood.models), *remarks_on_lengths(likelihood.tree)]

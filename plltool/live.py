@@ -96,6 +96,7 @@ class Likelihood(Parameters):
         states: bool = False,
         **hardware: Unpack[HardwareSettings],
     ):
+        asked = Hardware(**hardware)
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
         unlinked = brlen == UNLINKED
@@ -107,7 +108,7 @@ class Likelihood(Parameters):
         if neighbours or states:
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns
-        self.engine, self.reason = open_engine(held, models, slots, Hardware(**hardware))
+        self.engine, self.reason = open_engine(held, models, slots, asked)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:

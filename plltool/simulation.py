@@ -19,7 +19,7 @@ from plltool.io.model_reader import read_scheme
 from plltool.io.newick import unrooted_tree, write_newick
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
-from plltool.reports import remarks_on_values
+from plltool.reports import remarks_on_lengths, remarks_on_values
 from plltool.session import SIMULATION, TreeLike, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
@@ -92,7 +92,7 @@ def simulate(
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         states = evolve(on, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
-    remarks = tuple(remarks_on_values(models))
+    remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
     return Simulation(

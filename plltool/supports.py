@@ -79,8 +79,11 @@ class Supports:
         labels = [f"[&{','.join(parts)}]" for parts in zip(*columns, strict=True)]
         return write_newick(self.tree, outgroup=outgroup, labels=labels, left_out=self.added)
 
-    def as_record(self) -> dict[str, Any]:
-        """The supports of each inner branch, which is named by the taxa on its smaller side, and what they mean."""
+    def as_record(self, outgroup: Sequence[str] | None = None) -> dict[str, Any]:
+        """The supports of each inner branch, which is named by the taxa on its smaller side, and what they mean.
+
+        The outgroup is that of the tree in it, see `newick`.
+        """
         splits = list(splits_of(self.tree))
         branches = []
         for branch, split in enumerate(splits):
@@ -92,7 +95,7 @@ class Supports:
             numbers = {kind: float(self._shown(kind)[branch]) for kind in self.values}
             branches.append({"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch])), **numbers})
         kinds = {kind: {"meaning": MEANINGS[kind], "replicates": self.n_replicates[kind]} for kind in self.values}
-        return {"kinds": kinds, "tree": self.newick_named(), "branches": branches}
+        return {"kinds": kinds, "tree": self.newick_named(outgroup), "branches": branches}
 
     def joined(self, other: Supports) -> Supports:
         """These and others of the same tree."""

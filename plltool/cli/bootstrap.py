@@ -111,30 +111,28 @@ class SupportChoice:
     def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
         """Make sure that the files can be written; a search that `resumes` has its own.
 
-        Raises InputError if something is kept of another run to go on with: this one begins with what it finds.
+        Raises InputError if there are supports on the way of another run: those of this one begin with what it finds.
         """
         from plltool.io.checkpoint import has_states
 
         claim_supports(prefix, redo or resumes)
-        for folder in self._checkpoints(prefix):
-            if has_states(folder) and not (redo or resumes):
-                others = "found replicates of a run without this search, expected none"
-                raise InputError(f"{folder}: {others}; --redo starts over, --prefix names other files")
-            claim_folder(folder)
         if self.bootstrap is not None:
             ReplicateFiles(prefix).claim(redo or resumes, self.write_replicates)
+        for folder in self._checkpoints(prefix):
+            claim_folder(folder)
+            if has_states(folder) and not (redo or resumes):
+                raise InputError(f"{folder}: a checkpoint of supports, but none of this search; --redo starts over")
 
     def forget(self, prefix: Path) -> None:
-        """Remove what is kept of supports to go on with."""
+        """Remove what is kept of supports on the way."""
         from plltool.io.checkpoint import remove_checkpoint
 
         for folder in self._checkpoints(prefix):
             remove_checkpoint(folder)
 
     def _checkpoints(self, prefix: Path) -> list[Path]:
-        """The folders that hold what there is to go on with."""
-        replicates = [ReplicateFiles(prefix).checkpoint] * (self.bootstrap is not None)
-        return replicates + [ultrafast_checkpoint(prefix)] * ("ufboot" in self.kinds)
+        folders = [ReplicateFiles(prefix).checkpoint] if self.bootstrap is not None else []
+        return [*folders, ultrafast_checkpoint(prefix)] if "ufboot" in self.kinds else folders
 
 
 def support_tree(

@@ -93,9 +93,13 @@ def claim_files(paths: Iterable[Path], redo: bool) -> None:
     Raises
     ------
     InputError
-        If one exists and `redo` is not set, is a folder, or its folder cannot be written to.
+        If one exists and `redo` is not set, is a folder, is asked for twice, or its folder cannot be written to.
     """
+    claimed: set[Path] = set()
     for path in paths:
+        if path in claimed:
+            raise InputError(f"{path}: cannot write two things to one file")
+        claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
         if path.exists() and not redo:

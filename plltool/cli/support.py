@@ -11,6 +11,7 @@ import click
 
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
 from plltool.cli.output import claim_files, name_files, print_line
+from plltool.cli.reporting import Reporter
 from plltool.constants import ABAYES, SH_ALRT, SUPPORT_KINDS
 from plltool.errors import show_name
 
@@ -79,10 +80,12 @@ def support(
     from plltool.results import check_outgroup
     from plltool.supports import map_supports
 
-    found = map_supports(tree, replicates, supports)
-    members = split_outgroup(outgroup, found.tree.names)
-    check_outgroup(members, found.tree.names, "the tree")
-    for line in write_supports(found, prefix, members):
+    with Reporter(quiet=False):
+        found = map_supports(tree, replicates, supports)
+        members = split_outgroup(outgroup, found.tree.names)
+        check_outgroup(members, found.tree.names, "the tree")
+        lines = write_supports(found, prefix, members)
+    for line in lines:
         print_line(line)
 
 
@@ -121,7 +124,7 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     remove_supports(prefix)
     for ending, text in texts.items():
         write_text(support_path(prefix, ending), text)
-    write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(), indent=1) + "\n")
+    write_text(support_path(prefix, "support.json"), json.dumps(supports.as_record(usable), indent=1) + "\n")
     for kind, number in supports.n_replicates.items():
         of = "" if kind == ABAYES else f" ({number} replicates)" if kind == SH_ALRT else f" ({number} trees)"
         lines.append(f"{support_path(prefix, f'support.{kind}.nwk')}: {MEANINGS[kind]}{of}")

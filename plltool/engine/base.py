@@ -273,6 +273,10 @@ class Engine(Requests):
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
 
+    def add_closed(self, work: Counters) -> None:
+        """Count the work of engines elsewhere, see `Counters.add_closed`."""
+        self.counters.add_closed(work)
+
     @abstractmethod
     def rest(self) -> None:
         """Give the memory of CLAs back until the next request; those made so far are lost."""

@@ -46,6 +46,7 @@ class NumpyEngine(Engine):
         self._send_weights(layout.pad_weights(self.weights))
         for array in (self._tips, self._weights):
             self.counters.hold(array.nbytes)
+        self._enter_run(self.storage.runs[0])
 
     def _hold_clas(self) -> None:
         layout, held = self.layout, sum(self.storage.buffer_tiles)
@@ -53,19 +54,20 @@ class NumpyEngine(Engine):
         self._all_clas = np.ones((*shape, layout.n_states, layout.vw), dtype=layout.real)
         self._all_scales = np.zeros((*shape, layout.vw), dtype=np.int32)
         self.counters.hold(self._all_clas.nbytes + self._all_scales.nbytes)
-        self._enter_run(self.storage.runs[0])
+        self._rests = False
 
     def rest(self) -> None:
         self.counters.hold(-self._all_clas.nbytes - self._all_scales.nbytes)
         self._all_clas, self._all_scales = self._all_clas[:0].copy(), self._all_scales[:0].copy()
         self._clas, self._scales = self._all_clas, self._all_scales
+        self._rests = True
 
     def _send_weights(self, padded: FloatArray) -> None:
         self._weights = padded.reshape(-1, self.layout.n_blocks, self.layout.vw)
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""
-        if not self._all_clas.size:
+        if self._rests:
             self._hold_clas()
         n_blocks = int(run[:, 2].sum())
         self._blocks: slice | npt.NDArray[np.intp] = slice(None)  # views are faster than copies

@@ -110,6 +110,10 @@ class Shards(Requests):
             total.add(engine.counters)
         return total
 
+    def add_closed(self, work: Counters) -> None:
+        """Count the work of engines elsewhere, as of the first one."""
+        self.engines[0].add_closed(work)
+
     def rest(self) -> None:
         """Give the memory of CLAs back until the next request."""
         for engine in self.engines:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from os import PathLike, fspath
 
 from plltool.errors import InputError
@@ -25,6 +27,8 @@ from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, memb
 FIRST_TREE = "the first tree"
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file
 NO_SPLIT = -1  # all taxa
+
+_log = logging.getLogger("plltool")
 
 
 def read_tree_set(
@@ -76,14 +80,18 @@ def read_trees(
 def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
     """The first tree of a file, Newick or NEXUS, gzipped or not, or of a Newick text, and what errors call it.
 
-    Raises InputError if the file cannot be read, holds no tree, or it is none.
+    A warning says if there are more. Raises InputError if the file cannot be read, holds no tree, or it is none.
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
-    source = fspath(given)
-    for nodes in _read_nodes(given):
-        return nodes, source
-    raise InputError(f"{source}: found no tree, expected at least one")
+    source, found = fspath(given), _read_nodes(given)
+    nodes = next(found, None)
+    if nodes is None:
+        raise InputError(f"{source}: found no tree, expected at least one")
+    with suppress(InputError):  # what follows may be anything
+        if next(found, None) is not None:
+            _log.warning("%s: found several trees, the first one is taken", source)
+    return nodes, source
 
 
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:

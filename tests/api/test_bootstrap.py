@@ -237,15 +237,16 @@ def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_
         bootstrap(primates, replicates=4, checkpoint=folder, options=RAPID_OPTIONS, **RAPID | {"rapid": False})
 
 
+@pytest.mark.usefixtures("short_chains")
 def test_rapid_replicates_of_parts_and_duplicates(data_dir):
     small = {name: row.decode() for name, row in _some(data_dir, 6).items()}
     small["twin"] = next(iter(small.values()))
-    found = bootstrap(small, "JC", replicates=21, rapid=True, device="numpy", workers=1)
+    found = bootstrap(small, "JC", replicates=7, rapid=True, device="numpy", workers=1)
     assert all(set(tree.names) == set(small) for tree in found.trees)
     split = bootstrap(
         data_dir / "primates.phy",
         data_dir / "primates.part",
-        replicates=11,
+        replicates=3,
         rapid=True,
         brlen="unlinked",
         device="numpy",

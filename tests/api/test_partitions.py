@@ -316,3 +316,11 @@ def test_memory_is_that_of_all_shards(sequences):
     assert result.counters["peak_bytes"] == pytest.approx(foretold.n_bytes, rel=0.05)
     alone = [plan_memory([part], [model], Hardware("numpy")) for part, model in zip(parts, models, strict=True)]
     assert foretold.n_bytes > max(plan.n_bytes for plan in alone)
+
+
+def test_the_work_of_other_processes_counts(sequences):
+    """The same climbs, the same instructions; with several shards, too."""
+    options = {"effort": "fast", "starts": 2, "device": "numpy"}
+    alone, both = (search(sequences, scheme(), workers=n, **options).counters for n in (1, 2))
+    assert both["instructions"] == alone["instructions"]
+    assert both["requests"] == alone["requests"]

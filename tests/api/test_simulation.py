@@ -65,6 +65,11 @@ def test_trees_with_multifurcations(tmp_path):
     assert len(set(made.sequences)) == 3
 
 
+def test_a_tree_without_lengths():
+    assert simulate("((a,b),(c,d));", "JC", 5).warnings == ("all branch lengths are 0.1; does the tree have none?",)
+    assert simulate(TREE, "JC", 5).warnings == ()
+
+
 def test_the_seed_decides():
     first, again, other = (simulate(TREE, MODEL, 100, seed).sequences for seed in (1, 1, 2))
     assert first == again != other

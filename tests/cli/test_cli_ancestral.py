@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 
+from plltool.ancestral import format_states
 from plltool.api import ancestral_states
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import rf_distance
@@ -56,6 +57,8 @@ def test_the_outgroup_roots_and_states_stay_with_their_nodes(small, tree):
     assert frozenset(outgroup) in found["Node1"]
     assert frozenset(outgroup) not in expected["Node1"], "else nothing was tested"
     sequences, others = rooted.sequences(), plain.sequences()
+    lines = [line.split("\t")[0] for line in format_states(rooted).splitlines()[1:]]
+    assert list(dict.fromkeys(lines)) == ["Node1", "Node2", "Node3", "Node4"]
     assert {found[node]: sequences[node] for node in found} == {expected[node]: others[node] for node in expected}
 
 

@@ -89,6 +89,8 @@ def test_wrong_usage_removes_no_checkpoint(plltool, small, tmp_path):
     for wrong in (["--supports", "tbe"], ["--write-replicates"], ["--rapid"], ["--replicate-effort", "fast"]):
         assert plltool("search", small, "--prefix", tmp_path / "run", "--redo", *wrong).exit_code == 2
         assert state.exists()
+    assert plltool("search", "missing.fasta", "--prefix", tmp_path / "run", "--redo").exit_code == 1
+    assert state.exists()
 
 
 def test_rapid_replicates(plltool, small, tmp_path):
@@ -175,6 +177,8 @@ def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
     refused = plltool(*run, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
-    assert "run.ufboot.checkpoint: found replicates of a run without this search" in refused.stderr.splitlines()[-1]
+    assert refused.stderr.splitlines() == [
+        f"plltool: error: {damaged.parent}: a checkpoint of supports, but none of this search; --redo starts over"
+    ]
     assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
     assert not list(tmp_path.glob("*.checkpoint"))

@@ -47,6 +47,14 @@ def test_a_tree_in_nexus(plltool, small, tree, tmp_path):
     assert "tree.nex: found no tree, expected at least one" in plltool("evaluate", small, "--tree", nexus).stderr
 
 
+def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
+    path = tmp_path / "sites.tsv"
+    result = plltool("evaluate", small, "--tree", tree, *QUICK, "--site-lnl", path, "--site-rates", path)
+    assert result.exit_code == 1
+    assert result.stderr.endswith("sites.tsv: cannot write two things to one file\n")
+    assert not path.exists()
+
+
 def test_fixed_says_what_has_no_value(plltool, small, tree):
     result = plltool("evaluate", small, "--tree", tree, "--model", "HKY+FO+G4", "--device", "numpy", "--fixed")
     assert result.exit_code == 0

@@ -61,17 +61,16 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     refused = plltool(*search)
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
-        f"plltool: error: {folder}: found replicates of a run without this search, expected none; --redo starts over, "
-        "--prefix names other files"
+        f"plltool: error: {folder}: a checkpoint of supports, but none of this search; --redo starts over"
     ]
     assert has_states(folder)
     assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
 
 
-@pytest.mark.parametrize("name", ["checkpoint", "bootstrap.checkpoint"])
+@pytest.mark.parametrize("name", ["checkpoint", "bootstrap.checkpoint", "ufboot.checkpoint"])
 def test_a_file_in_the_place_of_a_checkpoint_is_seen_before_the_search(plltool, small, prefix, name):
     prefix.with_name(f"run.{name}").write_text("mine")
-    refused = plltool("search", small, *QUICK, "--bootstrap", 2, "--prefix", prefix)
+    refused = plltool("search", small, *QUICK, "--bootstrap", 2, "--supports", "fbp,ufboot", "--prefix", prefix)
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
         f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"

@@ -49,6 +49,7 @@ def test_support(plltool, trees, tmp_path):
     assert "[&tbe=0.666667,fbp=66.6667]:1.0" in named
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
+    assert record["tree"] + "\n" == named
     again = plltool("support", "--tree", tree, "--replicates", trees)
     assert again.exit_code == 1
     assert "exists already" in again.stderr
@@ -60,6 +61,13 @@ def test_support(plltool, trees, tmp_path):
     assert "the outgroup is not one clade" in intruder.stdout
     assert "'a' alone is taken for it" in intruder.stdout
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text().startswith("(a:1.0,")
+    rooted = ("--outgroup", "d", "--prefix", tmp_path / "rooted")
+    assert plltool("support", "--tree", tree, "--replicates", trees, *rooted).exit_code == 0
+    record = json.loads((tmp_path / "rooted.support.json").read_text())
+    assert record["tree"] == "((a:1.0,b:1.0)[&fbp=66.6667]:1.0,c:1.0,d:1.0);"
+    assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
+    several = plltool("support", "--tree", trees, "--replicates", trees)
+    assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"
     stranger = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "x", "--redo")
     assert stranger.exit_code == 1
     assert stranger.stderr == "plltool: error: the outgroup's taxon 'x' is not in the tree\n"

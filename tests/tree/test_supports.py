@@ -8,7 +8,7 @@ from tree_samples import dendropy_list, dendropy_sides, similar_trees
 
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
-from plltool.supports import map_supports
+from plltool.supports import load_target, map_supports
 from plltool.tree.tree_set import members_of, splits_of
 
 
@@ -103,6 +103,16 @@ def test_transfer_supports_of_another_program():
     assert found.newick("fbp").replace(":0.1", "") == (
         "(tar,lem,((((((hom,pan)85,gor)100,pon)95,hyl)100,(((fus,mul)100,fas)95,syl)100)100,sai)100);"
     )
+
+
+def test_the_first_of_several_trees(tmp_path, caplog):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a,(b,c),(d,e));\n(b,(a,c),(d,e));\n")
+    assert map_supports(path, path).newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,e)100);"
+    assert caplog.messages == [f"{path}: found several trees, the first one is taken"]
+    path.write_text("(a,(b,c),(d,e)); whatever")
+    assert load_target(path).tree.n_taxa == 5
+    assert len(caplog.messages) == 1
 
 
 def test_trees_with_multifurcations(tmp_path):
