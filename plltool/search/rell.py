@@ -113,11 +113,12 @@ class RellPool:
 
     def estimate(self, site_lnl: FloatArray) -> FloatArray:
         """lnL of trees on each resampled alignment, (..., n_sets), by the lnL of each pattern, (..., n_patterns)."""
-        lnls = np.zeros((*site_lnl.shape[:-1], self._weights.shape[1]))
-        for first in range(0, site_lnl.shape[-1], RELL_CHUNK):
+        rows = site_lnl.reshape(-1, site_lnl.shape[-1])
+        lnls = np.zeros((len(rows), self._weights.shape[1]))
+        for first in range(0, rows.shape[1], RELL_CHUNK):
             some = slice(first, first + RELL_CHUNK)
-            lnls += site_lnl[..., some] @ self._weights[some].astype(np.float64)
-        return lnls
+            lnls += rows[:, some] @ self._weights[some].astype(np.float64)
+        return lnls.reshape(*site_lnl.shape[:-1], -1)
 
     def kept(self) -> Iterator[tuple[Tree, int]]:
         """The trees that resampled alignments have made their own, and of how many each of them is."""
