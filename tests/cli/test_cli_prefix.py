@@ -62,6 +62,13 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     assert stopped.exit_code == 130
     folder = prefix.with_name("run.bootstrap.checkpoint")
     assert has_states(folder)
+    mine = prefix.with_name("run.support.sh-alrt.nwk")
+    mine.write_text("(a,b,c);")  # which no bootstrap writes
+    tree = ("--tree", prefix.with_name("run.bootstraps.nwk"))
+    again = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix, *tree)
+    assert again.exit_code == 1
+    assert "run.support.sh-alrt.nwk: exists already" in again.stderr
+    mine.unlink()
     prefix.with_name("run.bootstraps.nwk").unlink(missing_ok=True)
     search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", 2, "--prefix", prefix)
     refused = plltool(*search)
