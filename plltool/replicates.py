@@ -2,7 +2,8 @@
 
 The rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) lets a search begin with the tree of an earlier replicate,
 which is near to where it ends, and holds the model. RAPID_CHAINS of such chains run side by side; every RAPID_LENGTH
-replicates a chain begins anew, lest one start tree have a say in all of them.
+replicates a chain begins anew, lest one start tree have a say in all of them; what its own sites leave open a replicate
+draws by chance, lest an earlier one decide it.
 """
 
 from __future__ import annotations

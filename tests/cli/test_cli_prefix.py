@@ -1,5 +1,6 @@
 """Runs that follow each other, or meet, under one prefix: what older ones left, and what is refused before any work."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -98,6 +99,7 @@ def test_two_runs_at_the_same_time(plltool, small, prefix):
     deadline = time.monotonic() + 60
     while not has_states(folder) and first.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)  # it has all the time that the second one needs
     log = prefix.with_name("run.log").read_text()
     for options in ((), ("--redo",)):
         second = plltool(*search, *options)
