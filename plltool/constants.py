@@ -3,7 +3,8 @@
 # --- branch lengths, in expected substitutions per site -------------------------------------------------
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision
 MAX_BRANCH_LENGTH = 100.0  # RAxML-NG's bound; far beyond saturation
-ERROR_STEP = 1e-3  # share of a length by which it is moved for second derivatives; their errors are of its square
+ERROR_STEP = 1e-5  # share of a length by which it is moved for second derivatives, whose relative errors are about that
+COARSE_ERROR_STEP = 1e-2  # the same where slopes are of 24 bits
 LEAST_INFORMATION = 1e-5  # in any direction, each length having 1 alone; less cannot be told from the steps' errors
 DEFAULT_BRANCH_LENGTH = 0.1  # where a start tree gives none (RAxML-NG, IQ-TREE)
 
@@ -144,11 +145,11 @@ RAPID_CHAINS = 10  # chains of the rapid bootstrap; so many replicates can be ma
 RAPID_LENGTH = 10  # replicates of a chain until it begins anew (Stamatakis, Hoover & Rougemont 2008)
 RAPID_RADII = (5,)  # of a rapid replicate's search
 UFBOOT_SETS = 1000  # resampled alignments of the ultrafast bootstrap (Minh et al. 2013)
-UFBOOT_STEP = 25  # excursions after which it is tested whether the supports still change
-UFBOOT_LEAST = 50  # excursions that are made at least
+UFBOOT_STEP = 10  # excursions after which it is tested whether the supports still change
+UFBOOT_LEAST = 20  # excursions that are made at least
 UFBOOT_MOST = 200  # and at most
 UFBOOT_CORRELATION = 0.99  # of the supports of two such steps, from which on they count as settled (Minh et al. 2013)
-UFBOOT_DIFFERENCE = 0.01  # their mean absolute difference, up to which they count as settled whatever their correlation
+UFBOOT_DIFFERENCE = 0.015  # mean absolute, up to which they count as settled as well: a share of 1000 is no surer
 UFBOOT_CANDIDATES = 5  # local optima that excursions set out from
 UFBOOT_JUMPS = 3  # to as many resampled alignments in a row before the tree is climbed again
 UFBOOT_RADIUS = 10  # of that climb

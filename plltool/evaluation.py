@@ -59,6 +59,8 @@ def evaluate(
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
+        if length_errors:
+            announce("length errors")
         return {
             "site_lnl": likelihood.site_lnl() if site_lnl else None,
             "site_rates": likelihood.site_rates() if site_rates else None,

@@ -12,8 +12,10 @@ import numpy.typing as npt
 from plltool.alignment.patterns import compress
 from plltool.constants import (
     ALRT_REPLICATES,
+    COARSE_ERROR_STEP,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
+    ERROR_STEP,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
     UNLINKED,
@@ -99,6 +101,7 @@ class Likelihood(Parameters):
         asked = Hardware(**hardware)
         self.data, models = pose(alignment, model, brlen)
         self._brlen = brlen
+        self._precision = asked.precision
         unlinked = brlen == UNLINKED
         self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
@@ -222,7 +225,8 @@ class Likelihood(Parameters):
 
     def length_errors(self) -> FloatArray:
         """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.errors.length_errors`."""
-        return length_errors(self._likelihood)
+        step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
+        return length_errors(self._likelihood, step)
 
     def pattern_lnl(self) -> FloatArray:
         """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from itertools import repeat
 from os import PathLike
 from typing import Any
 
@@ -32,6 +33,7 @@ from plltool.constants import (
     UFBOOT_STEP,
     UNLINKED,
 )
+from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
@@ -87,7 +89,8 @@ def ultrafast_bootstrap(
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
-    The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
+    Before that it makes each of them its own by interchanges next to its branches, see `search.rell`. The numbers tend
+    to be higher than those of whole searches, see README: not all good trees are met.
     Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
     of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before, or
     differ from them by UFBOOT_DIFFERENCE in the mean, as supports do that have nothing but noise to correlate.
@@ -106,11 +109,15 @@ def ultrafast_bootstrap(
     Raises
     ------
     InputError
-        If alignment, tree, model or constraint cannot be used, or the tree breaks the constraint; or if the checkpoint
-        is damaged or of another run.
+        If alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are no replicates,
+        or the checkpoint is damaged or of another run.
     DeviceError
         If the device cannot be used.
     """
+    if replicates < 1:
+        raise InputError(f"replicates: found {replicates}, expected at least 1")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
     task = _prepare(data, tree, constraint, brlen)
     rng = generator(seed, ULTRAFAST)
@@ -171,8 +178,9 @@ class _Task:
             return count_supports(self.tree, _tree_set(pool), UFBOOT)
         names = self.tree.names
         trees = (
-            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
-            for number in pool.chosen.tolist()
+            restore_duplicates(tree, names, [rng.permutation(group).tolist() for group in self.groups])
+            for tree, count in pool.kept()
+            for _ in range(count)
         )
         return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
 
@@ -233,7 +241,6 @@ def _test(at: Standing, start: Tree) -> None:
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
-    """The tree of each resampled alignment."""
-    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
+    """The trees of the resampled alignments."""
     names = next(iter(pool.trees.values())).names
-    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])
+    return make_tree_set(names, (splits for tree, count in pool.kept() for splits in repeat(splits_of(tree), count)))

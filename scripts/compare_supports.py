@@ -5,11 +5,11 @@
 
 Every program runs GTR+F+G4, raxml-cat GTRCAT. plltool searches the tree; then each program makes its replicates:
 plltool, plltool-fast and plltool-default (`plltool bootstrap`, efforts of the replicates), plltool-rapid (--rapid),
-raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and plltool-ufboot. --seconds cuts each of them; the
-replicates made by then count, those of IQ-TREE only when it is done. --made adds the trees of a file that was made
-before, without seconds. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits
-that either has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs that
-are not installed are left out.
+raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and plltool-ufboot, and the last two with another
+seed, iqtree-ufboot-again and plltool-ufboot-again. --seconds cuts each of them; the replicates made by then count,
+those of IQ-TREE only when it is done. --made adds the trees of a file that was made before, without seconds. Pairs of
+programs are compared over the inner branches of plltool's tree, and over all splits that either has in at least 5 % of
+its trees. Seconds are wall time and processor time of whole processes. Programs that are not installed are left out.
 """
 
 import argparse
@@ -35,8 +35,8 @@ from plltool.treesets import as_tree_set
 from plltool.ultrafast import ultrafast_bootstrap
 
 PROGRAMS = (
-    *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot"),
-    *("raxml", "raxml-cat", "raxml-rapid", "iqtree-ufboot"),
+    *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
+    *("raxml", "raxml-cat", "raxml-rapid", "iqtree-ufboot", "iqtree-ufboot-again"),
 )
 MODEL = "GTR+F+G4"
 RARE = 0.05  # share of the trees of both programs below which a split is left out
@@ -56,8 +56,14 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
         model = "GTRCAT" if program == "raxml-cat" else "GTRGAMMA"
         command = [EXECUTABLES["raxml"], "-T", threads, kind, "7", "-p", "7", "-#", number, "-m", model]
         return [*command, "-s", alignment, "-n", program, "-w", folder], folder / f"RAxML_bootstrap.{program}"
-    command = ["iqtree2", "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads, "-seed", "7", "-redo"]
+    command = ["iqtree2", "-s", alignment, "-m", MODEL, "-B", "1000", "--wbtl", "-T", threads]
+    command += ["-seed", seed_of(program), "-redo"]
     return [*command, "--keep-ident", "-quiet", "--prefix", folder / program], folder / f"{program}.ufboot"
+
+
+def seed_of(program: str) -> int:
+    """Of an ultrafast bootstrap."""
+    return 8 if program.endswith("-again") else 7
 
 
 def run(command: list[Any], seconds: float) -> dict[str, Any]:
@@ -97,10 +103,12 @@ def compare(first: dict[int, float], second: dict[int, float], branches: list[in
     }
 
 
-def make_ufboot(alignment: Path, tree: Path, model: str, threads: int) -> tuple[dict[int, float], dict[str, Any]]:
+def make_ufboot(
+    alignment: Path, tree: Path, model: str, threads: int, seed: int
+) -> tuple[dict[int, float], dict[str, Any]]:
     """plltool's ultrafast supports of its tree, by split."""
     began, used = time.perf_counter(), time.process_time()
-    found = ultrafast_bootstrap(alignment, tree, model, threads=threads)
+    found = ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
     values = dict(zip(splits_of(found.tree), found.values["ufboot"].tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
@@ -144,8 +152,9 @@ def main() -> None:
         for program in asked.program:
             if shutil.which(EXECUTABLES[program.partition("-")[0]]) is None:
                 continue
-            if program == "plltool-ufboot":
-                found = make_ufboot(alignment, folder / "best.best.nwk", str(folder / "best.json"), asked.threads)
+            if program.startswith("plltool-ufboot"):
+                tree, model = folder / "best.best.nwk", str(folder / "best.json")
+                found = make_ufboot(alignment, tree, model, asked.threads, seed_of(program))
                 shares[program], programs[program] = found
             else:
                 command, path = replicate_command(program, alignment, folder, asked.replicates, asked.threads)

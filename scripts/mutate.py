@@ -58,6 +58,10 @@ GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/search/test_ratchet.py"
 STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
+SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
+TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/api/test_site_rates.py"
+TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
+TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
 RESUME = "tests/search/test_resume.py"
 PARTITIONS = "tests/api/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
@@ -739,6 +743,43 @@ MUTANTS = [
            "np.arange(some.start - 1, last - 1, some.stride)", (PART_FILES,)),
     Mutant("parts: overlaps pass", "plltool/alignment/partition.py", "columns[owner[columns] >= 0]", "columns[:0]",
            (PART_FILES,)),
+    # --- what people do with trees: supports, consensus, distances, tests, simulation, length errors
+    Mutant("supports: transfers over p", TREE_SUPPORTS, "np.minimum(sizes, tree.n_taxa - sizes) - 1",
+           "np.minimum(sizes, tree.n_taxa - sizes)", (SUPPORTS,)),
+    Mutant("supports: transfers without the other side", TREE_SUPPORTS, "np.minimum(moved, sides.shape[1] - moved)",
+           "moved", (SUPPORTS,)),
+    Mutant("supports: no least transfer", TREE_SUPPORTS, "np.minimum(nearest, most[lacking])", "nearest", (SUPPORTS,)),
+    Mutant("supports: branches of tips have some", TREE_SUPPORTS, "values[~_is_inner(tree)] = np.nan", "pass",
+           (SUPPORTS,)),
+    Mutant("supports: added branches are the tree's", "plltool/supports.py", "[split not in own for split",
+           "[False for split", (SUPPORTS,)),
+    Mutant("supports: a node of many branches left half resolved", "plltool/io/newick.py",
+           "told[node] = told[parent]", "told[node] = parent", (SUPPORTS,)),
+    Mutant("consensus: half is a majority", CONSENSUS, "counts > threshold * trees.n_trees",
+           "counts >= threshold * trees.n_trees", (CONSENSUS_TESTS,)),
+    Mutant("consensus: splits that overlap fit", CONSENSUS, "not in (split, other)",
+           "not in (split, other, split & other)", (CONSENSUS_TESTS,)),
+    Mutant("consensus: lengths over all trees", CONSENSUS, "[chosen] / counts[chosen]\n", "[chosen] / trees.n_trees\n",
+           (CONSENSUS_TESTS,)),
+    Mutant("distances: lengths of tips left out", TREE_SET, "shared[i] - shared) + tips", "shared[i] - shared)",
+           (TREE_SETS,)),
+    Mutant("distances: branches of one tree only left out", TREE_SET, "both + (shared[i] - shared) + tips",
+           "both + tips", (TREE_SETS,)),
+    Mutant("tree files: halves of the root's branch", "plltool/io/tree_files.py",
+           "length = sum(parts) if parts else math.nan", "pass", (TREE_SETS,)),
+    Mutant("length errors: each alone", LENGTH_ERRORS, "hessian = (hessian + hessian.swapaxes(0, 1)) / 2",
+           "hessian *= 0", (SITE_RATES,)),
+    Mutant("length errors: unknown ones are told", LENGTH_ERRORS, "np.where(unknown, np.nan,",
+           "np.where(False, np.nan,", (SITE_RATES,)),
+    Mutant("length errors: those of another part", LENGTH_ERRORS, "np.ix_(own, own)][..., part]",
+           "np.ix_(own, own)][..., 0]", (SITE_RATES,)),
+    Mutant("simulation: every component is the first", "plltool/tree/evolution.py",
+           "component * components.n_states + states[parent]", "states[parent]", ("tests/tree/test_evolution.py",)),
+    Mutant("simulation: states change along the root's branch only", "plltool/tree/evolution.py", "+ states[parent]",
+           "+ states[ROOT]", ("tests/tree/test_evolution.py",)),
+    Mutant("ancestors: the outgroup is not heeded", "plltool/ancestral.py",
+           "find_root(tree, usable_outgroup(tree, outgroup)[0])", "find_root(tree, None)",
+           ("tests/cli/test_cli_ancestral.py",)),
 ]  # fmt: skip
 
 

@@ -36,6 +36,7 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
+_MARK_IN_NAME = re.compile(r"[^A-Za-z0-9_.|/-]")  # for which IQ-TREE writes an underscore
 _END = "the end of the text"
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
 
@@ -84,8 +85,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     text : the tree, ended by ``;``.
     source : the file's name, for errors.
     names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
-        none of them stands for the one name left that has blanks in place of some of its underscores, or whose first
-        word it is: other programs cut names at blanks.
+        none of them stands for the one name left that has blanks or marks in place of some of its underscores, or
+        whose first word it is: other programs cut names at blanks and replace marks.
     resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
         likely, by branches of the least length; None refuses such trees.
 
@@ -316,7 +317,9 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
     numbers = {name: number for number, name in enumerate(names)}
     spare: dict[str, list[int]] = {}
     for name in numbers.keys() - set(labels):
-        for short in {name.replace(" ", "_"), *name.split()[:1]}:
+        whole_and_first = [name, *name.split()[:1]]
+        plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
+        for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
             spare.setdefault(short, []).append(numbers[name])
     numbers.update(
         (label, spare[label][0])

@@ -3,47 +3,49 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
-from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, LEAST_INFORMATION, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, LEAST_INFORMATION, MAX_BRANCH_LENGTH
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import FloatArray
 
 
-def length_errors(likelihood: TreeLikelihood) -> FloatArray:
+def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> FloatArray:
     """Standard errors of the branch lengths, shaped as the tree's lengths, which should be optimised.
 
     They are the roots of the diagonal of the inverse of the observed information, the second derivatives of -lnL in all
     lengths; the model is taken as known. Lengths at a bound are held there and have NaN, and so have lengths that the
-    data do not determine.
+    data do not determine. It takes a launch for each branch; `step` is that of `length_hessian`.
     """
     lengths = likelihood.tree.lengths
     free = ((lengths > COLLAPSE_LENGTH) & (lengths < MAX_BRANCH_LENGTH)).reshape(len(lengths), -1)
-    hessian = length_hessian(likelihood)
+    edges = np.flatnonzero(free.any(axis=1))
+    hessian = length_hessian(likelihood, edges, step)
     errors = np.full(free.shape, np.nan)
-    for part, is_free in enumerate(free.T):
+    for part, is_free in enumerate(free[edges].T):
         own = np.flatnonzero(is_free)
-        errors[own, part] = _invert(-hessian[np.ix_(own, own)][..., part])
+        errors[edges[own], part] = _invert(-hessian[np.ix_(own, own)][..., part])
     return errors.reshape(lengths.shape)
 
 
-def length_hessian(likelihood: TreeLikelihood) -> FloatArray:
-    """Second derivatives of lnL in two branch lengths: (n_edges, n_edges, n), n being the lengths that a branch has.
+def length_hessian(likelihood: TreeLikelihood, edges: npt.NDArray[np.intp], step: float = ERROR_STEP) -> FloatArray:
+    """Second derivatives of lnL in the lengths of two of some branches: (n, n, k), k being the lengths that each has.
 
-    They are differences of slopes: each branch in turn is made shorter and longer by ERROR_STEP. The lengths that parts
-    have of their own move together, for those of one part do not change the slopes of another.
+    Those in two lengths are differences of slopes: each branch in turn is made longer by the share `step`. The
+    lengths that parts have of their own move together, for those of one part do not change the slopes of another.
     """
     given = likelihood.tree.lengths
-    n_edges = len(given)
-    hessian = np.empty((n_edges, n_edges, given[0].size))
-    for edge in range(n_edges):
-        ends, slopes = [], []
-        for factor in (1 - ERROR_STEP, 1 + ERROR_STEP):
-            moved = given.copy()
-            moved[edge] = np.clip(moved[edge] * factor, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-            ends.append(moved[edge])
-            slopes.append(likelihood.all_derivatives(moved)[1][..., 0].reshape(n_edges, -1))
-        hessian[edge] = (slopes[1] - slopes[0]) / (ends[1] - ends[0])
-    return (hessian + hessian.swapaxes(0, 1)) / 2
+    here = likelihood.all_derivatives()[1][edges].reshape(len(edges), -1, 2)
+    hessian = np.empty((len(edges), len(edges), here.shape[1]))
+    for row, edge in enumerate(edges.tolist()):
+        moved = given.copy()
+        moved[edge] *= 1 + step
+        slopes = likelihood.all_derivatives(moved)[1][edges, ..., 0].reshape(len(edges), -1)
+        hessian[row] = (slopes - here[..., 0]) / (moved[edge] - given[edge])
+    hessian = (hessian + hessian.swapaxes(0, 1)) / 2
+    own = np.arange(len(edges))
+    hessian[own, own] = here[..., 1]
+    return hessian
 
 
 def _invert(information: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 To meet trees that some resampled alignments favour, the data are exchanged for one of them for a moment: all moves that
 gain there are made, or a tree is found there from a start tree of its own; then that is climbed again on the true data.
-Every tree on this way counts.
+Where this ends counts, and what is next to it, see `RellPool`.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Excursions:
         self._constraint = constraint
         if not at.optima:
             at.optima.append((smooth(likelihood).lnl, likelihood.tree.copy()))
-            at.pool.add(likelihood)
+            at.pool.add(likelihood, constraint)
 
     def make(self) -> None:
         """Make one more excursion."""
@@ -144,6 +144,7 @@ class Excursions:
             jumps = [self._jump(self._draw()) for _ in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
         lnl = self._climb_back(joints)
+        at.pool.add(self._likelihood, self._constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other, _ in at.optima):
             at.optima.append((lnl, tree.copy()))
             at.optima.sort(key=lambda one: -one[0])
@@ -180,17 +181,12 @@ class Excursions:
             ).joints
 
     def _climb_back(self, joints: IndexArray | None) -> float:
-        """Climb around `joints` (None: everywhere) on the true weights; the pool takes each tree on the way, its
-        lengths nearly optimal. Returns lnL.
-        """
-        likelihood, pool = self._likelihood, self.at.pool
+        """Climb around `joints` (None: everywhere) on the true weights; returns lnL, lengths are nearly optimal."""
+        likelihood = self._likelihood
         lnl = smooth(likelihood, ROUND_EPSILON).lnl
-        pool.add(likelihood)
         while joints is None or len(joints):
             done = climb_round(likelihood, lnl, UFBOOT_RADIUS, NARROW, joints, constraint=self._constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-            if done.n_moves:
-                pool.add(likelihood)
             if gain < STAGE_EPSILON / 2:
                 break
         return lnl

@@ -82,7 +82,17 @@ def test_errors_of_lengths_are_those_of_the_inverse_hessian():
             hessian[i, j] = mixed_derivative(both, tree.lengths[i], tree.lengths[j], steps[i], steps[j])
             hessian[j, i] = hessian[i, j]
     expected = np.sqrt(np.diag(np.linalg.inv(-hessian)))
-    np.testing.assert_allclose(errors, expected, rtol=1e-4)  # the square of the steps of 1e-3, times about ten
+    np.testing.assert_allclose(errors, expected, rtol=1e-4)  # steps of 1e-5, times about ten
+
+
+def test_errors_in_single_precision():
+    """Within a few per cent, which is what steps of a hundredth leave open."""
+    alignment = dict(zip(NAMES, draw_rows(3), strict=True))
+    found = [
+        evaluate(alignment, TREE, "JC", length_errors=True, precision=precision, device="numpy").length_errors
+        for precision in ("double", "single")
+    ]
+    np.testing.assert_allclose(found[1], found[0], rtol=0.03)
 
 
 def test_lengths_that_the_data_do_not_determine_have_no_error():

@@ -196,6 +196,13 @@ def test_checkpoints_that_are_refused(make_run, tree, tmp_path):
         ultrafast_bootstrap(**run)
 
 
+def test_numbers_that_make_no_sense(few, tree):
+    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
+        ultrafast_bootstrap(few, tree, "JC", replicates=0)
+    with pytest.raises(InputError, match="seed: found -1, expected at least 0"):
+        ultrafast_bootstrap(few, tree, "JC", seed=-1)
+
+
 def test_a_star_settles(caplog):
     """Where there is no signal supports go on changing at random, but less and less."""
     rng = np.random.default_rng(1)

@@ -174,7 +174,6 @@ def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
     damaged = tmp_path / "run.ufboot.checkpoint" / "ufboot.state"
     damaged.parent.mkdir()
     damaged.write_text("x")
-    (damaged.parent / "run.json").write_text("{}")
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
     refused = plltool(*run, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1

@@ -174,6 +174,14 @@ def test_a_word_that_names_no_single_taxon(text):
         read(text, ["Homo sapiens", "Homo erectus", "x"])
 
 
+def test_marks_that_iqtree_replaces():
+    """IQ-TREE 2.0.7 tells of it: "it's -> it_s", "x(y) -> x_y_", "[br] -> _br_", "com,ma -> com_ma"."""
+    names = ["it's", "x(y)", "[br]", "com,ma man", "plain|x/y-1.z"]
+    assert read("(it_s,x_y_,(_br_,(com_ma,plain|x/y-1.z)));", names).names == tuple(names)
+    with pytest.raises(InputError, match="the taxa are not those of the alignment"):
+        read("(it_s,x_y_,z);", ["it's", "it;s", "x(y)"])  # of two names
+
+
 def test_only_some_underscores_are_blanks():
     tree = read("(x:1,y:2,a_b_c:3);", ["a b_c", "x", "y"])
     assert tree.lengths[tree.edges[0, 0]] == 3
