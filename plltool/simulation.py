@@ -16,11 +16,13 @@ from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, show_name
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
-from plltool.io.newick import unrooted_tree, write_newick
+from plltool.io.newick import is_newick, unrooted_tree, write_newick
+from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
 from plltool.reports import remarks_on_lengths, remarks_on_values
-from plltool.session import SIMULATION, TreeLike, generator
+from plltool.results import mean_tree
+from plltool.session import SIMULATION, TreeLike, generator, link_lengths
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
 
@@ -67,7 +69,8 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches
+    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches. Of
+        several parts a file may hold a tree for each, of one topology
     model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
         or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
         without values have their start values, and a warning says so. Or Models, one of one part each
@@ -85,12 +88,15 @@ def simulate(
     if seed < 0:
         raise InputError(f"seed: found {seed}, expected at least 0")
     scheme, models = _fill(model)
-    on = _as_tree(tree)
+    on = _as_tree(tree, len(models))
+    if on.lengths.ndim > 1:
+        on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
     letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
     spaces = [SPACES[own.spec.data.lower()] for own in models]
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
-        states = evolve(on, own.components(), len(sites), generator(seed, SIMULATION, number))
+        its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
+        states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
     remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
@@ -99,7 +105,7 @@ def simulate(
         on.names,
         tuple(row.tobytes().decode("ascii") for row in letters),
         spaces[0] if len(set(map(id, spaces))) == 1 else None,
-        write_newick(on),
+        write_newick(mean_tree(on, np.array([len(sites) for sites in columns]))),
         tuple(own.to_string() for own in models),
         seed,
         remarks,
@@ -126,9 +132,11 @@ def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
     return scheme, models
 
 
-def _as_tree(given: TreeLike) -> Tree:
+def _as_tree(given: TreeLike, n_parts: int) -> Tree:
     if isinstance(given, Tree):
         return given
+    if n_parts > 1 and isinstance(given, (str, PathLike)) and not is_newick(given):
+        return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
     if isinstance(given, (str, PathLike)):
         return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
     return from_dendropy(given, resolve_seed=ANY_RESOLUTION)

@@ -25,6 +25,18 @@ def similar_trees(n_taxa, n_trees, swaps, seed):
     return texts
 
 
+def mixed_trees(n_taxa, n_trees, swaps, seed):
+    """The same, some with all branches, some without a third of them, some without any."""
+    rng = np.random.default_rng(seed)
+    trees = dendropy_list(similar_trees(n_taxa, n_trees, swaps, seed))
+    for number, tree in enumerate(trees):
+        share = (0, 1 / 3, 1 / 3, 1)[number % 4]
+        for node in [*tree.preorder_internal_node_iter(exclude_seed_node=True)]:
+            if rng.random() < share:
+                node.edge.collapse()
+    return [tree.as_string("newick", suppress_rooting=True).strip() for tree in trees]
+
+
 def dendropy_list(texts):
     return dendropy.TreeList.get(data="\n".join("[&U]" + text for text in texts), schema="newick")
 

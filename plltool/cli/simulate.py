@@ -33,7 +33,7 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
 
     Every column draws a category of rates (and of a mixture a class), a state at the root, and changes along the
     branches. There are no gaps. Of a partition file each part gets its columns, and the tree's lengths times its
-    scaler.
+    scaler; the tree file may hold a tree for each part instead, as PREFIX.parts.nwk of a search does.
 
     \b
     Example: plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --seed 3 --output sim.fasta

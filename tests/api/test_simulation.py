@@ -85,6 +85,25 @@ def test_parts(tmp_path):
     assert changes[::2].mean() < 0.3 < 0.7 < changes[1::2].mean()
 
 
+def test_trees_of_parts(tmp_path):
+    """In part a only the first tip changes, in part b only the last one."""
+    model, trees = tmp_path / "parts.txt", tmp_path / "trees.nwk"
+    model.write_text("JC, a = 1-200\nJC, b = 201-400\n")
+    text = "((a:{},b:0):0,(c:0,d:0):0,(e:0,f:{}):0);\n"
+    trees.write_text(text.format(9, 0) + text.format(0, 9))
+    made = simulate(str(trees), str(model), 400, seed=1)
+    rows = np.array([list(sequence) for sequence in made.sequences])
+    changed = rows != rows[2]
+    assert changed[0, :200].sum() > 100 < changed[5, 200:].sum()
+    assert not changed[1:5].any()
+    assert not changed[0, 200:].any()
+    assert not changed[5, :200].any()
+    assert made.newick.startswith("(a:4.5")
+    trees.write_text(text.format(9, 0) * 3)
+    with pytest.raises(InputError, match="found lengths of 3 trees, expected those of 1 or one for each of 2 parts"):
+        simulate(str(trees), str(model), 400)
+
+
 def test_errors(tmp_path):
     for arguments, message in (
         ((TREE, MODEL, 0), "at least 1"),

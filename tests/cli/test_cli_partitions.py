@@ -123,3 +123,20 @@ def test_errors_are_one_line(plltool, small, tmp_path):
     assert result.stderr == (
         f"plltool: error: {path}: line 2: part 'b': found column 150, expected none that part 'a' has already\n"
     )
+
+
+def test_trees_of_parts_in_nexus(plltool, small, scheme, tmp_path):
+    """The same lengths of parts as from lines of Newick."""
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    shape = "({}:0.1,{}:{},({}:0.3,({}:0.2,({}:0.1,{}:0.2):0.05):0.1):0.02);"
+    trees = [shape.format(*names[:2], length, *names[2:]) for length in (0.2, 0.9)]
+    lines, nexus = tmp_path / "t.nwk", tmp_path / "t.nex"
+    lines.write_text("\n".join(trees) + "\n")
+    nexus.write_text(f"#NEXUS\nbegin trees;\ntree a = {trees[0]}\ntree b = [&U] {trees[1]}\nend;\n")
+    options = ("--model", scheme, "--brlen", "unlinked", "--fixed", *NUMPY)
+    found, expected = (plltool("evaluate", small, "--tree", path, *options) for path in (nexus, lines))
+    assert found.exit_code == 0, found.stderr
+    assert found.stdout == expected.stdout
+    first = plltool("evaluate", small, "--tree", nexus, "--model", scheme, "--fixed", *NUMPY)
+    assert first.stdout != found.stdout
+    assert "t.nex: found 2 trees, the first one is taken; --brlen unlinked takes one for each part" in first.stderr

@@ -6,7 +6,7 @@ import subprocess
 import numpy as np
 import pytest
 from dendropy.calculate import treecompare
-from tree_samples import dendropy_list, similar_trees
+from tree_samples import dendropy_list, mixed_trees, similar_trees
 
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
@@ -21,6 +21,11 @@ SAMPLES = [(5, 4, 1), (12, 9, 2), (70, 12, 3)]  # taxa, trees, swaps; 70 taxa ar
 @pytest.fixture(params=SAMPLES, ids=str)
 def texts(request):
     return similar_trees(*request.param, seed=4)
+
+
+@pytest.fixture(params=SAMPLES, ids=str)
+def mixed(request):
+    return mixed_trees(*request.param, seed=4)
 
 
 @pytest.fixture
@@ -41,6 +46,16 @@ def test_distances_are_those_of_dendropy(texts, path):
     np.testing.assert_allclose(tree_distances(path, "wrf"), weighted, rtol=1e-12, atol=1e-12)
     score = dendropy_distances(texts, treecompare.euclidean_distance)
     np.testing.assert_allclose(tree_distances(path, "branch-score"), score, rtol=1e-7, atol=1e-7)  # root of differences
+
+
+def test_distances_of_trees_of_mixed_resolution_are_those_of_dendropy(mixed, tmp_path):
+    path = tmp_path / "mixed.nwk"
+    path.write_text("\n".join(mixed))
+    found = distances(read_tree_set([path]))
+    assert (found == dendropy_distances(mixed, treecompare.symmetric_difference)).all()
+    weighted = dendropy_distances(mixed, treecompare.weighted_robinson_foulds_distance)
+    np.testing.assert_allclose(tree_distances(path, "wrf"), weighted, rtol=1e-12, atol=1e-12)
+    assert found.max() > 0
 
 
 def test_distances_of_tree_objects(texts):
