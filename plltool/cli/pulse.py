@@ -137,6 +137,8 @@ def open_log(path: Path, append: bool) -> TextIO:
         If another run has it, or it cannot be written.
     """
     stream = open_to_append(path)
+    if not path.is_file():  # a device or a pipe, which any number of runs may write to
+        return stream
     if _is_taken(stream):
         stream.close()
         raise InputError(f"{path}: another run is writing results with this prefix; --prefix names other files")

@@ -72,7 +72,8 @@ class Reporter(logging.Handler):
         self._warns = json_path != JSON_TO_STDERR
         self._log_path = log_path
         self._append = append
-        self._file: TextIO | None = None
+        self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
+        self._log_ended = False
         self._json = JsonLines(json_path)
         self._is_terminal = sys.stderr.isatty()
         self._interrupted = False
@@ -109,7 +110,8 @@ class Reporter(logging.Handler):
         _log.setLevel(self._old_level)
         self._json.close()
         if self._file is not None:
-            self._file.close()
+            with suppress(OSError):  # of a log that ended before, what could not be written is tried once more
+                self._file.close()
 
     def emit(self, record: logging.LogRecord) -> None:
         """A log record, as a line of its own; what is being done is only remembered."""
@@ -165,16 +167,13 @@ class Reporter(logging.Handler):
 
     def write_log(self, line: str) -> None:
         """A line for the log file only; a disk that is full ends the log, not the run."""
-        file = self._file
-        if file is None:
+        if self._file is None or self._log_ended:
             return
         try:
-            file.write(line + "\n")
-            file.flush()
+            self._file.write(line + "\n")
+            self._file.flush()
         except OSError as error:
-            self._file = None
-            with suppress(OSError):  # what could not be written is tried once more
-                file.close()
+            self._log_ended = True
             _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
     def _beat(self) -> None:

@@ -1,8 +1,10 @@
 """Progress on a terminal is one line that is overwritten; elsewhere one line per round."""
 
+import errno
 import json
 import logging
 import math
+import os
 import signal
 import time
 
@@ -10,6 +12,7 @@ import pytest
 
 from plltool.cli import pulse, reporting
 from plltool.cli.reporting import Reporter, describe_progress
+from plltool.errors import InputError
 from plltool.search.progress import Progress, StopSearch, announce
 
 
@@ -175,3 +178,29 @@ def test_a_json_file_that_cannot_be_written(plltool, small, tmp_path):
     result = plltool("search", small, "--device", "numpy", "--json-progress", tmp_path / "none" / "x")
     assert result.exit_code == 1
     assert "cannot write the file" in result.stderr
+
+
+def test_a_log_that_cannot_be_written_any_more_stays_locked(monkeypatch, tmp_path, capsys):
+    """So that no other run writes results with its prefix; what follows in the log is lost, the run goes on."""
+
+    def fail():
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    log = tmp_path / "x.log"
+    with Reporter(True, log) as reporter:
+        monkeypatch.setattr(reporter._file, "flush", fail)
+        reporter.write_log("one")
+        reporter.write_log("two")
+        with pytest.raises(InputError, match=r"x\.log: another run is writing results with this prefix"):
+            pulse.open_log(log, append=True)
+    assert capsys.readouterr().err == f"plltool: warning: {log}: the log ends here: No space left on device\n"
+    assert "two" not in log.read_text()
+    pulse.open_log(log, append=True).close()
+
+
+def test_a_log_may_be_a_device(tmp_path):
+    log = tmp_path / "x.log"
+    log.symlink_to(os.devnull)
+    with pulse.open_log(log, append=False), pulse.open_log(log, append=False) as stream:
+        stream.write("anything")
