@@ -39,7 +39,7 @@ from plltool.constants import (
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.replicates import Replicates, Resampling, hold_models, make_replicates
+from plltool.replicates import Replicates, Resampling, hold_models, make_replicates, most_at_once
 from plltool.resume import identify_replicates
 from plltool.search.effort import SearchOptions
 from plltool.search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
@@ -119,7 +119,7 @@ def bootstrap(
         model parameters that were optimised once, on a parsimony tree of all sites
     options : of each search; by default `replicate_options(rapid=rapid)`. There is one start tree
     workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
-        threads, on a GPU 1. Changes no digit
+        threads, on a GPU 1; of rapid ones no more than RAPID_CHAINS. Changes no digit
     listener : hears of every replicate; if it raises StopSearch, those made so far are the result
     taken : called with each tree, in order, as soon as it is there
     checkpoint : folder in which replicates are kept; the same call, for as many or more, begins with those. Remove it
@@ -141,7 +141,7 @@ def bootstrap(
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
-    n_workers, share = share_hardware(workers, most, parts, models, asked)
+    n_workers, share = share_hardware(workers, most_at_once(most, rapid), parts, models, asked)
     wishes = options or replicate_options(rapid=rapid)
     plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1

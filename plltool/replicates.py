@@ -192,6 +192,11 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
     return replace(resampling, models=models, plan=replace(resampling.plan, optimise_parameters=False))
 
 
+def most_at_once(most: int, rapid: bool) -> int:
+    """How many of `most` replicates can be made at the same time."""
+    return min(most, RAPID_CHAINS) if rapid else most
+
+
 def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Checkpoint | None) -> Replicates:
     """The first `most` replicates: those that the store has, then others, so many at the same time; bits are the same.
 

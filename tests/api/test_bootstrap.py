@@ -222,6 +222,13 @@ def test_a_rapid_replicate_is_a_search_of_its_alignment(primates):
     assert found.lnls[10] > search(own, values, device="numpy", effort="fast").lnl - 3
 
 
+def test_chains_share_what_there_is(primates, short_chains, caplog):
+    """A replicate waits for the one before it, so that more processes than chains would be idle."""
+    caplog.set_level("INFO", "plltool")
+    bootstrap(primates, replicates=3, threads=8, workers=4, options=SearchOptions("fast", radii=(1,)), **RAPID)
+    assert "replicates: 2 at the same time, threads of each: 4" in caplog.messages
+
+
 def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):
     monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
     fresh = bootstrap(primates, replicates=4, workers=1, **RAPID)
