@@ -695,7 +695,7 @@ MUTANTS = [
     Mutant("interchanges that nobody forbids", "plltool/search/rell.py",
            "gains[constraint.regions(tree).is_tied[branches]] = -np.inf", "pass", (RELL, "-k", "obey")),
     Mutant("resuming: other excursions", "plltool/search/excursions.py", "rng.bit_generator.state = generator", "pass",
-           (ULTRAFAST, "-k", "every_excursion and twins")),
+           (ULTRAFAST, "-k", "every_excursion")),
     Mutant("resuming: supports at the last test", "plltool/search/excursions.py",
            'supports=packed.get("supports")', "supports=None", (ULTRAFAST, "-k", "every_excursion and twins")),
     Mutant("resuming: what an excursion has changed by then", "plltool/search/rell.py", "self._seen.copy()",
