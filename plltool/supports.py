@@ -28,7 +28,7 @@ FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
 MEANINGS = {
     FBP: "Felsenstein's bootstrap proportion: per cent of the replicate trees that have the branch",
     TBE: "transfer bootstrap expectation: 0 to 1",
-    UFBOOT: "ultrafast bootstrap, estimated: per cent of resampled alignments whose best tree of those met has it",
+    UFBOOT: "ultrafast bootstrap, estimated: per cent of resampled alignments whose best tree found has it",
     SH_ALRT: "SH-like approximate likelihood ratio test: per cent of resampled alignments in which chance gains less",
     ABAYES: "posterior probability among the branch and its two interchanges: 0 to 1",
 }
