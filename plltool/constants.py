@@ -144,6 +144,7 @@ REPLICATE_RADII = (5, 10)  # with these radii: nearer to a default search's supp
 RAPID_CHAINS = 10  # chains of the rapid bootstrap; so many replicates can be made at the same time
 RAPID_LENGTH = 10  # replicates of a chain until it begins anew (Stamatakis, Hoover & Rougemont 2008)
 RAPID_RADII = (5,)  # of a rapid replicate's search
+RAPID_UNDECIDED = 0.1  # substitutions on a branch that say nothing: a branch that one site alone speaks for has about 1
 UFBOOT_SETS = 1000  # resampled alignments of the ultrafast bootstrap (Minh et al. 2013)
 UFBOOT_STEP = 10  # excursions after which it is tested whether the supports still change
 UFBOOT_LEAST = 20  # excursions that are made at least

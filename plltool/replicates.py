@@ -2,7 +2,8 @@
 
 The rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) lets a search begin with the tree of an earlier replicate,
 which is near to where it ends, and holds the model. RAPID_CHAINS of such chains run side by side; every RAPID_LENGTH
-replicates a chain begins anew, lest one start tree have a say in all of them.
+replicates a chain begins anew, lest one start tree have a say in all of them; what its own sites leave open a replicate
+draws by chance, lest an earlier one decide it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
-from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, START_EPSILON
+from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, RAPID_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment, prepare_child
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -35,6 +36,7 @@ from plltool.search.progress import Forecast, ignore
 from plltool.search.state import Arrays, Cursor, State, pack_tree, unpack_tree
 from plltool.session import BOOTSTRAP, RAPID, generator, open_engine, search_slots, until_memory_suffices
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.random_tree import resolve_anew
 from plltool.tree.topology import Tree
 from plltool.workers import Workers
 
@@ -134,6 +136,8 @@ class Replicator:
         start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
         found = self._search(parts, start, rng)
         tree = found.tree
+        if asked.rapid:
+            tree = self._forget_the_undecided(tree, rng)
         if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
@@ -156,6 +160,19 @@ class Replicator:
                 return found
 
         return until_memory_suffices(attempt, asked.hardware)
+
+    def _forget_the_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
+        """The tree with branches by chance where the drawn sites say nothing.
+
+        It has those of the tree that the search began with otherwise, whose sites may have said something, so that
+        supports would be too high. A tree that would break the constraint stays as it is.
+        """
+        asked = self._resampling
+        n_sites = np.array([len(part.site_pattern) for part in asked.parts])
+        least = RAPID_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
+        anew = resolve_anew(tree, least, rng)
+        binding = asked.plan.constraint
+        return anew if binding is None or binding.is_obeyed_by(anew) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:

@@ -10,7 +10,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
-from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.shards import AnyEngine
 from plltool.model.model import SCALER, Model
 from plltool.results import PartResult, describe_parameters, format_scheme, mean_tree, write_rooted
@@ -48,8 +48,9 @@ def warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
 
 
 def remarks_on_lengths(tree: Tree) -> list[str]:
-    """A warning if all branches have the length that those get that have none."""
-    if not np.all(tree.lengths == DEFAULT_BRANCH_LENGTH):
+    """A warning if all branches have the length that those get that have none, but for what resolves a node."""
+    own = tree.lengths[tree.lengths != MIN_BRANCH_LENGTH]
+    if not own.size or np.any(own != DEFAULT_BRANCH_LENGTH):
         return []
     return [f"all branch lengths are {DEFAULT_BRANCH_LENGTH}; does the tree have none?"]
 

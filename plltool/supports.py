@@ -104,9 +104,8 @@ class Supports:
     def in_order(self, kinds: Sequence[str]) -> Supports:
         """The same, those of `kinds` that there are, in that order."""
         order = [kind for kind in kinds if kind in self.values]
-        return Supports(
-            self.tree, {kind: self.n_replicates[kind] for kind in order}, {kind: self.values[kind] for kind in order}
-        )
+        numbers = {kind: self.n_replicates[kind] for kind in order}
+        return Supports(self.tree, numbers, {kind: self.values[kind] for kind in order}, self.added)
 
     def _shown(self, kind: str) -> FloatArray:
         return self.values[kind] * 100 if kind in IN_PERCENT else self.values[kind]

@@ -115,7 +115,7 @@ class SupportChoice:
         """
         from plltool.io.checkpoint import has_states
 
-        claim_supports(prefix, redo or resumes)
+        claim_supports(prefix, redo, SEARCH_KINDS if resumes else ())
         if self.bootstrap is not None:
             ReplicateFiles(prefix).claim(redo or resumes, self.write_replicates)
         for folder in self._checkpoints(prefix):
@@ -341,7 +341,7 @@ def bootstrap(
     resumes = files.resumable and not output.redo
     files.claim(output.redo or resumes, write_replicates)
     if tree is not None:
-        claim_supports(prefix, output.redo or resumes)
+        claim_supports(prefix, output.redo, MAPPED_KINDS if resumes else ())
     from plltool import bootstrap as api
     from plltool.results import check_outgroup
     from plltool.session import pose

@@ -99,9 +99,15 @@ def support_files(prefix: Path) -> list[Path]:
     return list(name_files(prefix, endings).values())
 
 
-def claim_supports(prefix: Path, redo: bool) -> None:
-    """`claim_files` of all support files, for none of an earlier run shall stay."""
-    claim_files(support_files(prefix), redo)
+def claim_supports(prefix: Path, redo: bool, resumed: Sequence[str] = ()) -> None:
+    """`claim_files` of all support files, for none of an earlier run shall stay.
+
+    Those of a run that is resumed, which has supports of the kinds `resumed`, may be replaced; with others beside them
+    they are of another run.
+    """
+    others = [support_path(prefix, f"support.{kind}.nwk") for kind in SEARCH_KINDS if kind not in resumed]
+    is_own = bool(resumed) and not any(path.exists() for path in others)
+    claim_files(support_files(prefix), redo or is_own)
 
 
 def remove_supports(prefix: Path) -> None:

@@ -80,7 +80,7 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
     Parameters
     ----------
     ends : int32 array (n_branches, 2), the two nodes of each branch of an unrooted tree.
-    lengths : float64 array (n_branches,).
+    lengths : float64 array (n_branches,), or (n_branches, n_parts).
     rng : the source of the choices.
 
     Returns
@@ -104,4 +104,25 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
         sides[sides_by_node[starts[node] + pendant[:, 0]]] = new_nodes[pendant[:, 1] - degree]
         added.append(new_nodes[topology[~is_pendant] - degree])
     new_ends = np.concatenate([sides.reshape(-1, 2), *added]).astype(np.int32)
-    return new_ends, np.pad(lengths, (0, len(new_ends) - len(lengths)), constant_values=MIN_BRANCH_LENGTH)
+    least = np.full((len(new_ends) - len(lengths), *lengths.shape[1:]), MIN_BRANCH_LENGTH)
+    return new_ends, np.concatenate([lengths, least])
+
+
+def resolve_anew(tree: Tree, least: float | FloatArray, rng: np.random.Generator) -> Tree:
+    """The tree with its short inner branches, which say nothing, drawn anew.
+
+    Each of them is taken away, and the nodes of more than three branches that this leaves are resolved at random.
+
+    Parameters
+    ----------
+    least : the length up to which a branch is short, one for all parts or (n_parts,), in all of which it must be.
+    """
+    excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
+    is_gone = (tree.ends >= tree.n_taxa).all(axis=1) & (excess <= 0)
+    merged = np.arange(tree.n_nodes)  # of each node the one that it becomes a part of
+    for node, parent, branch in tree.directed_from(0):
+        if is_gone[branch]:
+            merged[node] = merged[parent]
+    _, numbers = np.unique(merged[tree.ends[~is_gone]].ravel(), return_inverse=True)
+    ends, lengths = resolve_nodes(numbers.reshape(-1, 2).astype(np.int32), tree.lengths[~is_gone], rng)
+    return Tree.from_edges(tree.names, ends, lengths)

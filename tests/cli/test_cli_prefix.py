@@ -1,5 +1,6 @@
 """Runs that follow each other, or meet, under one prefix: what older ones left, and what is refused before any work."""
 
+import signal
 import subprocess
 import sys
 import time
@@ -62,6 +63,13 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     assert stopped.exit_code == 130
     folder = prefix.with_name("run.bootstrap.checkpoint")
     assert has_states(folder)
+    mine = prefix.with_name("run.support.sh-alrt.nwk")
+    mine.write_text("(a,b,c);")  # which no bootstrap writes
+    tree = ("--tree", prefix.with_name("run.bootstraps.nwk"))
+    again = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix, *tree)
+    assert again.exit_code == 1
+    assert "run.support.sh-alrt.nwk: exists already" in again.stderr
+    mine.unlink()
     prefix.with_name("run.bootstraps.nwk").unlink(missing_ok=True)
     search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", 2, "--prefix", prefix)
     refused = plltool(*search)
@@ -91,6 +99,7 @@ def test_two_runs_at_the_same_time(plltool, small, prefix):
     deadline = time.monotonic() + 60
     while not has_states(folder) and first.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
+    first.send_signal(signal.SIGSTOP)  # it has all the time that the second one needs
     log = prefix.with_name("run.log").read_text()
     for options in ((), ("--redo",)):
         second = plltool(*search, *options)

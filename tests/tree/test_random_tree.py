@@ -7,7 +7,7 @@ import pytest
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.tree.random_tree import attach_tip, random_topology, random_tree, resolve_nodes
+from plltool.tree.random_tree import attach_tip, random_topology, random_tree, resolve_anew, resolve_nodes
 from plltool.tree.splits import bipartitions
 from plltool.tree.topology import Tree
 
@@ -98,3 +98,23 @@ def test_a_binary_tree_is_left_alone():
     new_ends, lengths = resolve_nodes(ends, np.ones(57), np.random.default_rng(5))
     assert np.array_equal(new_ends, ends)
     assert lengths.tolist() == [1.0] * 57
+
+
+def test_short_branches_are_drawn_anew():
+    """Nodes 10 and 11, 11 and 12 are joined by such branches, which leave one node of 5 branches; others stay."""
+    ends = [(0, 8), (1, 8), (8, 9), (2, 9), (9, 10), (3, 10), (10, 11), (4, 11), (11, 12), (5, 12), (12, 13)]
+    ends += [(6, 13), (7, 13)]
+    lengths = np.arange(1.0, 14.0)
+    lengths[[6, 8, 9]] = MIN_BRANCH_LENGTH  # two inner branches, and that of a tip, which stays
+    tree = Tree.from_edges("abcdefgh", ends, lengths)
+    rng = np.random.default_rng(6)
+    drawn = [resolve_anew(tree, 0.5, rng) for _ in range(N_DRAWS // 7)]
+    counts = count_topologies(drawn)
+    assert len(counts) == 15  # of five branches: abc, d, e, f, gh
+    assert sum((count - 50) ** 2 / 50 for count in counts.values()) < 14 + 5 * np.sqrt(28)  # as MAX_CHI_SQUARE
+    assert all({0b11111100, 0b11111000, 0b11000000} <= set(topology) for topology in counts)
+    for other in drawn[:20]:
+        assert sorted(other.lengths) == sorted(lengths)
+        assert other.lengths[other.edges[:8, 0]].tolist() == tree.lengths[tree.edges[:8, 0]].tolist()
+    parts = resolve_anew(tree.with_lengths(np.column_stack([lengths, np.ones(13)])), np.array([0.5, 0.9]), rng)
+    assert count_topologies([parts]) == count_topologies([tree])  # one part has something to say

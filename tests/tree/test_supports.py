@@ -126,6 +126,9 @@ def test_trees_with_multifurcations(tmp_path):
     assert found.newick("fbp") == "(a:1.0,b:1.0,c:1.0,(d:1.0,(e:1.0,f:1.0)100:3.0)100:3.0);"
     assert found.newick("tbe", ["f", "e"]) == "((a:1.0,b:1.0,c:1.0)1:3.0,d:1.0,(e:1.0,f:1.0)1:3.0);"
     assert [branch["taxa"] for branch in found.as_record()["branches"]] == [["a", "b", "c"], ["e", "f"]]
+    ordered = found.in_order(("tbe", "fbp"))
+    assert list(ordered.values) == ["tbe", "fbp"]
+    assert ordered.newick("fbp") == found.newick("fbp")
     star = map_supports("(a,b,c,d,e,f);", replicates)
     assert star.newick_named().replace(":0.1", "") == "(a,b,c,d,e,f);"
     assert star.as_record()["branches"] == []
