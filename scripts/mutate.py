@@ -63,6 +63,8 @@ TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/api/test_site_rate
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
 RESUME = "tests/search/test_resume.py"
+RELL = "tests/search/test_rell.py"
+ULTRAFAST = "tests/api/test_ultrafast.py"
 PARTITIONS = "tests/api/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
 
@@ -679,6 +681,25 @@ MUTANTS = [
            (RESUME, "-k", "every_event")),
     Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
            'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
+    # --- the ultrafast bootstrap
+    Mutant("interchanges by the other pair", "plltool/search/neighbours.py", "(far, near, 1 + kinds)",
+           "(far, near, 2 - kinds)", (RELL, "-k", "branch_alone")),
+    Mutant("interchanges where branches meet", "plltool/search/rell.py", "waiting[:-1] &= ~wins[adjacent].any(axis=1)",
+           "pass", (RELL, "-k", "branches_meet")),
+    Mutant("interchanges that are not wanted", "plltool/search/rell.py", "three > best[:, None] - RELL_TIE",
+           "three > -np.inf", (RELL, "-k", "its_own")),
+    Mutant("the last of equal trees", "plltool/search/rell.py", "draws * self._equals < 1", "draws < 2",
+           (RELL, "-k", "evenly")),
+    Mutant("interchanges that break a constraint", "plltool/tree/constraint.py",
+           "~is_tip[self.sides].any(axis=1)", "False", ("tests/tree/test_constraint.py", "-k", "tied")),
+    Mutant("interchanges that nobody forbids", "plltool/search/rell.py",
+           "gains[constraint.regions(tree).is_tied[branches]] = -np.inf", "pass", (RELL, "-k", "obey")),
+    Mutant("resuming: other excursions", "plltool/search/excursions.py", "rng.bit_generator.state = generator", "pass",
+           (ULTRAFAST, "-k", "every_excursion")),
+    Mutant("resuming: supports at the last test", "plltool/search/excursions.py",
+           'supports=packed.get("supports")', "supports=None", (ULTRAFAST, "-k", "every_excursion and twins")),
+    Mutant("resuming: what an excursion has changed by then", "plltool/search/rell.py", "self._seen.copy()",
+           "self._seen", (RELL, "-k", "stay_known")),
     # --- what is asked of a finished tree
     Mutant("site values in one row", TRAVERSE, "site + (size_t)result * n_lanes + lanes", "site + lanes",
            on_vector("tests/engine/test_site_values.py", "every_edge")),

@@ -9,8 +9,9 @@ from plltool.io.alignment_reader import read_alignment, read_sequences
 from plltool.search import rell
 from plltool.search.neighbours import INTERCHANGES, interchange
 from plltool.search.rell import KEPT, RellPool, choose_interchanges, draw_weights
+from plltool.session import as_constraint
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import splits_of
+from plltool.tree.tree_set import members_of, splits_of
 
 MODEL = "K80{4.0}+G4{0.5}"
 
@@ -219,3 +220,16 @@ def test_a_branch_without_support_takes_each_resolution_alike():
     assert np.bincount(made[0] - KEPT) == pytest.approx(1000, abs=130)  # five standard deviations
     assert (made[1] == KEPT).all()
     assert (gained == 0).all()
+
+
+def test_trees_made_one_s_own_obey_a_constraint(best):
+    """Every interchange gains, but some would break it."""
+    names = best.tree.names
+    clade = [names[taxon] for taxon in members_of(next(s for s in inner_splits(best.tree) if s.bit_count() == 4))]
+    constraint = as_constraint(f"(({','.join(clade)}),{','.join(name for name in names if name not in clade)});", names)
+    pool = RellPool(np.full((1, 50), 10, dtype=np.uint16), np.random.default_rng(0))
+    gains = {(place, kind): [-1.0] for place in range(len(names) - 3) for kind in (0, 1)}
+    pool.add(Fake(best.tree, [-2.0], gains), constraint)
+    trees = [tree for tree, _ in pool.kept()]
+    assert len(trees) > 5
+    assert all(constraint.is_obeyed_by(tree) for tree in trees)
