@@ -60,6 +60,7 @@ STARTS = "tests/search/test_starts.py"
 STOPPING = "tests/search/test_stopping.py"
 SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/api/test_site_rates.py"
+BOOTSTRAP, REPLICATES = "tests/api/test_bootstrap.py", "plltool/replicates.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
 RESUME = "tests/search/test_resume.py"
@@ -776,6 +777,15 @@ MUTANTS = [
            "[False for split", (SUPPORTS,)),
     Mutant("supports: a node of many branches left half resolved", "plltool/io/newick.py",
            "told[node] = told[parent]", "told[node] = parent", (SUPPORTS,)),
+    Mutant("rapid: an earlier replicate decides what sites leave open", REPLICATES, "if asked.rapid:", "if False:",
+           (BOOTSTRAP, "-k", "hands_on")),
+    Mutant("rapid: what is drawn anew may break the constraint", REPLICATES,
+           "anew if binding is None or binding.is_obeyed_by(anew) else tree", "anew", (BOOTSTRAP, "-k", "hands_on")),
+    Mutant("rapid: one chain for all", REPLICATES, "made[number - RAPID_CHAINS]", "made[-1]",
+           (BOOTSTRAP, "-k", "begin_where")),
+    Mutant("rapid: a branch is short where one part has it short", "plltool/tree/random_tree.py",
+           "reshape(tree.n_edges, -1).max(axis=1)", "reshape(tree.n_edges, -1).min(axis=1)",
+           ("tests/tree/test_random_tree.py", "-k", "short")),
     Mutant("consensus: half is a majority", CONSENSUS, "counts > threshold * trees.n_trees",
            "counts >= threshold * trees.n_trees", (CONSENSUS_TESTS,)),
     Mutant("consensus: splits that overlap fit", CONSENSUS, "not in (split, other)",
