@@ -107,7 +107,12 @@ def pose(
     """
     data = as_data(alignment)
     scheme = _as_scheme(model)
-    cut = data if isinstance(data, Dataset) else cut_alignment(data, scheme)
+    if isinstance(data, Dataset):
+        return data, _make_models(model, scheme, data, brlen)
+    if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
+        found = f"found models of {len(scheme)} parts for an alignment that is not cut"
+        raise InputError(f"model: {found}, expected a file that tells their columns, such as the record of a run")
+    cut = cut_alignment(data, scheme)
     return cut, _make_models(model, scheme, cut, brlen)
 
 
