@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import repeat
 from os import PathLike
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 
@@ -34,14 +35,14 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.errors import InputError
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.resume import identify_ultrafast
 from plltool.search.excursions import Excursions, Standing
 from plltool.search.parsimony import stepwise_addition
 from plltool.search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
-from plltool.search.rell import RellPool, draw_weights
+from plltool.search.rell import RellPool, WeightArray, draw_weights
 from plltool.session import (
     ULTRAFAST,
     AlignmentLike,
@@ -56,6 +57,7 @@ from plltool.session import (
     open_engine,
     pose,
     search_slots,
+    until_memory_suffices,
 )
 from plltool.supports import UFBOOT, Supports, count_supports
 from plltool.tree.bootstop import correlate
@@ -79,13 +81,9 @@ def ultrafast_bootstrap(
     seed: int = DEFAULT_SEED,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    memory: int | None = None,
     listener: Listener = ignore,
     checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
@@ -120,27 +118,20 @@ def ultrafast_bootstrap(
         raise InputError(f"seed: found {seed}, expected at least 0")
     data, models = pose(alignment, model, brlen)
     task = _prepare(data, tree, constraint, brlen)
-    rng = generator(seed, ULTRAFAST)
-    weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
-    slots = search_slots(task.start.n_taxa)
-    engine, _ = open_engine(task.parts, models, slots, Hardware(device, precision, vw, threads, memory))
-    identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
-    with engine, _open_store(checkpoint, identity) as store:
-        saved = store.load(STATE) if store else None
-        if saved is None:
-            at = Standing(RellPool(weights, rng))
-        else:
-            at = Standing.unpack(saved, task.start, weights, rng)
-            _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
-        likelihood = TreeLikelihood(task.start.copy(), models, engine)
-        excursions = Excursions(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
 
-        def save() -> None:
-            if store:
-                store.save(STATE, at.copy(rng))
+    def attempt(hardware: Hardware) -> Supports:
+        rng = generator(seed, ULTRAFAST)
+        weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
+        engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware)
+        identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
+        with engine, _open_store(checkpoint, identity) as store:
+            likelihood = TreeLikelihood(task.start.copy(), models, engine)
+            at = _resume(store, task.start, weights, rng)
+            excursions = Excursions(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
+            _until_settled(excursions, task.start, listener, partial(_save, store, at, rng))
+        return task.count(at.pool, rng)
 
-        _until_settled(excursions, task.start, listener, save)
-    return task.count(at.pool, rng)
+    return until_memory_suffices(attempt, Hardware(**hardware))
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +192,21 @@ def _open_store(
     folder: str | PathLike[str] | None, identity: dict[str, Any]
 ) -> AbstractContextManager[Checkpoint | None]:
     return nullcontext() if folder is None else Checkpoint(folder, identity)
+
+
+def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> Standing:
+    """Where the excursions stood when they were saved last, or their beginning."""
+    saved = store.load(STATE) if store else None
+    if saved is None:
+        return Standing(RellPool(weights, rng))
+    at = Standing.unpack(saved, start, weights, rng)
+    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
+    return at
+
+
+def _save(store: Checkpoint | None, at: Standing, rng: np.random.Generator) -> None:
+    if store:
+        store.save(STATE, at.copy(rng))
 
 
 def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save: Callable[[], None]) -> None:

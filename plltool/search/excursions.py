@@ -164,12 +164,7 @@ class Excursions:
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
             for radius in (1, RATCHET_RADIUS):
-                joints = None
-                while True:
-                    done = climb_round(likelihood, lnl, radius, NARROW, joints, constraint=self._constraint)
-                    gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-                    if gain < NNI_EPSILON or not done.n_moves:
-                        break
+                lnl = self._climb(lnl, radius, NNI_EPSILON)
 
     def _jump(self, weights: FloatArray) -> IndexArray:
         """Make all moves that gain with other weights; returns the joints that are worth another look."""
@@ -182,11 +177,12 @@ class Excursions:
 
     def _climb_back(self, joints: IndexArray | None) -> float:
         """Climb around `joints` (None: everywhere) on the true weights; returns lnL, lengths are nearly optimal."""
-        likelihood = self._likelihood
-        lnl = smooth(likelihood, ROUND_EPSILON).lnl
-        while joints is None or len(joints):
-            done = climb_round(likelihood, lnl, UFBOOT_RADIUS, NARROW, joints, constraint=self._constraint)
+        return self._climb(smooth(self._likelihood, ROUND_EPSILON).lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints)
+
+    def _climb(self, lnl: float, radius: int, epsilon: float, joints: IndexArray | None = None) -> float:
+        """Rounds around `joints` until one gains less than `epsilon`; from lnL to lnL."""
+        gain = epsilon
+        while gain >= epsilon and (joints is None or len(joints)):
+            done = climb_round(self._likelihood, lnl, radius, NARROW, joints, constraint=self._constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
-            if gain < STAGE_EPSILON / 2:
-                break
         return lnl

@@ -13,6 +13,7 @@ from plltool.bootstrap import bootstrap
 from plltool.branch_support import local_supports
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
+from plltool.ultrafast import ultrafast_bootstrap
 
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
 SETTINGS = {"model": "HKY+G2", "seed": 5, "workers": 1, "threads": 1, "options": OPTIONS}
@@ -146,6 +147,7 @@ QUESTIONS = {
     "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
     "alrt": lambda few: branch_supports(few, TREES[0], n_replicates=20, **CPU).labelled,
     "search --supports": lambda few: local_supports(few, TREES[0], n_replicates=20, **CPU).newick_named(),
+    "ufboot": lambda few: ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick_named(),
     "test": compare_trees,
     "ancestral": ancestors,
 }
