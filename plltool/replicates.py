@@ -2,8 +2,9 @@
 
 The rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) lets a search begin with the tree of an earlier replicate,
 which is near to where it ends, and holds the model. RAPID_CHAINS of such chains run side by side; every RAPID_LENGTH
-replicates a chain begins anew, lest one start tree have a say in all of them; what its own sites leave open a replicate
-draws by chance, lest an earlier one decide it.
+replicates a chain begins anew, lest one start tree have a say in all of them.
+
+What its own sites leave open a replicate draws by chance, lest the tree that its search began with decide it.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy.typing as npt
 from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
-from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, RAPID_UNDECIDED, START_EPSILON
+from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment, prepare_child
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -135,9 +136,7 @@ class Replicator:
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
         start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
         found = self._search(parts, start, rng)
-        tree = found.tree
-        if asked.rapid:
-            tree = self._forget_the_undecided(tree, rng)
+        tree = self._forget_the_undecided(found.tree, rng)
         if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
@@ -164,12 +163,13 @@ class Replicator:
     def _forget_the_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
         """The tree with branches by chance where the drawn sites say nothing.
 
-        It has those of the tree that the search began with otherwise, whose sites may have said something, so that
-        supports would be too high. A tree that would break the constraint stays as it is.
+        It has those of the tree that the search began with otherwise: an earlier replicate's, whose sites may have said
+        something, or a parsimony tree's, which not all resolutions are as likely to come from. A tree that would break
+        the constraint stays as it is.
         """
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
-        least = RAPID_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
+        least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
         anew = resolve_anew(tree, least, rng)
         binding = asked.plan.constraint
         return anew if binding is None or binding.is_obeyed_by(anew) else tree

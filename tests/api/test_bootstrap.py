@@ -265,8 +265,8 @@ def test_rapid_replicates_of_parts_and_duplicates(data_dir):
     assert {tree.lengths.shape for tree in split.trees} == {(21, 4)}
 
 
-def topologies(data_dir, monkeypatch, length, constraint=None):
-    """Those of a chain whose searches leave the tree that they begin with, all branches that long, of 300 sites."""
+def topologies(data_dir, monkeypatch, length, constraint=None, rapid=True):
+    """Those of replicates of 300 sites whose searches leave the tree that they begin with, all branches that long."""
     monkeypatch.setattr(replicates, "RAPID_CHAINS", 1)
     monkeypatch.setattr(replicates, "RAPID_LENGTH", 300)
 
@@ -275,17 +275,18 @@ def topologies(data_dir, monkeypatch, length, constraint=None):
 
     monkeypatch.setattr(replicates.Replicator, "_search", leave)
     small = {name: row.decode() for name, row in _some(data_dir, 5).items()}
-    settings = {"replicates": 300, "rapid": True, "device": "numpy", "workers": 1, "constraint": constraint}
+    settings = {"replicates": 300, "rapid": rapid, "device": "numpy", "workers": 1, "constraint": constraint}
     found = bootstrap(small, "JC", **settings)
     return Counter(frozenset(splits_of(tree)) for tree in found.trees)
 
 
-def test_a_chain_hands_on_what_sites_say_only(data_dir, monkeypatch):
+def test_replicates_tell_what_sites_say_only(data_dir, monkeypatch):
     """A branch with less than a tenth of a substitution is nobody's finding: any may be in its place."""
     assert len(topologies(data_dir, monkeypatch, 0.11 / 300)) == 1
-    drawn = topologies(data_dir, monkeypatch, 0.09 / 300)
-    assert len(drawn) == 15
-    assert max(drawn.values()) < 20 + 5 * np.sqrt(20)  # five standard deviations, for a fixed seed
+    for rapid in (True, False):
+        drawn = topologies(data_dir, monkeypatch, 0.09 / 300, rapid=rapid)
+        assert len(drawn) == 15
+        assert max(drawn.values()) < 20 + 5 * np.sqrt(20)  # five standard deviations, for a fixed seed
     names = list(_some(data_dir, 5))
     text = f"(({names[0]},{names[3]}),{','.join(names[1:3] + names[4:])});"
     assert len(topologies(data_dir, monkeypatch, 0.09 / 300, text)) == 3
