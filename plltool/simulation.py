@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
-from os import PathLike
+from os import PathLike, fspath
 
 import numpy as np
 
@@ -61,7 +61,7 @@ class Simulation:
 
 def simulate(
     tree: TreeLike,
-    model: str | Model | Sequence[Model],
+    model: str | PathLike[str] | Model | Sequence[Model],
     n_sites: int,
     seed: int = DEFAULT_SEED,
 ) -> Simulation:
@@ -112,15 +112,15 @@ def simulate(
     )
 
 
-def _fill(given: str | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
+def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
     """Parts, none where models are given as such, and the models."""
     if isinstance(given, Model):
         return (), [given]
-    if not isinstance(given, str):
+    if not isinstance(given, (str, PathLike)):
         if len(given) != 1:
             raise InputError(f"model: found {len(given)} models, expected one, or a partition file")
         return (), list(given)
-    scheme = read_scheme(given)
+    scheme = read_scheme(fspath(given))
     models = []
     for part in scheme:
         if part.model is None:

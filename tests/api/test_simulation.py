@@ -80,7 +80,7 @@ def test_parts(tmp_path):
     """Part b evolves ten times as fast, in every second column."""
     path = tmp_path / "parts.txt"
     path.write_text("JC+BU{0.1}, a = 1-400\\2\nJC+BU{2.0}, b = 2-400\\2\n")
-    made = simulate(TREE, str(path), 400, seed=3)
+    made = simulate(TREE, path, 400, seed=3)
     changes = np.array([len(set(column)) > 1 for column in zip(*made.sequences, strict=True)])
     assert changes[::2].mean() < 0.3 < 0.7 < changes[1::2].mean()
 
@@ -91,7 +91,7 @@ def test_trees_of_parts(tmp_path):
     model.write_text("JC, a = 1-200\nJC, b = 201-400\n")
     text = "((a:{},b:0):0,(c:0,d:0):0,(e:0,f:{}):0);\n"
     trees.write_text(text.format(9, 0) + text.format(0, 9))
-    made = simulate(str(trees), str(model), 400, seed=1)
+    made = simulate(trees, model, 400, seed=1)
     rows = np.array([list(sequence) for sequence in made.sequences])
     changed = rows != rows[2]
     assert changed[0, :200].sum() > 100 < changed[5, 200:].sum()
