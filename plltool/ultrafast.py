@@ -15,7 +15,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from itertools import repeat
 from os import PathLike
 from typing import Any, Unpack
 
@@ -87,8 +86,7 @@ def ultrafast_bootstrap(
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
 
-    Before that it makes each of them its own by interchanges next to its branches, see `search.rell`. The numbers tend
-    to be higher than those of whole searches, see README: not all good trees are met.
+    The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
     Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
     of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before, or
     differ from them by UFBOOT_DIFFERENCE in the mean, as supports do that have nothing but noise to correlate.
@@ -169,9 +167,8 @@ class _Task:
             return count_supports(self.tree, _tree_set(pool), UFBOOT)
         names = self.tree.names
         trees = (
-            restore_duplicates(tree, names, [rng.permutation(group).tolist() for group in self.groups])
-            for tree, count in pool.kept()
-            for _ in range(count)
+            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
+            for number in pool.chosen.tolist()
         )
         return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
 
@@ -247,6 +244,7 @@ def _test(at: Standing, start: Tree) -> None:
 
 
 def _tree_set(pool: RellPool) -> TreeSet:
-    """The trees of the resampled alignments."""
+    """The tree of each resampled alignment."""
+    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
     names = next(iter(pool.trees.values())).names
-    return make_tree_set(names, (splits for tree, count in pool.kept() for splits in repeat(splits_of(tree), count)))
+    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])

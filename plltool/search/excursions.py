@@ -2,7 +2,7 @@
 
 To meet trees that some resampled alignments favour, the data are exchanged for one of them for a moment: all moves that
 gain there are made, or a tree is found there from a start tree of its own; then that is climbed again on the true data.
-Where this ends counts, and what is next to it, see `RellPool`.
+Every tree on this way counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class Excursions:
         self._constraint = constraint
         if not at.optima:
             at.optima.append((smooth(likelihood).lnl, likelihood.tree.copy()))
-            at.pool.add(likelihood, constraint)
+            at.pool.add(likelihood)
 
     def make(self) -> None:
         """Make one more excursion."""
@@ -144,7 +145,6 @@ class Excursions:
             jumps = [self._jump(self._draw()) for _ in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
         lnl = self._climb_back(joints)
-        at.pool.add(self._likelihood, self._constraint)
         if all(abs(lnl - other) > RELL_TIE / 10 for other, _ in at.optima):
             at.optima.append((lnl, tree.copy()))
             at.optima.sort(key=lambda one: -one[0])
@@ -176,13 +176,26 @@ class Excursions:
             ).joints
 
     def _climb_back(self, joints: IndexArray | None) -> float:
-        """Climb around `joints` (None: everywhere) on the true weights; returns lnL, lengths are nearly optimal."""
-        return self._climb(smooth(self._likelihood, ROUND_EPSILON).lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints)
+        """Climb around `joints` (None: everywhere) on the true weights; the pool takes each tree on the way, its
+        lengths nearly optimal. Returns lnL.
+        """
+        lnl = smooth(self._likelihood, ROUND_EPSILON).lnl
+        meet = partial(self.at.pool.add, self._likelihood)
+        meet()
+        return self._climb(lnl, UFBOOT_RADIUS, STAGE_EPSILON / 2, joints, meet)
 
-    def _climb(self, lnl: float, radius: int, epsilon: float, joints: IndexArray | None = None) -> float:
-        """Rounds around `joints` until one gains less than `epsilon`; from lnL to lnL."""
+    def _climb(
+        self,
+        lnl: float,
+        radius: int,
+        epsilon: float,
+        joints: IndexArray | None = None,
+        meet: Callable[[], None] = lambda: None,
+    ) -> float:
+        """Rounds around `joints` until one gains less than `epsilon`, `meet` called after each; from lnL to lnL."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
             done = climb_round(self._likelihood, lnl, radius, NARROW, joints, constraint=self._constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
+            meet()
         return lnl

@@ -22,7 +22,7 @@ from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.search.insertions import add_parts, flatten_lengths, join, triplet_step
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import FloatArray, IntArray
 
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # how the four subtrees are paired: the first two, the last two
 SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the node that is optimised, then beyond
@@ -33,26 +33,6 @@ def inner_branches(likelihood: TreeLikelihood) -> npt.NDArray[np.intp]:
     """(n_taxa - 3,) the branches between inner nodes."""
     tree = likelihood.tree
     return np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
-
-
-def adjacent_branches(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> npt.NDArray[np.intp]:
-    """(n, 4) which of `branches`, by their places in it, each of them meets; n, their number, where it is none."""
-    tree = likelihood.tree
-    place = np.full(tree.n_edges + 1, len(branches), dtype=np.intp)  # an edge of -1 is none
-    place[branches] = np.arange(len(branches))
-    around = tree.edges[tree.ends[branches]].reshape(-1, 6)
-    return place[around[around != branches[:, None]].reshape(-1, 4)]
-
-
-def interchange(tree: Tree, branches: npt.NDArray[np.integer], kinds: npt.NDArray[np.integer]) -> Tree:
-    """The tree after interchanges at branches of which no two meet; `kinds` are their numbers in INTERCHANGES."""
-    near, far = tree.ends[branches].T
-    ends = tree.ends.copy()
-    for node, other, turns in ((near, far, np.full(len(branches), 2)), (far, near, 1 + kinds)):
-        column = np.argmax(tree.neighbours[node] == other[:, None], axis=1)
-        moved = tree.edges[node, (column + turns) % 3]
-        ends[moved, np.argmax(tree.ends[moved] == node[:, None], axis=1)] = other
-    return Tree.from_edges(tree.names, ends, tree.lengths)
 
 
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:

@@ -230,7 +230,6 @@ class Regions:
         core is a region of its own
     homes : int32 (n_nodes, 3), the region at which the subtree in each column of an inner node hangs on the core;
         ANYWHERE if it has no members, or at most one is left without it
-    is_tied : bool (n_edges,), whether each branch counts as one of the core that makes a split of the constraint
     """
 
     def __init__(self, constraint: Constraint, tree: Tree):
@@ -257,7 +256,6 @@ class Regions:
         is_tip = np.zeros(len(constraint.parents), dtype=bool)
         is_tip[constraint.tips[constraint.tips != NO_NODE]] = True
         self.homes[is_free | is_tip[self.homes]] = ANYWHERE
-        self.is_tied: MaskArray = (self.sides[:, 0] != self.sides[:, 1]) & ~is_tip[self.sides].any(axis=1)
 
     def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> MaskArray:
         """Whether subtrees of these `homes` may go into `branches`, both (n,)."""

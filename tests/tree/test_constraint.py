@@ -7,7 +7,6 @@ import pytest
 from helpers import assert_valid_tree
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
-from plltool.search.neighbours import interchange
 from plltool.tree.constraint import Growth, make_constraint
 from plltool.tree.moves import prune_regraft
 from plltool.tree.random_tree import attach_tip, random_tree
@@ -165,40 +164,3 @@ def test_attachments_tell_members_apart_that_no_split_separates():
     assert places[1] == places[2]
     assert places[4] == places[5] == places[6]
     assert len({places[1], places[3], places[4]}) == 3
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_branches_that_are_tied(seed):
-    """Tied are those whose split, as far as members go, is one of the constraint's, and those that hang on such."""
-    rng = np.random.default_rng(seed)
-    names, members, nested = random_case(rng)
-    constraint = constrain(nested, names)
-    tree = constraint.random_tree(rng)
-    tied = constraint.regions(tree).is_tied
-    for branch, ends in enumerate(tree.ends.tolist()):
-        sides = [frozenset(side) & frozenset(members) for side in taxa_on_both_sides(tree, ends)]
-        own = frozenset(sides)
-        if all(sides):
-            assert tied[branch] == (own in nested_splits(nested))
-    free = np.flatnonzero(~tied & (tree.ends >= tree.n_taxa).all(axis=1))
-    assert obeys(interchange_apart(tree, free, rng), names, nested)
-
-
-def taxa_on_both_sides(tree, ends):
-    for node, other in (ends, ends[::-1]):
-        seen, waiting = {other}, [node]
-        while waiting:
-            at = waiting.pop()
-            seen.add(at)
-            waiting += [int(v) for v in tree.neighbours[at] if v >= 0 and int(v) not in seen]
-        yield [tree.names[v] for v in seen - {other} if v < tree.n_taxa]
-
-
-def interchange_apart(tree, branches, rng):
-    """The branches of a tree after interchanges at some of `branches`, no two of which meet."""
-    touched, chosen = set(), []
-    for branch in rng.permutation(branches).tolist():
-        if not touched & set(tree.ends[branch].tolist()):
-            touched |= set(tree.ends[branch].tolist())
-            chosen.append(branch)
-    return interchange(tree, np.array(chosen, dtype=int), rng.integers(2, size=len(chosen))).ends
