@@ -115,7 +115,13 @@ def resolve_anew(tree: Tree, least: float | FloatArray, rng: np.random.Generator
 
     Parameters
     ----------
+    tree : lengths (n_edges,), or (n_edges, n_parts), in expected substitutions per site; it stays as it is.
     least : the length up to which a branch is short, one for all parts or (n_parts,), in all of which it must be.
+    rng : the source of the choices.
+
+    Returns
+    -------
+    A tree of the same taxa; branches that are new have MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
     is_gone = (tree.ends >= tree.n_taxa).all(axis=1) & (excess <= 0)
