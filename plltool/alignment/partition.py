@@ -1,9 +1,10 @@
-"""Parts of an alignment: which columns share a model, as somebody wrote it down and as columns of an alignment."""
+"""Parts of an alignment, columns that share a model: as the user describes them, and cut from an alignment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import numpy as np
 
@@ -39,20 +40,22 @@ ALL_SITES = (SiteRange(1, None),)
 
 @dataclass(frozen=True)
 class PartSpec:
-    """What a user says of a part.
+    """A part as the user describes it.
 
     Attributes
     ----------
-    model : None for the usual one of its data
-    name : unique among the parts; empty if it is the whole alignment, and nobody gave it a name
+    model : None for the default model of its data
+    name : unique among the parts; empty for the whole alignment without a name
     ranges : its columns
-    where : the file and line that say so, for messages
+    where : the file and line of the description, for messages
+    files : names of the alignment files that the columns are those of, where they are named
     """
 
     model: ModelSpec | None
     name: str = ""
     ranges: tuple[SiteRange, ...] = ALL_SITES
     where: str = ""
+    files: tuple[str, ...] = ()
 
 
 Scheme = tuple[PartSpec, ...]
@@ -78,15 +81,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """An alignment cut into parts; one part if nobody asked for more.
+    """An alignment cut into parts, by default one.
 
     Attributes
     ----------
     names : taxon names, the same in every part
     source : the file, for messages
     n_sites : of the whole alignment, columns without a part included
-    parts : in the order in which they were written down
-    warnings : what a user should know of the data, one line each
+    parts : in the order in which they were described
+    warnings : what a user should know about the data, one line each
     """
 
     names: tuple[str, ...]
@@ -110,9 +113,10 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     Raises
     ------
     InputError
-        If a part has no columns, or some that are not there or that an earlier part has; if the data are not of the
-        kind that a part's model is for.
+        If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
+        another kind than its model; if there are no data at all.
     """
+    _check_files(scheme, given.source)
     sites = assign_sites(scheme, given.n_sites, given.source)
     if scheme == (PartSpec(scheme[0].model),):
         blocks = [_whole(given, scheme[0].model)]
@@ -151,6 +155,16 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
         if not len(found[-1]):
             raise InputError(f"{what}: found no columns, expected at least one")
     return found
+
+
+def _check_files(scheme: Scheme, source: str) -> None:
+    """Raise InputError if a part names another alignment file than `source`; folders and ``.gz`` do not matter."""
+    for spec in scheme:
+        for file in spec.files:
+            if PurePath(file).name.removesuffix(".gz") != PurePath(source).name.removesuffix(".gz"):
+                found = f"{spec.where}: part {show_name(spec.name)}: found columns of {show_name(file)}"
+                hint = "remove the file name if they are the same"
+                raise InputError(f"{found}, expected columns of the alignment, {source}; {hint}")
 
 
 def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -61,12 +62,24 @@ class StateSpace:
         """The code of a cell about which nothing is known."""
         return int(self.state_sets.all(axis=1).argmax())
 
-    @property
+    @cached_property
     def characters(self) -> str:
         """The characters that messages offer: letters in upper case, then the others; none that is doubtful."""
         legal = [chr(byte) for byte in np.flatnonzero(self.code_of != ILLEGAL_CODE)]
         offered = [c for c in legal if not c.islower() and c not in self.doubtful]
         return "".join(sorted(offered, key=lambda c: (not c.isalpha(), c)))
+
+    def letter_for(self, members: bytes) -> bytes:
+        """The character that stands for any of some characters, such as R for AG; empty if there is none."""
+        codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
+        if not len(codes) or np.any(codes == ILLEGAL_CODE):
+            return b""
+        union = self.state_sets[codes].any(axis=0)
+        matching = (self.state_sets == union).all(axis=1)
+        if not matching.any():
+            return b""
+        code = matching.argmax()
+        return next(letter.encode("ascii") for letter in self.characters if self.code_of[ord(letter)] == code)
 
 
 _DNA_SYMBOLS = "ACGT"

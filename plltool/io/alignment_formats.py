@@ -103,8 +103,16 @@ def join_rows(rows: Iterable[Row]) -> list[Record]:
     return [Record(name, b"".join(pieces), line) for name, line, pieces in rows]
 
 
-def read_sequential(lines: Iterable[Line], n_sites: int, split: NameSplitter = split_name) -> list[Record]:
-    """Taxon after taxon; each takes lines until it has at least `n_sites` characters."""
+def read_sequential(
+    lines: Iterable[Line],
+    n_sites: int,
+    split: NameSplitter = split_name,
+    clean: Callable[[bytes], bytes] = remove_blanks,
+) -> list[Record]:
+    """Taxon after taxon; each takes lines until it has at least `n_sites` characters.
+
+    `split` reads a line that starts with a name, `clean` one without a name.
+    """
     rows: list[Row] = []
     n_missing = 0
     for number, line in lines:
@@ -113,7 +121,7 @@ def read_sequential(lines: Iterable[Line], n_sites: int, split: NameSplitter = s
             rows.append((name, number, [sequence]))
             n_missing = n_sites
         else:
-            sequence = remove_blanks(line)
+            sequence = clean(line)
             rows[-1][2].append(sequence)
         n_missing -= len(sequence)
     return join_rows(rows)

@@ -9,7 +9,7 @@ from plltool.alignment.alignment import Alignment, Sequences, make_alignment
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
 from plltool.errors import InputError
 from plltool.io.alignment_formats import Record
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.fasta import read_fasta
 from plltool.io.nexus import is_mixed, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
@@ -46,8 +46,8 @@ def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = Non
     InputError
         If the file cannot be read, is in no known format, or its sequences are not equally long.
     """
-    source = os.fspath(path)
-    text = _load_text(source)
+    source = source_name(path)
+    text = _load_text(path)
     mixed = states is None and starts_like_nexus(text) and is_mixed(text)
     told = states is not None or starts_like_nexus(text)
     if states is None and not mixed:
@@ -72,12 +72,13 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
     return start.startswith(b">") or starts_like_nexus(start) or starts_like_phylip(start)
 
 
-def _load_text(source: str) -> bytes:
+def _load_text(path: str | os.PathLike[str]) -> bytes:
     """The unpacked content with LF line ends; raises InputError if there is no text."""
-    content = read_text(source)
+    content = read_text(path)
     null = content.find(b"\0")
     if null >= 0:
-        raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
+        found = f"found binary data (a NUL byte at offset {null})"
+        raise InputError(f"{source_name(path)}: {found}, expected {_describe_formats()}")
     return content
 
 

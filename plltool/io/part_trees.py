@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike
 
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.newick import RootedNodes, parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
@@ -37,7 +37,7 @@ def read_tree(
     InputError
         If the file cannot be read or has no tree, a tree is not one of these taxa, or topologies differ.
     """
-    content, source = read_text(path), fspath(path)
+    content, source = read_text(path), source_name(path)
     if starts_like_nexus(content):
         found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
         n_trees = len(found)

@@ -6,10 +6,10 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from os import PathLike, fspath
+from os import PathLike
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.newick import (
     RootedNodes,
     is_newick,
@@ -51,13 +51,13 @@ def read_tree_set(
     for path in paths:
         before = len(trees)
         for number, nodes in enumerate(_read_nodes(path), start=1):
-            where = f"{fspath(path)}: tree {number}"
+            where = f"{source_name(path)}: tree {number}"
             tips = number_tips(nodes, where, known, owner)
             if known is None:
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
         if len(trees) == before:
-            raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+            raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return make_tree_set(known or (), trees)
 
 
@@ -69,11 +69,11 @@ def read_trees(
     Raises InputError also if the file cannot be read or holds no tree.
     """
     trees = [
-        unrooted_tree(nodes, f"{fspath(path)}: tree {number}", names, resolve_seed)
+        unrooted_tree(nodes, f"{source_name(path)}: tree {number}", names, resolve_seed)
         for number, nodes in enumerate(_read_nodes(path), start=1)
     ]
     if not trees:
-        raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+        raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return trees
 
 
@@ -84,7 +84,7 @@ def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
-    source, found = fspath(given), _read_nodes(given)
+    source, found = source_name(given), _read_nodes(given)
     nodes = next(found, None)
     if nodes is None:
         raise InputError(f"{source}: found no tree, expected at least one")
@@ -120,7 +120,7 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
-    content, source = read_text(path), fspath(path)
+    content, source = read_text(path), source_name(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)
     return parse_trees(content.decode("utf-8", "surrogateescape"), source)
