@@ -13,7 +13,7 @@ from plltool.errors import InputError, show_name
 
 IndexArray = npt.NDArray[np.intp]
 
-MIN_TAXA = 4  # fewer have only one unrooted topology
+MIN_TAXA = 3  # fewer have no unrooted tree
 _MAX_LISTED = 5  # names in one message
 
 

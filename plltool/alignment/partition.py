@@ -9,7 +9,6 @@ from pathlib import PurePath
 import numpy as np
 
 from plltool.alignment.alignment import (
-    MIN_TAXA,
     Alignment,
     IndexArray,
     Sequences,
@@ -20,6 +19,9 @@ from plltool.alignment.alignment import (
 from plltool.alignment.states import SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
 from plltool.model.specification import ModelSpec
+
+
+MIN_DISTINCT = 4  # taxa that a search has, if there are so many: fewer have only one unrooted topology
 
 
 @dataclass(frozen=True)
@@ -170,7 +172,7 @@ def _check_files(scheme: Scheme, source: str) -> None:
 def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
     """Keep one taxon, the first, of each group of taxa whose sequences are the same in all parts.
 
-    If fewer than `MIN_TAXA` would be left, the first duplicates are kept as well until there are `MIN_TAXA`.
+    If fewer than `MIN_DISTINCT` would be left, the first duplicates are kept as well until there are so many taxa.
 
     Parameters
     ----------
@@ -190,7 +192,7 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
         first_of = _first_at_place(first_of, places)
     duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]
     n_distinct = data.n_taxa - len(duplicates)
-    dropped = set(duplicates[max(0, MIN_TAXA - n_distinct) :])
+    dropped = set(duplicates[max(0, MIN_DISTINCT - n_distinct) :])
     members = {taxon: [taxon] for taxon in range(data.n_taxa) if taxon not in dropped}
     for taxon in sorted(dropped):
         members[first_of[taxon]].append(taxon)

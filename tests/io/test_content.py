@@ -6,7 +6,7 @@ import io
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_sequences
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.constraint_reader import read_constraint
 from plltool.io.content import read_content
 from plltool.io.model_reader import read_scheme
@@ -26,7 +26,7 @@ def offer(monkeypatch):
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_an_alignment(offer, pack):
     offer(pack(FASTA))
-    given = read_sequences("-")
+    given = read_alignment("-")
     assert given.names == ("a", "b", "c", "d")
     assert given.source == "standard input"
 

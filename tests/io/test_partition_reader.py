@@ -121,7 +121,7 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
     sets = "charset a = data/x.phy: 1-2; charset b = x.phy: 3-.;"
     scheme = read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} end;"))
     assert [part.ranges for part in cut_alignment(given, scheme).parts] == ["1-2", "3-4"]
-    with pytest.raises(InputError, match="part 'a': found columns of 'data/x.phy', expected columns of the alignment,"):
+    with pytest.raises(InputError, match=r"part 'a': found columns of 'data/x.phy', expected columns of the"):
         cut_alignment(Sequences(given.names, rows, "y.phy", DNA), scheme)
 
 
