@@ -14,12 +14,13 @@ from plltool.alignment.alignment import (
     Sequences,
     data_warnings,
     encode,
+    find_states,
     first_identical,
+    refuse_no_data,
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
 from plltool.model.specification import ModelSpec
-
 
 MIN_DISTINCT = 4  # taxa that a search has, if there are so many: fewer have only one unrooted topology
 
@@ -127,6 +128,8 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
         warnings += _empty_warnings(scheme, blocks)
+    refuse_no_data(blocks)
+    warnings += _two_state_warnings(scheme, blocks)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
@@ -285,3 +288,15 @@ def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
         for spec, block in zip(scheme, blocks, strict=True)
         if (block.codes == block.states.all_states_code).all()
     ]
+
+
+def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
+    """A line for each part with two states only: it may be binary data."""
+    warnings = []
+    for spec, block in zip(scheme, blocks, strict=True):
+        found = find_states(block)
+        if len(found) == 2:
+            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            doubt = f"are they binary data? These are not supported and would be analysed as {block.states.name}"
+            warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
+    return warnings

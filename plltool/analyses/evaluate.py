@@ -102,7 +102,7 @@ def evaluate_and_ask(
         with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
             announce_data(data, likelihood.patterns)
             announce_engine(likelihood.engine, likelihood.reason)
-            remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
+            unknown = _remarks_on_fixed(likelihood) if fixed else []
             lnl = start_lnl = likelihood.lnl()
             announce("lengths and model")
             if not fixed:
@@ -115,7 +115,7 @@ def evaluate_and_ask(
             **described,
             "start_lnls": (start_lnl,),
             **facts(data, likelihood.engine, likelihood.reason),
-            "warnings": warn(data, [*remarks, *rooting]),
+            "warnings": warn(data, [*likelihood.warnings, *unknown, *rooting]),
         }
         return common | answer
 

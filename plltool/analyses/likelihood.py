@@ -67,7 +67,7 @@ class Likelihood(Parameters):
     patterns : the distinct columns of each part
     engine : what does the arithmetic, with its layout and counters
     reason : why it was chosen
-    warnings : what a user should know of the tree, one line each
+    warnings : what a user should know about the trees that were set, one line each
 
     Raises
     ------
@@ -94,9 +94,10 @@ class Likelihood(Parameters):
         self._brlen = brlen
         self._precision = asked.precision
         unlinked = brlen == UNLINKED
-        self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
+        given = as_tree(tree, self.data.names, unlinked)
+        self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
-        self.warnings = self._bound_lengths()
+        self.warnings = (*given.warnings, *self._bound_lengths())
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         if neighbours or states:
@@ -134,7 +135,7 @@ class Likelihood(Parameters):
         several = self._tree.lengths.ndim > 1
         tree = as_tree(given, self.data.names, several)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
-        self._bound_lengths()
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
         self._likelihood.topology_changed()
 
     def newick(self, outgroup: Sequence[str] | None = None) -> str:

@@ -161,6 +161,7 @@ def search(
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
     described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    remarks += problem.remarks
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
@@ -188,7 +189,8 @@ class _Problem:
     """What is searched: the patterns of each part without duplicates, and where to start.
 
     ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa.
+    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa;
+    `remarks` are warnings of the start tree as it was read.
     """
 
     names: tuple[str, ...]
@@ -198,6 +200,7 @@ class _Problem:
     seed: int
     unlinked: bool
     constraint: Constraint | None
+    remarks: tuple[str, ...]
 
     @cached_property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
@@ -217,17 +220,20 @@ def _reduce(
         raise InputError(f"seed: found {seed}, expected at least 0")
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
+    remarks: tuple[str, ...] = ()
     if isinstance(start, str) and start in START_KINDS:
         first = start
     elif starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
-        given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        given = as_tree(start, data.names, unlinked)
+        remarks = given.warnings
+        given = link_lengths(given, len(data.parts) if unlinked else 1)
         if constraint is not None:
             check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted, remarks)
 
 
 def _announce_constraint(constraint: Constraint | None) -> None:

@@ -99,7 +99,7 @@ def simulate(
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
-    remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
+    remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
     return Simulation(

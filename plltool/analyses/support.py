@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -34,6 +35,9 @@ MEANINGS = {
 }
 IN_PERCENT = (FBP, UFBOOT, SH_ALRT)
 MAPPED: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
+
+
+_log = logging.getLogger("plltool")
 
 
 class Target(NamedTuple):
@@ -147,6 +151,8 @@ def load_target(tree: str | PathLike[str] | Tree, names: Sequence[str] | None = 
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_))
     nodes, source = load_nodes(tree)
     target = unrooted_tree(nodes, source, names, resolve_seed=0)  # any will do
+    for warning in target.warnings:
+        _log.warning(warning)
     own = find_splits(nodes, number_tips(nodes, source, target.names))
     return Target(target, np.array([split not in own for split in splits_of(target)]))
 

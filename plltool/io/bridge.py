@@ -63,7 +63,7 @@ def rooted_nodes(dtree: dendropy.Tree, source: str) -> RootedNodes:
     for dnode in dtree.preorder_node_iter():
         node = numbers[dnode] = nodes.add(numbers[dnode.parent_node])
         if dnode.edge_length is not None:
-            nodes.lengths[node] = _checked_length(dnode.edge_length, source)
+            nodes.set_length(node, _checked_length(dnode.edge_length, source))
         if dnode.is_leaf():
             label = dnode.label if dnode.taxon is None else dnode.taxon.label
             if label is None:
@@ -113,5 +113,5 @@ def _cell_symbol(matrix: DendropyMatrix, name: str, cell: tuple[int, dendropy.St
 def _checked_length(length: float, source: str) -> float:
     """The length as a float; InputError if it cannot be one."""
     if not is_length(length):
-        raise InputError(f"{source}: found a branch of length {length}, expected a length >= 0")
+        raise InputError(f"{source}: found a branch of length {length}, expected a finite number")
     return float(length)

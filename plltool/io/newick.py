@@ -51,12 +51,14 @@ class RootedNodes:
     lengths : the length of the branch above each node, NaN where none is given.
     labels : the name of each tip; what stands at an inner node does not matter.
     bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
+    n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
     """
 
     parents: list[int] = field(default_factory=list)
     lengths: list[float] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     bare: set[str] = field(default_factory=set)
+    n_negative: int = 0
 
     def add(self, parent: int) -> int:
         """Append a child of `parent` and return its number."""
@@ -64,6 +66,16 @@ class RootedNodes:
         self.lengths.append(math.nan)
         self.labels.append("")
         return len(self.parents) - 1
+
+    def set_length(self, node: int, length: float) -> None:
+        """Set the length of the branch above a node, 0 for a negative one."""
+        self.n_negative += length < 0
+        self.lengths[node] = max(length, 0.0)
+
+    def describe_negative(self, source: str) -> list[str]:
+        """A warning of negative lengths, if there are any."""
+        count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
+        return [f"{source}: {count} read as 0"] if self.n_negative else []
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -75,10 +87,11 @@ def is_newick(given: object) -> bool:
 
 
 def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Read the first tree of a text; whatever follows its ``;`` is left alone.
+    """Read the first tree of a text; what follows its ``;`` is ignored.
 
-    The root is taken away: of a root with two branches one branch remains, as long as both. A node with one
-    child likewise. A missing length counts as the default one, and as 0 where it is joined to a given one.
+    A root with two branches is removed, which leaves one branch as long as both; so is a node with one child. A
+    missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0.
+    The tree's `warnings` tell of a removed root and of negative lengths.
 
     Parameters
     ----------
@@ -125,10 +138,10 @@ def number_tips(
 
 
 def is_length(value: str | float) -> bool:
-    """Whether this is, or spells, a finite branch length >= 0."""
+    """Whether this is, or spells, a branch length: a finite number."""
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return False
-    return 0 <= float(value) < math.inf
+    return math.isfinite(float(value))
 
 
 class _State(IntEnum):
@@ -145,7 +158,7 @@ class _State(IntEnum):
 _EXPECTED = {
     _State.START: ("'('",),
     _State.OPENED: ("a taxon name", "'('"),
-    _State.COLON: ("a branch length >= 0",),
+    _State.COLON: ("a branch length",),
     _State.CLOSED: ("a label", "':'"),
     _State.LABELLED: ("':'",),
     _State.MEASURED: (),
@@ -194,7 +207,8 @@ class _Parser:
             elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
                 state = _State.COLON
             elif kind == "bare" and state == _State.COLON and is_length(value):
-                nodes.lengths[node], state = float(value), _State.MEASURED
+                nodes.set_length(node, float(value))
+                state = _State.MEASURED
             elif kind == "," and state >= _State.CLOSED and node:
                 node, state = nodes.add(nodes.parents[node]), _State.OPENED
             elif kind == ")" and state >= _State.CLOSED and node:
@@ -248,7 +262,7 @@ class _Parser:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree of rooted nodes; what happens to the root, parameters and errors as in `parse_newick`."""
+    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]
@@ -265,11 +279,20 @@ def unrooted_tree(
     inner = np.setdiff1d(ends, tips)
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
+    return tree
+
+
+def _describe_root(n_children: npt.NDArray[np.intp], source: str) -> list[str]:
+    """A warning of a root that is removed, which is one with two branches."""
+    n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
+    hint = "an outgroup (--outgroup) shows the result rooted"
+    return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
 
 
 def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
-    """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
+    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
     for node, parent in enumerate(nodes.parents):

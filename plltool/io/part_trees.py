@@ -72,4 +72,6 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
         if NO_BRANCH in order:
             raise InputError(f"{where}: found another topology than in {origin}, expected the same")
         lengths.append(tree.lengths[order])
-    return first.with_lengths(np.stack(lengths, axis=1))
+    joined = first.with_lengths(np.stack(lengths, axis=1))
+    joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)
+    return joined

@@ -56,6 +56,8 @@ def read_tree_set(
             if known is None:
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
+            for warning in nodes.describe_negative(where):
+                _log.warning(warning)
         if len(trees) == before:
             raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return make_tree_set(known or (), trees)

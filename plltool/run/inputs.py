@@ -165,7 +165,9 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             where = "the alignment" if differing[0] in given.names else "the tree"
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
-        return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+        tree = given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+        tree.warnings = given.warnings
+        return tree
     if is_newick(given):
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):

@@ -36,6 +36,8 @@ class Tree:
     lengths : float64 array (2 n_taxa - 3,)
         Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) where the parts of an alignment
         have lengths of their own, see `unlink`.
+    warnings : tuple of str
+        What a user should know about the tree as it was read, one line each; copies have none.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class Tree:
         self.edges = edges
         self.ends = ends
         self.lengths = lengths
+        self.warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_edges(

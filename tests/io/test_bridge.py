@@ -71,11 +71,11 @@ def test_names_must_match_exactly():
         from_dendropy(read_dendropy("(a_b,c,d);"), ["a b", "c", "d"])
 
 
-@pytest.mark.parametrize("length", [-1.0, float("nan"), float("inf")])
+@pytest.mark.parametrize("length", [float("nan"), float("inf"), float("-inf")])
 def test_bad_lengths(length):
     dtree = read_dendropy("(a,b,c);")
     dtree.leaf_nodes()[1].edge_length = length
-    with pytest.raises(InputError, match=f"found a branch of length {length}, expected a length >= 0"):
+    with pytest.raises(InputError, match=f"found a branch of length {length}, expected a finite number"):
         from_dendropy(dtree)
 
 

@@ -252,3 +252,21 @@ def test_morphology_beside_dna(shared):
     data = cut_alignment(given, scheme[1:])
     assert [len(part.sites) for part in data.parts] == [1078, 367, 481, 1154]
     assert data.warnings[0].endswith("166 columns are in no part and left out, first column 1")
+
+
+def test_a_part_of_two_states_may_be_binary_data():
+    given = sequences("ACAGRYAC", "ACAGRYCA", "CACTNYCC", "CACTRTA-", "AAAGRCAA")
+    binary = "only the states A and C occur; are they binary data? These are not supported and would be analysed as DNA"
+    warnings = cut_alignment(given, read_scheme("JC, a = 1-2\nJC, b = 3-4\nJC, c = 5-6\nJC, d = 7-8")).warnings
+    where = "the partition given: line"
+    assert [line for line in warnings if "binary" in line] == [
+        f"{where} 1: part 'a': {binary}", f"{where} 4: part 'd': {binary}"
+    ]  # fmt: skip
+    whole = cut_alignment(sequences("ACAA", "ACCC", "CACA", "CAAA"), (PartSpec(None),)).warnings
+    assert whole == (f"x.fa: {binary}",)
+
+
+@pytest.mark.parametrize("rows", [("--", "??", "NN", "-X"), ("-A", "-A", "?C", "?C")])
+def test_no_data_at_all(rows):
+    with pytest.raises(InputError, match=r"^x\.fa: found nothing but gaps and undetermined characters, expected DNA"):
+        cut_alignment(sequences(*rows), read_scheme("JC, a = 1" + ("-2" if rows[0] == "--" else "")))
