@@ -28,7 +28,8 @@ MAY_IMPORT = {
 THIRD_PARTY_HOMES = {
     "pyopencl": ("engine/opencl/",),
     "click": ("cli/",),
-    "dendropy": ("io/", "run/", "analyses/"),
+    "dendropy": ("io/", "tree/topology.py"),
+    "Bio": ("tree/topology.py",),
     "lazy_loader": ("__init__.py",),
 }
 MODULES = sorted(path.relative_to(PACKAGE) for path in PACKAGE.rglob("*.py"))

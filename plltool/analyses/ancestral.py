@@ -10,7 +10,7 @@ import numpy as np
 
 from plltool.analyses.evaluate import Settings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
-from plltool.io.newick import find_root, ordered_from
+from plltool.io.newick import find_root
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.results import Result, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import FloatArray, Tree
@@ -90,7 +90,7 @@ def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple
     Of an outgroup that is not one clade the first taxon is taken.
     """
     root = find_root(tree, usable_outgroup(tree, outgroup)[0])
-    visits = [(node, branch) for node, _, branch in ordered_from(tree, root) if not tree.is_tip(node)]
+    visits = [(node, branch) for node, _, branch in tree.ordered_from(root) if not tree.is_tip(node)]
     names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
     names[root - tree.n_taxa] = f"{NODE}1"
     for number, (node, branch) in enumerate(visits, start=2):

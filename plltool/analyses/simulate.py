@@ -14,7 +14,7 @@ from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, show_name
-from plltool.io.bridge import from_dendropy
+from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
 from plltool.io.part_trees import read_tree
@@ -140,4 +140,4 @@ def _as_tree(given: TreeLike, n_parts: int) -> Tree:
         return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
     if isinstance(given, (str, PathLike)):
         return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
-    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)
+    return tree_from_object(given, resolve_seed=ANY_RESOLUTION)

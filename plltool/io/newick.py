@@ -99,7 +99,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     source : the file's name, for errors.
     names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
         none of them stands for the one name left that has blanks or marks in place of some of its underscores, or
-        whose first word it is: other programs cut names at blanks and replace marks.
+        whose first word it is: other programs cut names at blanks and replace marks. A label with blanks that is
+        none of them stands for the name that has underscores instead.
     resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
         likely, by branches of the least length; None refuses such trees.
 
@@ -338,8 +339,16 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
 def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
     """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
     numbers = {name: number for number, name in enumerate(names)}
+    unused = numbers.keys() - set(labels)
+    spaced: dict[str, list[str]] = {}
+    for label in labels:
+        if " " in label and label not in numbers:
+            spaced.setdefault(label.replace(" ", "_"), []).append(label)
     spare: dict[str, list[int]] = {}
-    for name in numbers.keys() - set(labels):
+    for name in unused:
+        if len(spaced.get(name, ())) == 1:
+            numbers[spaced[name][0]] = numbers[name]
+            continue
         whole_and_first = [name, *name.split()[:1]]
         plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
         for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
@@ -417,7 +426,7 @@ def write_newick(
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
     pieces = ["("]
     unclosed = [(root, "")]
-    for node, parent, branch in ordered_from(tree, root, left_out):
+    for node, parent, branch in tree.ordered_from(root, left_out):
         while unclosed[-1][0] != parent:
             pieces.append(")" + unclosed.pop()[1])
         if pieces[-1] != "(":
@@ -429,34 +438,6 @@ def write_newick(
             unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
     pieces.extend(")" + tail for _, tail in reversed(unclosed))
     return "".join(pieces) + ";"
-
-
-def ordered_from(
-    tree: Tree, root: int, left_out: npt.NDArray[np.bool_] | None = None
-) -> list[tuple[int, int, int]]:
-    """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
-
-    Of a branch that is `left_out`, a mask (n_edges,), the lower node is not told, and its children are its parent's.
-    """
-    visits = list(tree.directed_from(root))
-    first_tip = list(range(tree.n_nodes))  # inner nodes come after all tips
-    for node, parent, _ in reversed(visits):
-        first_tip[parent] = min(first_tip[parent], first_tip[node])
-    if left_out is not None:
-        told = list(range(tree.n_nodes))  # of each node the one that its children are told to be of
-        for node, parent, branch in visits:
-            if left_out[branch]:
-                told[node] = told[parent]
-        visits = [(node, told[parent], branch) for node, parent, branch in visits if not left_out[branch]]
-    children: list[list[tuple[int, int, int]]] = [[] for _ in range(tree.n_nodes)]
-    for visit in sorted(visits, key=lambda visit: first_tip[visit[0]], reverse=True):
-        children[visit[1]].append(visit)
-    ordered, stack = [], children[root]
-    while stack:
-        visit = stack.pop()
-        ordered.append(visit)
-        stack.extend(children[visit[0]])
-    return ordered
 
 
 def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:

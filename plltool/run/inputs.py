@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from plltool.alignment.alignment import Alignment, Sequences, to_bytes
+from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.states import DNA, detect_states
+from plltool.alignment.states import DNA
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -21,11 +21,11 @@ from plltool.constants import (
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import (
-    DENDROPY_TREE,
-    DendropyMatrix,
-    alignment_from_dendropy,
-    from_dendropy,
-    rooted_nodes,
+    AlignmentObject,
+    TreeObject,
+    alignment_from_object,
+    nodes_from_object,
+    tree_from_object,
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
@@ -37,35 +37,24 @@ from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
 
-if TYPE_CHECKING:
-    import dendropy
-
-AlignmentLike: TypeAlias = (
-    "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
-)
-TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
-ModelLike: TypeAlias = "str | PathLike[str] | ModelSpec | Model | Sequence[Model]"
+AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
+TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
+ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
 def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
-    """An alignment from a file, a mapping of names to sequences, a dendropy matrix, or as it is.
-
-    Files and mappings hold DNA or proteins; their letters tell.
+    """An alignment from a file or an object, see `alignment_from_object`, or as it is.
 
     Raises
     ------
     InputError
-        If it cannot be read or is no alignment of at least 4 taxa.
+        If it cannot be read, is not accepted, or is no alignment of at least 3 taxa.
     """
     if isinstance(given, (Sequences, Alignment, Dataset)):
         return given
     if isinstance(given, (str, PathLike)):
         return read_alignment(given)
-    if isinstance(given, Mapping):
-        rows = tuple(map(to_bytes, given.values()))
-        return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
-    names, symbols, states = alignment_from_dendropy(given)
-    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states, told=True)
+    return alignment_from_object(given)
 
 
 def resolve_inputs(
@@ -150,14 +139,14 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
     """A tree whose tips are numbered as `names`.
 
-    It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
-    which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
-    tree for each part, see `read_tree`.
+    It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
+    or ete, or a Tree, which is copied; its branches keep their numbers if its tips are numbered so already. With
+    `several` a file may hold one tree for each part, see `read_tree`.
 
     Raises
     ------
     InputError
-        If it cannot be read, is not binary, or its taxa are not `names`.
+        If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
     if isinstance(given, Tree):
         differing = sorted(set(given.names) ^ set(names))
@@ -172,13 +161,13 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
-    return from_dendropy(given, names)
+    return tree_from_object(given, names)
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
     """The constraint that a tree over some of `names` makes, nodes of any degree; None if every tree obeys it.
 
-    The tree comes from a file, a Newick string, a dendropy tree or a Tree, as for `as_tree`.
+    The tree comes from whatever `as_tree` takes.
 
     Raises
     ------
@@ -195,7 +184,7 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
         return parse_constraint(str(given), "the constraint given", names)
     if isinstance(given, (str, PathLike)):
         return read_constraint(given, names)
-    return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
+    return constraint_from_nodes(*nodes_from_object(given), names)
 
 
 def leave_out_duplicates(
