@@ -10,7 +10,7 @@ import pytest
 import plltool
 
 PACKAGE = Path(plltool.__file__).parent
-BASE = {"errors", "constants", "hardware"}
+BASE = {"errors", "constants", "hardware", "children"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {

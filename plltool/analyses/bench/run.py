@@ -119,7 +119,7 @@ def bench(
         engine, reason = make_engine(codes, weights, *layout, slots, state_sets=sets, **asdict(hardware))
         with engine:
             if number == 1:
-                _log.info("device: %s", reason)
+                announce_engine(engine, reason, hardware)
             rows += _measure(TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), repetitions)
             facts = engine.device_name, engine.driver, reason
     return Benchmark(*facts, tuple(rows))
