@@ -49,6 +49,7 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.messages import announce_engine
 
 SAMPLE_SECONDS = 0.02
 MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
