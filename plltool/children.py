@@ -54,6 +54,6 @@ def can_start_children() -> bool:
 def _find_interpreter() -> str | None:
     from multiprocessing import spawn
 
-    executable = spawn.get_executable()
-    frozen = getattr(sys, "frozen", False) and executable == sys.executable  # it would start the program once more
-    return None if frozen or not executable else os.fsdecode(executable)
+    executable = os.fsdecode(spawn.get_executable() or "")
+    is_program = getattr(sys, "frozen", False) and executable == sys.executable  # a child would be the program again
+    return None if is_program or not executable else executable
