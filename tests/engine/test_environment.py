@@ -13,7 +13,13 @@ from types import SimpleNamespace
 import pytest
 
 from plltool.engine.opencl import device, environment
-from plltool.engine.opencl.environment import IntelThreads, child_environment, describe_offer, intel_offered
+from plltool.engine.opencl.environment import (
+    IntelThreads,
+    caches_settled,
+    child_environment,
+    describe_offer,
+    intel_offered,
+)
 from plltool.errors import DeviceError, PlltoolWarning
 
 
@@ -119,6 +125,45 @@ class TestOffer:
             device.list_devices()
 
 
+class TestCaches:
+    def test_a_cache_that_can_be_written(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "not" / "there" / "yet"))
+        before = dict(os.environ)
+        with caches_settled() as remarks:
+            assert os.environ == before
+        assert remarks == []
+        assert list(tmp_path.iterdir()) == []
+
+    @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "HOME"])
+    def test_a_cache_that_cannot_be_written(self, tmp_path, monkeypatch, variable):
+        (tmp_path / "file").touch()
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv(variable, str(tmp_path / "file"))
+        monkeypatch.delenv("PYOPENCL_NO_CACHE", raising=False)
+        monkeypatch.setenv("POCL_CACHE_DIR", "/chosen")
+        before = dict(os.environ)
+        with caches_settled() as remarks:
+            assert os.environ == before | {"PYOPENCL_NO_CACHE": "1"}
+        assert os.environ == before
+        assert str(tmp_path / "file") in remarks[0]
+        assert "cannot be written" in remarks[0]
+
+    @pytest.mark.opencl
+    def test_devices_work_without_a_cache(self, tmp_path, data_dir):
+        (tmp_path / "file").touch()
+        (tmp_path / "temporary").mkdir()
+        code = (
+            "import plltool\n"
+            f"print(plltool.search({str(data_dir / 'primates.phy')!r}, 'JC', effort='fast', device='opencl').lnl)"
+        )
+        changes = {"XDG_CACHE_HOME": str(tmp_path / "file"), "TMPDIR": str(tmp_path / "temporary")}
+        done = run_python(code, os.environ | changes)
+        assert float(done.stdout) < 0
+        assert done.stderr.count("PlltoolWarning") == 1
+        assert "every run has to compile" in done.stderr
+        assert list((tmp_path / "temporary").iterdir()) == []
+
+
 class TestIntelThreads:
     def variable(self):
         return os.environ.get(environment.INTEL_THREADS_VARIABLE)
@@ -161,8 +206,9 @@ class TestIntelThreads:
             assert self.variable() == "2"
 
 
-def run_python(code):
-    done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)
+def run_python(code, variables=None):
+    command = [sys.executable, "-P", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=variables)
     assert done.returncode == 0, done.stderr
     return done
 

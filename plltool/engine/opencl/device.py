@@ -6,10 +6,11 @@ import contextlib
 import functools
 import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plltool.engine.opencl.environment import INTEL_THREADS, intel_offered
+from plltool.engine.opencl.environment import INTEL_THREADS, caches_settled, intel_offered
 from plltool.errors import DeviceError, warn_caller
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
@@ -133,8 +134,8 @@ def make_context(device: Device, handle: Any, threads: int | None) -> Any:
 def list_devices() -> tuple[list[Device], list[str]]:
     """Every device of every platform, and a line for each driver, platform or device that fails.
 
-    Drivers load with the first call. If Intel's driver is installed but cannot be used, a `PlltoolWarning` says so
-    once, unless there is no other driver either.
+    Drivers load with the first call. A `PlltoolWarning` says once if Intel's driver is installed but cannot be used,
+    or if compiled kernels cannot be kept.
 
     Raises
     ------
@@ -142,21 +143,29 @@ def list_devices() -> tuple[list[Device], list[str]]:
         If pyopencl cannot be imported or no driver can be used.
     """
     loader_was_used = "pyopencl" in sys.modules
-    try:
-        import pyopencl as cl
-    except (ImportError, OSError) as error:
-        raise DeviceError(f"pyopencl cannot be imported: {error}") from error
-    platforms: list[Any] = []
-    found_none: cl.Error | None = None
-    with intel_offered(loader_was_used) as problems:
+    with caches_settled() as remarks:
         try:
-            platforms = cl.get_platforms()
-        except cl.Error as error:
-            found_none = error
-    if not platforms:
-        raise DeviceError("; ".join([f"no OpenCL platform: {found_none}", *problems])) from found_none
-    for problem in problems:
-        _warn_once(problem)
+            import pyopencl as cl
+        except (ImportError, OSError) as error:
+            raise DeviceError(f"pyopencl cannot be imported: {error}") from error
+        platforms: list[Any] = []
+        found_none: cl.Error | None = None
+        with intel_offered(loader_was_used) as problems:
+            try:
+                platforms = cl.get_platforms()
+            except cl.Error as error:
+                found_none = error
+        if not platforms:
+            raise DeviceError("; ".join([f"no OpenCL platform: {found_none}", *problems])) from found_none
+        for remark in (*remarks, *problems):
+            _warn_once(remark)
+        return _list_platforms(platforms, problems), problems
+
+
+def _list_platforms(platforms: Sequence[Any], problems: list[str]) -> list[Device]:
+    """The devices of all platforms; adds a line to `problems` for each platform or device that fails."""
+    import pyopencl as cl
+
     devices: list[Device] = []
     for p, platform in enumerate(platforms):
         try:
@@ -169,9 +178,9 @@ def list_devices() -> tuple[list[Device], list[str]]:
                 devices.append(_describe(f"{p}:{d}", platform, handle))
             except cl.Error as error:
                 problems.append(f"device {p}:{d} does not describe itself: {error}")
-    return devices, problems
+    return devices
 
 
 @functools.cache
-def _warn_once(problem: str) -> None:
-    warn_caller(problem)
+def _warn_once(remark: str) -> None:
+    warn_caller(remark)

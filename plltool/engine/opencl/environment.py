@@ -1,14 +1,17 @@
-"""What drivers need before they load: the library of Intel's driver, and its number of threads.
+"""What drivers need: where Intel's library is, how many threads it may use, and where PoCL may write.
 
-Both are told by environment variables. They are set only while the driver reads them, and only where the user has not
-set them, so that neither the user's process nor the processes that it starts are changed.
+Environment variables tell them. They are set only while a driver reads them, and only if the user has not set them, so
+that they change neither the rest of the user's process nor the processes that it starts.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
+import functools
 import os
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -20,6 +23,8 @@ from pathlib import Path
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"  # the folder that an OpenCL loader reads instead of its usual one
 WITHOUT_INTEL_VARIABLE = "PLLTOOL_WITHOUT_INTEL"  # tells child processes to do without a driver that their parent lacks
 INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the driver's cl.cfg
+POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
+PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
 BLAS_THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # for numpy
 INTEL_LIBRARY = "libintelocl.so"
 INTEL_DEPENDENCIES = (
@@ -34,7 +39,7 @@ SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 
 _NOT_USED = "Intel's OpenCL driver is installed ({}) but not used"
 _absent: dict[Path | None, str] = {}  # drivers that were offered in vain, and why
-_variables = threading.Lock()  # held while variables of the environment are set
+_variables = threading.RLock()  # held while variables of the environment are set
 
 
 @contextlib.contextmanager
@@ -66,6 +71,53 @@ def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
         problems.append(_explain_absence(library, loader_was_used))
     if problems:
         _absent[library] = problems[0]
+
+
+@contextlib.contextmanager
+def caches_settled() -> Iterator[list[str]]:
+    """Within, pyopencl can be imported and devices can be listed even if the user's cache cannot be written.
+
+    pyopencl then keeps no compiled kernels, and PoCL keeps them in a temporary folder. Without this, the former fails
+    at the first kernel and the latter finds no device.
+
+    Returns
+    -------
+    A list with one line if the cache cannot be written, otherwise none.
+    """
+    folder = _unwritable_cache()
+    if folder is None:
+        yield []
+        return
+    values = {PYOPENCL_CACHE_VARIABLE: "1", POCL_CACHE_VARIABLE: _temporary_cache()}
+    with _variables, contextlib.ExitStack() as stack:
+        for name, value in values.items():
+            if value and not os.environ.get(name):
+                stack.enter_context(_variable_set(name, value))
+        hint = "set XDG_CACHE_HOME to a folder that can be written"
+        yield [f"{folder} cannot be written, so that every run has to compile the OpenCL kernels; {hint}"]
+
+
+@functools.cache
+def _temporary_cache() -> str:
+    """A folder for compiled kernels, which is removed when this process ends; empty if there is no room for one."""
+    try:
+        folder = tempfile.mkdtemp(prefix="plltool-")
+    except OSError:
+        return ""
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _unwritable_cache() -> Path | None:
+    """The folder of the user's caches if it cannot be written or made, otherwise None."""
+    home = os.environ.get("HOME") or os.path.expanduser("~")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")).absolute()
+    folder = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError:
+        return cache
 
 
 def describe_offer() -> list[str]:
