@@ -29,8 +29,8 @@ from plltool.analyses.trees import as_tree_set
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.tree.duplicates import restrict_tree
+from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import splits_of
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))

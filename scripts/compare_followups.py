@@ -44,11 +44,6 @@ def their_model(model):
     return ["-p", model] if Path(model).is_file() else ["-m", model]
 
 
-def keys(tree, names):
-    """A name for the split of each branch."""
-    return [row.tobytes() for row in branch_splits(tree, names)]
-
-
 def labels_of(newick, names):
     """The label of each inner branch's node, by its split; the labels are put in as lengths of a second reading."""
     tree, labels = parse_newick(newick, "IQ-TREE's tree", names), []
@@ -58,9 +53,9 @@ def labels_of(newick, names):
         return f"):{len(labels)}"
 
     renumbered = parse_newick(re.sub(r"\)([^():,;]*)(?::[-+.0-9eE]+)?(?=[,);])", number, newick), "labels", names)
-    numbers = dict(zip(keys(renumbered, names), renumbered.lengths.tolist(), strict=True))
-    inner = np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
-    own = keys(tree, names)
+    numbers = dict(zip(branch_splits(renumbered, names), renumbered.lengths.tolist(), strict=True))
+    inner = np.flatnonzero(tree.is_inner_branch)
+    own = branch_splits(tree, names)
     return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
 
 
@@ -87,7 +82,7 @@ def compare_supports(alignment, model, tree, folder):
     )
     names = result.tree.names
     labels = labels_of(read("treefile"), names)
-    own = keys(result.tree, names)
+    own = branch_splits(result.tree, names)
     rows = [
         (100 * result.supports.sh_alrt[k], result.supports.abayes[k], *map(float, labels[own[branch]].split("/")))
         for k, branch in enumerate(result.supports.branches.tolist())
@@ -168,7 +163,7 @@ def compare_ancestors(alignment, result, folder):
         theirs.setdefault(row[0], []).append([float(field) for field in row[3:]])
     # a node is known by the branch above it; which of a branch's nodes that is, the smallest distance tells
     probabilities = found.ancestors[0].probabilities
-    own = keys(found.tree, names)
+    own = branch_splits(found.tree, names)
     largest, n_compared = 0.0, 0
     for label, table in theirs.items():
         if label not in node_of:

@@ -32,7 +32,8 @@ from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.part_trees import read_tree
-from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.tree.splits import splits_of
+from plltool.tree.tree_set import TreeSet
 
 PROGRAMS = (
     *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),

@@ -62,7 +62,7 @@ SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_cons
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
 BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
-TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
+TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
 RESUME = "tests/tree_search/test_resume.py"
 RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
@@ -685,9 +685,9 @@ MUTANTS = [
     # --- the ultrafast bootstrap
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
-    Mutant("resuming: other excursions", "plltool/tree_search/excursions.py", "rng.bit_generator.state = generator", "pass",
+    Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",
            (ULTRAFAST, "-k", "every_excursion")),
-    Mutant("resuming: supports at the last test", "plltool/tree_search/excursions.py",
+    Mutant("resuming: supports at the last test", "plltool/tree_search/ufboot_search.py",
            'supports=packed.get("supports")', "supports=None", (ULTRAFAST, "-k", "every_excursion and twins")),
     Mutant("resuming: what an excursion has changed by then", "plltool/tree_search/rell.py", "self._seen.copy()",
            "self._seen", (RELL, "-k", "stay_known")),

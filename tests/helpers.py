@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.linalg import expm
 from plltool.engine import program as prog
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
@@ -223,3 +225,11 @@ def assert_valid_tree(tree):
         assert len(set(tree.neighbours[node, :used].tolist())) == used
         assert np.all(tree.neighbours[node, used:] == -1)
         assert np.all(tree.edges[node, used:] == -1)
+
+
+def figure_source(name):
+    """Where the figures of a protein model were published, as their file says; empty for models without figures."""
+    first = next(iter(proteins.MIXTURES.get(name, [name])))
+    folder = files("plltool.model") / "figures"
+    lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
+    return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")

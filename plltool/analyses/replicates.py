@@ -35,7 +35,7 @@ from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator
 from plltool.run.workers import Workers
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
-from plltool.tree.random_tree import resolve_anew
+from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
 from plltool.tree_search.driver import TreeSearch, planned_stages
 from plltool.tree_search.effort import Plan
@@ -172,7 +172,7 @@ class Replicator:
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
-        anew = resolve_anew(tree, least, rng)
+        anew = randomise_short_branches(tree, least, rng)
         binding = asked.plan.constraint
         return anew if binding is None or binding.is_obeyed_by(anew) else tree
 

@@ -29,12 +29,6 @@ SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the node that i
 INNER = 4  # place of the inner branch's length
 
 
-def inner_branches(likelihood: TreeLikelihood) -> npt.NDArray[np.intp]:
-    """(n_taxa - 3,) the branches between inner nodes."""
-    tree = likelihood.tree
-    return np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
-
-
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
     """lnL of each pattern on the two interchanges of each inner branch, all five lengths around it optimised.
 
