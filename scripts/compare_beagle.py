@@ -189,7 +189,7 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     with engine:
         likelihood = TreeLikelihood(tree, [FixedModel(model)], engine)
         newviews = prog.newview(*likelihood.view.sources(*likelihood.view.preorder[::-1].T))
-        edge = ~ROOT, int(likelihood.view.facing[ROOT, 0]), int(tree.edges[ROOT, 0])
+        edge = ~ROOT, int(likelihood.view.incoming[ROOT, 0]), int(tree.edges[ROOT, 0])
         beagle.make_matrices(tree.lengths)
         found = [likelihood.lnl(), *(beagle.lnl(newviews, edge, scaling) for scaling in (False, True))]
         if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):

@@ -37,11 +37,11 @@ from plltool.run.workers import Workers
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
-from plltool.tree_search.driver import TreeSearch, planned_stages
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, ignore
-from plltool.tree_search.state import Arrays, Cursor, State, pack_tree, unpack_tree
+from plltool.tree_search.stages import TreeSearch, planned_stages
+from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
 
 _log = logging.getLogger("plltool")
 
@@ -68,7 +68,7 @@ class Resampling:
     groups: list[list[int]]
     parts: list[Patterns]
     models: list[Model]
-    plan: Plan
+    plan: SearchPlan
     rapid: bool
     seed: int
     unlinked: bool
@@ -144,11 +144,11 @@ class Replicator:
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
 
-    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> State:
+    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
         asked, drawn = self._resampling, rng.bit_generator.state
 
-        def attempt(hardware: Hardware) -> State:
+        def attempt(hardware: Hardware) -> ClimbState:
             rng.bit_generator.state = drawn
             models = [model.copy() for model in asked.models]
             engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)

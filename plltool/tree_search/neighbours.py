@@ -62,7 +62,7 @@ def _surroundings(
         node, other = tree.ends[branches, end], tree.ends[branches, 1 - end]
         column = np.argmax(tree.neighbours[node] == other[:, None], axis=1)
         for turn in (1, 2):
-            operands.append(view.facing[node, (column + turn) % 3])
+            operands.append(view.incoming[node, (column + turn) % 3])
             edges.append(tree.edges[node, (column + turn) % 3])
     edges.append(branches)
     return np.stack(operands, axis=1), np.moveaxis(tree.lengths[np.stack(edges, axis=1)], 1, -1)
