@@ -12,7 +12,8 @@ from types import SimpleNamespace
 import pytest
 from click.testing import CliRunner
 
-from plltool.cli.devices import devices, format_report, survey_devices
+import plltool
+from plltool.cli.devices import devices, format_report
 from plltool.engine.opencl import environment, probe
 from plltool.engine.opencl.device import Device, list_devices, safe_vector_width
 from plltool.engine.opencl.environment import prepare_environment
@@ -267,9 +268,9 @@ def invoke(monkeypatch):
 
     def run(*arguments, found=(), failures=(), probes=()):
         outcomes = dict(probes)
-        monkeypatch.setattr(environment, "prepare_environment", lambda: ["VARIABLE=value"])
-        monkeypatch.setattr("plltool.engine.opencl.device.list_devices", lambda: (list(found), list(failures)))
-        monkeypatch.setattr(probe, "probe_device", lambda index: outcomes.get(index))
+        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: ["VARIABLE=value"])
+        monkeypatch.setattr("plltool.analyses.devices.list_devices", lambda: (list(found), list(failures)))
+        monkeypatch.setattr("plltool.analyses.devices.probe_device", lambda index: outcomes.get(index))
         return CliRunner().invoke(devices, arguments, catch_exceptions=False)
 
     return run
@@ -311,7 +312,7 @@ class TestCommand:
         assert "pip install 'plltool[pocl]'" in result.output
 
     def test_nothing(self, monkeypatch):
-        monkeypatch.setattr(environment, "prepare_environment", lambda: [])
+        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: [])
         monkeypatch.setitem(sys.modules, "pyopencl", None)
         result = CliRunner().invoke(devices, catch_exceptions=False)
         assert result.exit_code == 0
@@ -320,8 +321,8 @@ class TestCommand:
 
     @pytest.mark.opencl
     def test_what_is_there(self, monkeypatch):
-        monkeypatch.setattr(environment, "prepare_environment", lambda: [])
-        report = survey_devices()
+        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: [])
+        report = plltool.devices()
         assert any(row["problem"] is None for row in report["devices"])
         assert report["auto"]["device"] != "numpy"
         assert format_report(report)
