@@ -20,7 +20,7 @@ from plltool.alignment.alignment import (
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 
 MIN_DISTINCT = 4  # taxa that a search has, if there are so many: fewer have only one unrooted topology
 

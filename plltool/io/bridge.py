@@ -147,7 +147,8 @@ def alignment_from_object(given: AlignmentObject) -> Sequences:
     for name in names:
         if not isinstance(name, str):
             raise InputError(f"{source}: found {_describe_type(name)} as a taxon name, expected text")
-    rows = tuple(_read_sequence(row, f"{source}: taxon {show_name(name)}") for name, row in zip(names, sequences, strict=True))
+    pairs = zip(names, sequences, strict=True)
+    rows = tuple(_read_sequence(row, f"{source}: taxon {show_name(name)}") for name, row in pairs)
     return Sequences(tuple(map(str, names)), rows, source, detect_states(rows))
 
 
