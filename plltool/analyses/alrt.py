@@ -15,8 +15,10 @@ from plltool.constants import ABAYES, ALRT_REPLICATES, DEFAULT_LINKAGE, DEFAULT_
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.results import Result, mean_tree, write_rooted
+from plltool.run.seeds import check_seed
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import BranchSupports
@@ -66,6 +68,7 @@ class SupportResult(Result):
         return super().as_record(command) | {"supports": described}
 
 
+@takes_keywords(Settings)
 def alrt(
     alignment: AlignmentLike,
     tree: TreeLike,
@@ -98,8 +101,7 @@ def alrt(
             raise InputError(f"supports: found {kind!r}, expected some of: {', '.join(SUPPORT_KINDS)}")
     if n_replicates < 1:
         raise InputError(f"replicates: found {n_replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         supports = likelihood.support_branches(n_replicates if SH_ALRT in kinds else 0, seed)

@@ -12,6 +12,7 @@ from plltool.analyses.evaluate import Settings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.io.newick import find_root
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import FloatArray, Tree
 
@@ -62,6 +63,7 @@ class AncestralResult(Result):
         return super().as_record(command) | {"ancestors": {"tree": self.labelled, "sequences": self.sequences()}}
 
 
+@takes_keywords(Settings)
 def ancestral_states(
     alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[Settings]
 ) -> AncestralResult:
@@ -84,7 +86,7 @@ def ancestral_states(
     return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
 
 
-def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple[str, ...], str]:
+def name_nodes(tree: Tree, outgroup: str | Sequence[str] | None = None) -> tuple[tuple[str, ...], str]:
     """Names of the inner nodes, Node1 being the root of the Newick text, and this text with the names in it.
 
     Of an outgroup that is not one clade the first taxon is taken.

@@ -1,11 +1,9 @@
 """The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
 
-    from plltool.analyses.search import search
-    from plltool.analyses.bootstrap import bootstrap
-    from plltool.analyses.support import supports
-    best = search("primates.phy", "GTR+F+G4")
-    found = bootstrap("primates.phy", "GTR+F+G4", replicates=100)
-    print(supports(best.tree, found.trees, ("fbp", "tbe")).newick("fbp"))
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100)
+    print(plltool.supports(best.tree, found.trees, ("fbp", "tbe")).newick("fbp"))
 """
 
 from __future__ import annotations
@@ -42,8 +40,9 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.run.climbers import share_hardware
 from plltool.run.identity import identify_replicates
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_constraint, leave_out_duplicates, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
-from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
+from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, check_seed, generator
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
@@ -78,6 +77,7 @@ class BootstrapResult:
     interrupted: bool
 
 
+@takes_keywords(HardwareSettings)
 def bootstrap(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
@@ -127,8 +127,7 @@ def bootstrap(
     began = time.perf_counter()
     asked = Hardware(**hardware)
     most, criterion = _read_number(replicates)
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
     data, models = resolve_inputs(alignment, model, brlen)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)

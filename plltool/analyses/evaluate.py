@@ -11,6 +11,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
 from plltool.run.results import EvaluationResult, Result, check_outgroup, describe, facts
@@ -23,11 +24,12 @@ class Settings(HardwareSettings, total=False):
     """Of everything that evaluates a tree, see `evaluate`."""
 
     fixed: bool
-    outgroup: Sequence[str] | None
+    outgroup: str | Sequence[str] | None
     brlen: str
     listener: Listener
 
 
+@takes_keywords(Settings)
 def evaluate(
     alignment: AlignmentLike,
     tree: TreeLike,

@@ -31,6 +31,7 @@ from plltool.optimise.polish import polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
@@ -77,6 +78,7 @@ class Likelihood(Parameters):
         If the device cannot be used.
     """
 
+    @takes_keywords(HardwareSettings)
     def __init__(
         self,
         alignment: AlignmentLike,
@@ -138,7 +140,7 @@ class Likelihood(Parameters):
         self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
         self._likelihood.topology_changed()
 
-    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+    def newick(self, outgroup: str | Sequence[str] | None = None) -> str:
         """The tree with its present lengths as Newick text; their means over sites where parts have their own.
 
         Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.

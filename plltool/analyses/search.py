@@ -44,10 +44,11 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.results import SearchResult, check_outgroup, describe, facts
-from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
+from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, check_seed, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
@@ -65,6 +66,7 @@ START_KINDS = ("parsimony", "random")
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def search(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
@@ -73,7 +75,7 @@ def search(
     start: TreeLike = "parsimony",
     starts: int | None = None,
     effort: str | None = None,
-    outgroup: Sequence[str] | None = None,
+    outgroup: str | Sequence[str] | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     workers: int | None = None,
@@ -217,8 +219,7 @@ def _reduce(
     data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
 ) -> _Problem:
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     remarks: tuple[str, ...] = ()

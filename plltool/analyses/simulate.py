@@ -23,7 +23,7 @@ from plltool.model.model import Model
 from plltool.run.inputs import TreeLike, link_lengths
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.results import mean_tree
-from plltool.run.seeds import SIMULATION, generator
+from plltool.run.seeds import SIMULATION, check_seed, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
 
@@ -86,8 +86,7 @@ def simulate(
     """
     if n_sites < 1:
         raise InputError(f"sites: found {n_sites}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
     scheme, models = _fill(model)
     on = _as_tree(tree, len(models))
     if on.lengths.ndim > 1:

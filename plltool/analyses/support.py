@@ -71,20 +71,20 @@ class Supports:
     values: dict[str, FloatArray]
     added: npt.NDArray[np.bool_] | None = None
 
-    def newick(self, kind: str, outgroup: Sequence[str] | None = None) -> str:
+    def newick(self, kind: str, outgroup: str | Sequence[str] | None = None) -> str:
         """The tree with supports of one kind as labels: per cent, or of "tbe" from 0 to 1; errors as in `write_newick`.
 
         A label belongs to the branch towards the root, so that an outgroup given here moves none to another branch.
         """
         return write_newick(self.tree, outgroup=outgroup, labels=self._labels(kind), left_out=self.added)
 
-    def newick_named(self, outgroup: Sequence[str] | None = None) -> str:
+    def newick_named(self, outgroup: str | Sequence[str] | None = None) -> str:
         """The tree with all kinds as named comments, such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
         columns = [[f"{kind}={label}" for label in self._labels(kind)] for kind in self.values]
         labels = [f"[&{','.join(parts)}]" for parts in zip(*columns, strict=True)]
         return write_newick(self.tree, outgroup=outgroup, labels=labels, left_out=self.added)
 
-    def as_record(self, outgroup: Sequence[str] | None = None) -> dict[str, Any]:
+    def as_record(self, outgroup: str | Sequence[str] | None = None) -> dict[str, Any]:
         """The supports of each inner branch, which is named by the taxa on its smaller side, and what they mean.
 
         The outgroup is that of the tree in it, see `newick`.
@@ -171,7 +171,7 @@ def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
         raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")
 
 
-def supports_to_files(supports: Supports, outgroup: Sequence[str] | None = None) -> Mapping[str, str]:
+def supports_to_files(supports: Supports, outgroup: str | Sequence[str] | None = None) -> Mapping[str, str]:
     """The texts of files, by the ends of their names: one tree for each kind, and one with all kinds named."""
     texts = {f"support.{kind}.nwk": supports.newick(kind, outgroup) + "\n" for kind in supports.values}
     return texts | {"support.nwk": supports.newick_named(outgroup) + "\n"}

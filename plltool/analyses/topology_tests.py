@@ -15,8 +15,9 @@ from plltool.constants import DEFAULT_SEED, TEST_REPLICATES
 from plltool.errors import InputError
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result, nan_to_null
-from plltool.run.seeds import TESTS, generator
+from plltool.run.seeds import TESTS, check_seed, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
 from plltool.tree.topology import FloatArray
 from plltool.tree_search.progress import ignore
@@ -58,6 +59,7 @@ class TopologyTestResult(Result):
         return super().as_record(command) | {"tests": described}
 
 
+@takes_keywords(Settings)
 def topology_tests(
     alignment: AlignmentLike,
     trees: str | PathLike[str] | Sequence[TreeLike],
@@ -88,8 +90,7 @@ def topology_tests(
         raise InputError(f"trees: found {len(given)}, expected at least 2 to compare")
     if n_replicates < 1:
         raise InputError(f"replicates: found {n_replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
     fixed = settings.get("fixed", False)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:

@@ -51,8 +51,9 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
-from plltool.run.seeds import ULTRAFAST, generator
+from plltool.run.seeds import ULTRAFAST, check_seed, generator
 from plltool.tree.bootstop import correlate
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
@@ -70,6 +71,7 @@ STATE = "ufboot"  # its name in a checkpoint
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def ultrafast_bootstrap(
     alignment: AlignmentLike,
     tree: TreeLike,
@@ -111,8 +113,7 @@ def ultrafast_bootstrap(
     """
     if replicates < 1:
         raise InputError(f"replicates: found {replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_seed(seed)
     data, models = resolve_inputs(alignment, model, brlen)
     task = _prepare(data, tree, constraint, brlen)
 

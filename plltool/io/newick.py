@@ -396,7 +396,7 @@ def refuse_duplicates(names: Sequence[str], owner: str) -> None:
 def write_newick(
     tree: Tree,
     lengths: bool = True,
-    outgroup: Sequence[str] | None = None,
+    outgroup: str | Sequence[str] | None = None,
     digits: int | None = None,
     labels: Sequence[str] | None = None,
     left_out: npt.NDArray[np.bool_] | None = None,
@@ -409,7 +409,7 @@ def write_newick(
     ----------
     tree : the tree.
     lengths : whether to write branch lengths, in expected substitutions per site.
-    outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
+    outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
     labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
         from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
@@ -440,14 +440,19 @@ def write_newick(
     return "".join(pieces) + ";"
 
 
-def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:
+def outgroup_names(outgroup: str | Sequence[str]) -> list[str]:
+    """The taxa of an outgroup, which is one name or several."""
+    return [outgroup] if isinstance(outgroup, str) else list(outgroup)
+
+
+def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
     """The inner node at which `write_newick` writes a tree; errors as there.
 
     It is the one next to tip 0, or of which the outgroup is one clade (of a lone ingroup taxon: the node next to it).
     """
     if outgroup is None:
         return int(tree.neighbours[0, 0])
-    members = set(outgroup)
+    members = set(outgroup_names(outgroup))
     unknown = sorted(members.difference(tree.names))
     if unknown:
         raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")

@@ -16,7 +16,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, show_name
-from plltool.io.newick import find_root, write_newick
+from plltool.io.newick import find_root, outgroup_names, write_newick
 from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.tree.splits import smaller_sides
@@ -215,31 +215,34 @@ def nan_to_null(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
+def check_outgroup(outgroup: str | Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
     """Raise InputError if a name of the outgroup is no taxon of `whose`, or all are: before a run, not after it."""
     if outgroup is None:
         return
-    unknown = sorted(set(outgroup).difference(names))
+    members = set(outgroup_names(outgroup))
+    unknown = sorted(members.difference(names))
     if unknown:
         raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
-    if not 0 < len(set(outgroup)) < len(names):
-        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+    if not 0 < len(members) < len(names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {len(names)}")
 
 
 def write_rooted(
-    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+    tree: Tree, outgroup: str | Sequence[str] | None, labels: Sequence[str] | None = None
 ) -> tuple[str, list[str]]:
-    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
+    """The tree as Newick, and warnings: of an outgroup that is not one clade only the first taxon is used."""
     usable, remarks = usable_outgroup(tree, outgroup)
     return write_newick(tree, outgroup=usable, labels=labels), remarks
 
 
-def usable_outgroup(tree: Tree, outgroup: Sequence[str] | None) -> tuple[Sequence[str] | None, list[str]]:
-    """An outgroup, or its first taxon if it is not one clade, and what to tell of that."""
+def usable_outgroup(
+    tree: Tree, outgroup: str | Sequence[str] | None
+) -> tuple[str | Sequence[str] | None, list[str]]:
+    """An outgroup, or its first taxon if it is not one clade, and a warning of that."""
     try:
         find_root(tree, outgroup)
     except InputError as error:
-        first = list(outgroup or ())[:1]
+        first = outgroup_names(outgroup or ())[:1]
         return first, [f"{error}; {first[0]!r} alone is taken for it"]
     return outgroup, []
 
@@ -272,7 +275,7 @@ def describe(
     models: Sequence[Model],
     tree: Tree,
     lnls: FloatArray,
-    outgroup: Sequence[str] | None,
+    outgroup: str | Sequence[str] | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a result that tell of its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1

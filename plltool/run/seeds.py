@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from plltool.errors import InputError
+
 STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
 
 
+def check_seed(seed: int) -> None:
+    """Raise InputError for a negative seed."""
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+
+
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
-    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    """The generator for a purpose; each start tree, from 0, has its own, so that its choices depend on nothing else."""
     return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

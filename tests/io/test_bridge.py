@@ -196,7 +196,7 @@ class TestAlignments:
 
     @pytest.mark.parametrize("row", [None, 1.5, np.zeros(6, np.uint8), ["AC", "GT"]])
     def test_what_is_no_sequence(self, row):
-        with pytest.raises(InputError, match=r"^the mapping given: taxon 'b': found an object of type .*, expected text"):
+        with pytest.raises(InputError, match=r"^the mapping given: taxon 'b': found an object of type .*, expected"):
             alignment_from_object({"a": "AC", "b": row, "c": "AC"})
 
     def test_names_without_a_row(self):
