@@ -45,6 +45,9 @@ class Alignment:
     source: str
     warnings: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        return f"<Alignment: {self.n_taxa} taxa, {self.n_sites} sites, {self.states.name}, {self.source}>"
+
     @property
     def n_taxa(self) -> int:
         return self.codes.shape[0]
@@ -81,6 +84,10 @@ class Sequences:
     def __post_init__(self) -> None:
         _check_names(self)
         _check_lengths(self)
+
+    def __repr__(self) -> str:
+        data = self.states.name if self.states else "mixed data"
+        return f"<Sequences: {self.n_taxa} taxa, {self.n_sites} sites, {data}, {self.source}>"
 
     @property
     def n_taxa(self) -> int:

@@ -101,6 +101,11 @@ class Dataset:
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
+        several = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
+        return f"<Dataset: {self.n_taxa} taxa, {self.n_sites} sites{several}, {data}, {self.source}>"
+
     @property
     def n_taxa(self) -> int:
         return len(self.names)

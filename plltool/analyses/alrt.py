@@ -25,7 +25,7 @@ from plltool.tree_search.branch_supports import BranchSupports
 from plltool.tree_search.progress import announce
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SupportResult(Result):
     """What `alrt` computed.
 

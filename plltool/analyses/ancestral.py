@@ -36,7 +36,7 @@ class AncestralPart:
     probabilities: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AncestralResult(Result):
     """What `ancestral_states` computed.
 

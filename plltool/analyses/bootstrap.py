@@ -76,6 +76,10 @@ class BootstrapResult:
     seconds: float
     interrupted: bool
 
+    def __repr__(self) -> str:
+        n_taxa = self.trees[0].n_taxa if self.trees else 0
+        return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
+
 
 @takes_keywords(HardwareSettings)
 def bootstrap(

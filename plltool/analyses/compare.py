@@ -59,6 +59,9 @@ class Run:
             raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
         return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
 
+    def __repr__(self) -> str:
+        return f"<Run: {self.label}, lnL {self.lnl:.3f}, {self.tree.n_taxa} taxa>"
+
     @property
     def lnl(self) -> float:
         return float(self.record["lnl"])
@@ -81,6 +84,10 @@ class Comparison:
     a: Run
     b: Run
     tolerance: float
+
+    def __repr__(self) -> str:
+        found = "agree" if self.agree else "differ"
+        return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
 
     @property
     def rf(self) -> int:

@@ -21,7 +21,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.engine.storage import Slots
-from plltool.errors import InputError
+from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
@@ -114,6 +114,12 @@ class Likelihood(Parameters):
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
         return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+
+    def __repr__(self) -> str:
+        """One line; it computes nothing."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self._likelihood.models)))
+        size = f"{self.data.n_taxa} taxa, {self.data.n_sites} sites"
+        return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
     def __enter__(self) -> Likelihood:
         return self

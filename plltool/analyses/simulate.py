@@ -13,7 +13,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, shorten, show_name
 from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
@@ -53,6 +53,10 @@ class Simulation:
     models: tuple[str, ...]
     seed: int
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        size = f"{len(self.names)} taxa, {len(self.sequences[0])} sites"
+        return f"<Simulation: {size}, {shorten('; '.join(self.models))}, seed {self.seed}>"
 
     def as_sequences(self) -> Sequences:
         """What `plltool.search` and its like take for an alignment."""

@@ -71,6 +71,10 @@ class Supports:
     values: dict[str, FloatArray]
     added: npt.NDArray[np.bool_] | None = None
 
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{kind} ({number})" for kind, number in self.n_replicates.items())
+        return f"<Supports: {kinds} of a tree of {self.tree.n_taxa} taxa>"
+
     def newick(self, kind: str, outgroup: str | Sequence[str] | None = None) -> str:
         """The tree with supports of one kind as labels: per cent, or of "tbe" from 0 to 1; errors as in `write_newick`.
 

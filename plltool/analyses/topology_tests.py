@@ -23,7 +23,7 @@ from plltool.tree.topology import FloatArray
 from plltool.tree_search.progress import ignore
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopologyTestResult(Result):
     """What `topology_tests` computed; lnL, tree and model are those of the best tree.
 

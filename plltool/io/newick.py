@@ -288,7 +288,7 @@ def unrooted_tree(
 def _describe_root(n_children: npt.NDArray[np.intp], source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
-    hint = "an outgroup (--outgroup) shows the result rooted"
+    hint = "to root a result, name an outgroup (--outgroup)"
     return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
 
 

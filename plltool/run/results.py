@@ -15,7 +15,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, shorten, show_name
 from plltool.io.newick import find_root, outgroup_names, write_newick
 from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
@@ -103,6 +103,12 @@ class Result:
     version: str = field(default=VERSION, kw_only=True)
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
 
+    def __repr__(self) -> str:
+        """One line: what was found, of what data, under which model and where."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self.models)))
+        size = f"{self.n_taxa} taxa, {self.n_sites} sites"
+        return f"<{type(self).__name__}: lnL {self.lnl:.3f}, {size}, {models}, {self.device}>"
+
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
         """`newick` without inner branches of at most `threshold`, and how many those are."""
         return collapse_newick(self.newick, threshold)
@@ -137,7 +143,7 @@ class Result:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult(Result):
     """What `search` found.
 
@@ -176,7 +182,7 @@ class SearchResult(Result):
         return record if self.profile is None else record | {"profile": self.profile}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationResult(Result):
     """What `evaluate` computed.
 
