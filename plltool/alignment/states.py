@@ -138,7 +138,7 @@ def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolA
 
 DNA = _make_dna()
 PROTEIN = _make_protein()
-SPACES = {"dna": DNA, "protein": PROTEIN}  # as users call them
+SPACES = {"dna": DNA, "rna": DNA, "protein": PROTEIN}  # as users call them
 
 _CLEAR_BASES = b"ACGTUacgtu"
 _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine

@@ -13,6 +13,7 @@ from plltool.analyses.search import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
 from plltool.errors import InputError, PlltoolError
 from plltool.hardware import Hardware
+from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -52,8 +53,8 @@ class Run:
     @classmethod
     def of_record(cls, path: str | os.PathLike[str]) -> Run:
         """A run of which a JSON record is left; InputError if it cannot be read."""
-        source = os.fspath(path)
-        record = read_record(source)
+        source = source_name(path)
+        record = read_record(path)
         tree, lnl = record["tree"], record["lnl"]
         if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
             raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")

@@ -48,7 +48,7 @@ def ancestral(
     import plltool
     from plltool.analyses.ancestral import format_states
 
-    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    prefix = output.prefix_for(alignment)
     texts = {"state": format_states, "state.nwk": lambda result: result.labelled + "\n"}
     chosen = OutputChoice(prefix, output.redo)
     result = ask_of_tree(

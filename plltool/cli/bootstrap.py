@@ -337,7 +337,7 @@ def bootstrap(
 
     Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
     """
-    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    prefix = output.prefix_for(alignment)
     files = ReplicateFiles(prefix)
     resumes = files.resumable and not output.redo
     files.claim(output.redo or resumes, write_replicates)
@@ -349,11 +349,11 @@ def bootstrap(
     from plltool.run.results import check_outgroup
 
     sequences = load_alignment(alignment, data_type)
-    target = None if tree is None else load_target(tree, sequences.names)
     members = split_outgroup(outgroup, sequences.names)
     check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
+        target = None if tree is None else load_target(tree, sequences.names)
         if output.redo:
             files.forget()
         data, models = resolve_inputs(sequences, model, brlen)

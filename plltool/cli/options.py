@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path)
+STDIN = Path("-")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,10 @@ class OutputChoice:
 
     prefix: Path | None
     redo: bool
+
+    def prefix_for(self, file: Path) -> Path:
+        """The prefix, by default ``FILE.plltool``, or ``stdin.plltool`` for standard input."""
+        return self.prefix or file.with_name(("stdin" if file == STDIN else file.name) + ".plltool")
 
 
 @dataclass(frozen=True)
@@ -135,7 +140,7 @@ brlen_option = click.option(
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "protein"]),
+    type=click.Choice(["auto", "dna", "rna", "protein"]),
     default="auto",
     show_default=True,
     help="What the alignment holds.",

@@ -113,7 +113,7 @@ def search(
 
     Example: plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix run
     """
-    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
+    prefix = output.prefix_for(alignment)
     files = OutputFiles.of_prefix(prefix)
     choice.check()
     resumes = files.claim_resumable(output.redo)

@@ -75,7 +75,7 @@ def support(
 
     Example: plltool support --tree run.best.nwk --replicates run.bootstraps.nwk --supports fbp,tbe --prefix run
     """
-    prefix = output.prefix or tree.with_name(tree.name + ".plltool")
+    prefix = output.prefix_for(tree)
     claim_supports(prefix, output.redo)
     import plltool
     from plltool.run.results import check_outgroup
