@@ -1,4 +1,4 @@
-"""An alignment as an array of codes, checked when it is made."""
+"""Alignments: as text, and as arrays of codes; both are checked when they are made."""
 
 from __future__ import annotations
 
@@ -59,14 +59,14 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Aligned sequences as text, before they are encoded: parts of them may be different kinds of data.
+    """Aligned sequences as text, before they are encoded; their parts may be different kinds of data.
 
     Attributes
     ----------
     names : (n_taxa,) taxon names
     rows : (n_taxa,) sequences without blanks or match characters
     source : the file, for messages
-    states : what they are, as a whole; None where columns differ
+    states : the kind of data; None if it differs between columns
     positions : the line of `source` on which each taxon starts, or None if unknown
     told : whether `states` were declared by the user or the file, so that the letters of a part do not decide
 
@@ -98,7 +98,7 @@ class Sequences:
         return len(self.rows[0])
 
     def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
-        """The rows at some columns."""
+        """The rows with some columns only."""
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
     def describe_taxon(self, taxon: int) -> str:
@@ -145,14 +145,14 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
 
 
 def gap_share(alignment: Alignment) -> float:
-    """The share of cells, 0 to 1, about which nothing is known."""
+    """The share of undetermined cells, from 0 to 1."""
     return float((alignment.codes == alignment.states.all_states_code).mean())
 
 
 def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
-    """Groups of taxa whose codes are the same at every site of all `blocks`, in the order of their first members.
+    """Groups of taxa with the same codes at every site of all `blocks`, in the order of their first members.
 
-    A taxon unlike all others is in no group.
+    A taxon with a sequence of its own is in no group.
     """
     members: dict[int, list[int]] = {}
     for taxon, first in enumerate(first_identical(blocks)):
@@ -161,7 +161,7 @@ def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
 
 
 def to_bytes(sequence: bytes | str) -> bytes:
-    """A sequence as bytes; surrogates become those that they stand for."""
+    """A sequence as bytes; surrogate escapes become the bytes that they stand for."""
     return sequence.encode("utf-8", "surrogateescape") if isinstance(sequence, str) else sequence
 
 
@@ -188,7 +188,7 @@ def _check_lengths(given: Sequences) -> None:
     n_sites = given.n_sites
     for taxon, row in enumerate(given.rows):
         if len(row) != n_sites:
-            if given.states is not None:  # a wrong character tells more of what went wrong
+            if given.states is not None:  # an illegal character explains more
                 for number, other in enumerate(given.rows):
                     _encode_row(given, number, other, given.states, np.arange(len(other)))
             raise InputError(

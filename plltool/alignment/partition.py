@@ -116,7 +116,7 @@ class Dataset:
 
 
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
-    """The parts of an alignment.
+    """Cut an alignment into parts.
 
     Raises
     ------
@@ -146,7 +146,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
 
 
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
-    """The columns of each part, ascending, from 0; errors as in `cut_alignment`."""
+    """The columns of each part, from 0, ascending; errors as in `cut_alignment`."""
     owner = np.full(n_sites, -1)
     found = []
     for number, spec in enumerate(scheme):
@@ -178,14 +178,14 @@ def _check_files(scheme: Scheme, source: str) -> None:
 
 
 def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
-    """Keep one taxon, the first, of each group of taxa whose sequences are the same in all parts.
+    """Keep the first taxon of each group of taxa whose sequences are the same in all parts.
 
-    If fewer than `MIN_DISTINCT` would be left, the first duplicates are kept as well until there are so many taxa.
+    If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well to make up that number.
 
     Parameters
     ----------
-    places : (n_taxa,) where a constraint wants each taxon, negative where it does not care; of a group the first taxon
-        of each place is kept, if there is one
+    places : (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon of
+        each place in a group is kept
 
     Returns
     -------
@@ -215,9 +215,9 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
 
 
 def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]:
-    """For each taxon the one that stands for it: of its place, or without one the first that has a place, or the first.
+    """The taxon that stands for each one: the first with its place, or if it has none the first with any, or the first.
 
-    Both arguments (n_taxa,); ``first_of`` has the first taxon with the same sequence.
+    Both arguments are (n_taxa,); `first_of` holds the first taxon with the same sequence.
     """
     placed: dict[tuple[int, int], int] = {}
     any_placed: dict[int, int] = {}
@@ -232,7 +232,7 @@ def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]
 
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
-    """The whole alignment; a model of other data is refused."""
+    """The whole alignment; InputError for a model of other data."""
     states = given.states if isinstance(given, Alignment) else given.states or detect_states(given.rows)
     if model is not None and model.data != states.name:
         raise InputError(
@@ -243,7 +243,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
-    """A part as the kind of data that it is, see `_kind_of`."""
+    """Encode a part as the data that it holds, see `_kind_of`."""
     if isinstance(given, Alignment):
         if spec.model is not None and spec.model.data != given.states.name:
             raise InputError(
@@ -260,7 +260,7 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    """What the model is for, or else what somebody said of the alignment, or else what the letters show."""
+    """The data that the model is for; without one the declared kind of the alignment, or what the letters show."""
     if spec.model is not None:
         return SPACES[spec.model.data.lower()]
     return given.states if given.told and given.states else detect_states(given.columns(sites))
@@ -276,7 +276,7 @@ def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignme
 
 
 def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence[IndexArray]) -> list[str]:
-    """A line for each part of proteins whose letters look like DNA: they would pass for amino acids."""
+    """A line for each protein part whose letters look like DNA; all of them are amino acids, too."""
     if isinstance(given, Alignment):
         return []
     return [
@@ -287,7 +287,7 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
 
 
 def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part of which nothing is known: its model and its lengths mean nothing."""
+    """A line for each part without data, whose model and lengths mean nothing."""
     return [
         f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
         for spec, block in zip(scheme, blocks, strict=True)

@@ -1,4 +1,4 @@
-"""Read an alignment file whatever its format, which its content tells."""
+"""Read an alignment file; its content decides which format it has."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) 
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text.
+    """Read a FASTA, PHYLIP or NEXUS alignment as text, gzipped or not; ``-`` is standard input.
 
-    Without `states` the data decide between DNA and proteins (`detect_states`), or a NEXUS file's datatype does.
+    Without `states`, the datatype of a NEXUS file or the letters (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -64,7 +64,7 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether the start of a file is that of a format of alignments; not whether it can be read as one."""
+    """Whether a file starts like an alignment; the rest is not looked at."""
     try:
         start = read_text(path).lstrip()
     except InputError:
@@ -73,7 +73,7 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
 
 
 def _load_text(path: str | os.PathLike[str]) -> bytes:
-    """The unpacked content with LF line ends; raises InputError if there is no text."""
+    """The unpacked content with LF line ends; raises InputError for binary data."""
     content = read_text(path)
     null = content.find(b"\0")
     if null >= 0:
@@ -83,14 +83,17 @@ def _load_text(path: str | os.PathLike[str]) -> bytes:
 
 
 def _detect(text: bytes, source: str) -> StateSpace:
-    """The space of the file's data; read as proteins, whose letters include those of DNA, unless the file says."""
+    """The state space of the file's data: what the file says, or what its letters show.
+
+    They are read as proteins for that, whose letters include those of DNA.
+    """
     if starts_like_nexus(text):
         return PROTEIN if _PROTEIN_DATATYPE.search(text) else DNA
     return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
 
 
 def _parse(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
-    """The records of the file, in the format that its start shows; `states` are None for mixed data in NEXUS."""
+    """The records of the file, in the format that it starts with; `states` is None for mixed data in NEXUS."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)

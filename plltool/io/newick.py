@@ -1,8 +1,8 @@
-"""Reading and writing trees in Newick format, without recursion, so that nesting of any depth works.
+"""Read and write trees in Newick format, without recursion, so that nesting of any depth works.
 
-What is read: labels in quotes ('' stands for a quote) or bare, a bare label being kept byte for byte; comments
-in brackets, which may be nested; branch lengths, optional. Labels of inner nodes are ignored. A label ends at
-a blank, a bracket or one of ``( ) : ; ,``.
+Labels may be quoted ('' stands for a quote) or bare; bare labels are kept byte for byte and end at a blank, a bracket
+or one of ``( ) : ; ,``. Comments stand in brackets and may be nested. Branch lengths are optional. Labels of inner
+nodes are ignored.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class RootedNodes:
 
 
 def is_newick(given: object) -> bool:
-    """Whether this is Newick text, not the name of a file: it begins with a parenthesis or a comment."""
+    """Whether this is Newick text rather than the name of a file: it starts with a parenthesis or a comment."""
     return isinstance(given, str) and given.lstrip().startswith(("(", "["))
 
 
@@ -97,29 +97,29 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
     ----------
     text : the tree, ended by ``;``.
     source : the file's name, for errors.
-    names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
-        none of them stands for the one name left that has blanks or marks in place of some of its underscores, or
-        whose first word it is: other programs cut names at blanks and replace marks. A label with blanks that is
-        none of them stands for the name that has underscores instead.
-    resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
+    names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
+        cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
+        that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with
+        blanks that is not among them stands for the name that has underscores instead.
+    resolve_seed : seed for resolving nodes with more than three branches at random, all resolutions being equally
         likely, by branches of the least length; None refuses such trees.
 
     Raises
     ------
     InputError
-        If the text is not a tree, a taxon occurs twice, the taxa are not those of the alignment, there are
-        fewer than three, or a node has too many branches and there is no seed.
+        If the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than three, or a
+        node has too many branches and there is no seed.
     """
     return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
 
 
 def parse_nodes(text: str, source: str) -> RootedNodes:
-    """The first tree of a text as it stands there, with nodes of any degree; InputError if it is no tree."""
+    """The first tree of a text as it is written, with nodes of any degree; InputError if it is not a tree."""
     return _Parser(text, source).parse()
 
 
 def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
-    """Every tree of a text, one after another, as it stands there; errors as in `parse_newick`."""
+    """All trees of a text, one after another, as they are written; errors as in `parse_newick`."""
     parser = _Parser(text, source)
     while parser.has_more():
         yield parser.parse()
@@ -146,7 +146,7 @@ def is_length(value: str | float) -> bool:
 
 
 class _State(IntEnum):
-    """What has been read last; from CLOSED on the subtree at hand may end here."""
+    """What was read last; from CLOSED on the current subtree may end here."""
 
     START = 0
     OPENED = 1
@@ -175,7 +175,7 @@ def _expected(state: _State, at_root: bool) -> str:
 
 
 class _Parser:
-    """Turns one text into nodes; every error names the line and column."""
+    """Turns a text into nodes; every error names the line and column."""
 
     def __init__(self, text: str, source: str):
         self.text = text
@@ -184,7 +184,7 @@ class _Parser:
         self._stream: Iterator[tuple[str, str, int]] = self._unread
 
     def has_more(self) -> bool:
-        """Whether anything but blanks and comments follows what has been read."""
+        """Whether more than blanks and comments follows."""
         first = next(self._stream)
         self._stream = chain([first], self._unread)
         return first[0] != "end"
@@ -364,7 +364,7 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
 def _number_tips(
     labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
 ) -> list[int]:
-    """The number that each tip gets, tips being given by their labels."""
+    """The number of each tip, given the labels of the tips."""
     refuse_duplicates(labels, f"{source}: the tree")
     if names is None:
         return list(range(len(labels)))
@@ -403,17 +403,17 @@ def write_newick(
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
-    Children are in the order of their first tips, so equal trees with equal names give equal strings.
+    Children are in the order of their first tips, so that equal trees with equal names give equal strings.
 
     Parameters
     ----------
     tree : the tree.
-    lengths : whether to write branch lengths, in expected substitutions per site.
+    lengths : write branch lengths, in expected substitutions per site.
     outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
-    labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
-        from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
-    left_out : (n_edges,) inner branches that are not written, so that both their ends are one node of more branches.
+    labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
+        seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
+    left_out : (n_edges,) mask of inner branches that are contracted.
 
     Raises
     ------
@@ -446,9 +446,10 @@ def outgroup_names(outgroup: str | Sequence[str]) -> list[str]:
 
 
 def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
-    """The inner node at which `write_newick` writes a tree; errors as there.
+    """The inner node that `write_newick` writes as the root; errors as there.
 
-    It is the one next to tip 0, or of which the outgroup is one clade (of a lone ingroup taxon: the node next to it).
+    It is the node next to tip 0; with an outgroup the node that has the outgroup as one of its clades, or the node next
+    to the ingroup if that is one taxon.
     """
     if outgroup is None:
         return int(tree.neighbours[0, 0])
@@ -470,7 +471,7 @@ def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
 
 
 def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int, is_member: list[bool]) -> None:
-    """Raise InputError if a taxon below `clade` is no member of the outgroup."""
+    """Raise InputError if a taxon below `clade` does not belong to the outgroup."""
     below = {clade}
     for node, parent, _ in visits:
         if parent in below:
@@ -480,7 +481,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
 
 
 def written_label(name: str) -> str:
-    """The name as Newick wants it, in quotes only where needed."""
+    """The name in Newick, quoted only if necessary."""
     if _BARE_LABEL.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
@@ -490,7 +491,7 @@ def written_label(name: str) -> str:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """The first few names and how many more there are."""
+    """The first few names and the number of the others."""
     names = list(names)
     listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
     return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

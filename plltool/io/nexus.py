@@ -24,7 +24,7 @@ from plltool.io.alignment_formats import (
 )
 from plltool.io.nexus_commands import Command, split_commands
 
-# what FORMAT may say for each state space
+# the datatypes of each state space
 _DATATYPES = {"DNA": ("dna", "rna", "nucleotide"), "protein": ("protein", "aminoacid")}
 _SUPPORTED = "DNA (datatype=dna, rna or nucleotide) and proteins (datatype=protein) are"
 _EXAMPLES = {"DNA": "{AG} for R", "protein": "{DN} for B"}  # of sets of states
@@ -48,7 +48,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Format:
-    """What the FORMAT command says; ``match`` is empty where there is no match character."""
+    """The FORMAT command; ``match`` is empty if there is no match character."""
 
     match: bytes
     gap: bytes
@@ -69,9 +69,9 @@ def is_mixed(text: bytes) -> bool:
 def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
     """The records of the only data or characters block of a NEXUS file; see `starts_like_nexus`.
 
-    Names are kept as written (an underscore stays one). Match, gap and missing characters are those the FORMAT
-    command declares, the latter two given back as ``-`` and ``?``. The matrix may be interleaved or not, whatever
-    FORMAT says, as long as one of the two gives the announced sizes.
+    Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
+    command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved or not, whatever FORMAT says,
+    as long as one of the two layouts gives the announced sizes.
 
     A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. Without
     `states` the data are mixed; a set, which morphology has, then becomes its opening bracket, a character that no
@@ -95,7 +95,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Reco
 
 
 def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
-    """The blocks of a file; where a block repeats a command, the last one counts."""
+    """The blocks of a file; if a block repeats a command, the last one counts."""
     blocks: list[_Block] = []
     is_open = False
     for command in commands:
@@ -153,7 +153,7 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
 
 
 def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
-    """The character that a format option declares, empty if it is not there."""
+    """The character that a format option declares; empty without the option."""
     value = options.get(key)
     if value is None:
         return b""
@@ -163,7 +163,7 @@ def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
 
 
 def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> AnnouncedSize:
-    """The announced sizes; the number of taxa may also stand in the taxa block, or nowhere."""
+    """The announced sizes; the number of taxa may be in the taxa block or missing."""
     sizes: dict[str, str] = {}
     for other in blocks:
         if other.name == "taxa":

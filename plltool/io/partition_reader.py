@@ -1,8 +1,8 @@
 r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 
-    GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG; a model string as everywhere
-    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the usual model of such data, and the name
-    LGF, gene = 1501-.                       of a protein matrix with F or X its own, counted or optimised frequencies
+    GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
+    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the default models of such data; F or X
+    LGF, gene = 1501-.                       after the name of a protein matrix: counted or optimised frequencies
 
     #NEXUS
     begin sets;
@@ -78,7 +78,7 @@ def is_partition_line(text: str) -> bool:
 
 
 def _split_line(line: str) -> tuple[str, str, str] | None:
-    """Model, name and sites of ``MODEL, NAME = SITES``; None if the line is something else."""
+    """Model, name and sites of ``MODEL, NAME = SITES``; None for another line."""
     line = line.strip()
     match = _MODEL.match(line)
     if match is None:
@@ -88,15 +88,14 @@ def _split_line(line: str) -> tuple[str, str, str] | None:
 
 
 def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
-    """The parts of RAxML's or RAxML-NG's partition file; `read_model` reads model strings.
+    """The parts in a partition file of RAxML or RAxML-NG; `read_model` reads model strings.
 
-    Blank lines and those that begin with ``#`` are skipped.
+    Blank lines and lines that begin with ``#`` are skipped.
 
     Raises
     ------
     InputError
-        Naming the line, if it is not ``MODEL, NAME = SITES``, its model or sites cannot be read, or its name comes
-        again.
+        For a line that is not ``MODEL, NAME = SITES``, has a model or sites that cannot be read, or repeats a name.
     """
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
@@ -120,7 +119,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
 
 
 def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
-    """The parts of a NEXUS file's sets, assumptions or MrBayes block; arguments and errors as of `read_lines`."""
+    """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments and errors as in `read_lines`."""
     commands = [c for c in split_commands(content, source) if c.word in ("charset", "charpartition", "partition")]
     charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
     for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
@@ -149,13 +148,13 @@ def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
 
 
 def _check_name(name: str, where: str) -> None:
-    """A part's name is there, and can be written to a partition file."""
+    """Raise InputError unless a part's name can be written to a partition file."""
     if "=" in name or len(name.splitlines()) != 1:
         raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
 
 
 def _check_new(name: str, seen: dict[str, str], where: str) -> None:
-    """Remember where a part is named; InputError if it has been before."""
+    """Remember where a part is named; InputError if the name is not new."""
     if name in seen:
         raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({seen[name]})")
     seen[name] = where
@@ -210,7 +209,7 @@ Charsets = Mapping[str, _Sites]
 
 
 def _split_set(command: Command, source: str) -> tuple[str, str, str]:
-    """Name, what stands behind the equals sign, and where."""
+    """The name, the text after the equals sign, and the place of both."""
     where = f"{source}: line {command.line}"
     match = _SET.fullmatch(decode_name(command.text))
     if match is None or not command.is_closed:
@@ -249,7 +248,7 @@ def _default_part(name: str, sites: _Sites, where: str, read_model: ModelReader)
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``MODEL: CHARSET [CHARSET ...], ...``: a part is called as its charsets are."""
+    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins those of its charsets."""
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}

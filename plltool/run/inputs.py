@@ -1,4 +1,4 @@
-"""From what a user gives - files, objects, strings - to an alignment, a tree, a constraint and models."""
+"""Alignments, trees, constraints and models from what the user gives: files, objects, text."""
 
 from __future__ import annotations
 
@@ -60,18 +60,18 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
 def resolve_inputs(
     alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
 ) -> tuple[Dataset, list[Model]]:
-    """An alignment cut into the parts that have a model of their own, and these models, for a run to change.
+    """An alignment, cut into the parts that have models of their own, and new objects of these models.
 
     Parameters
     ----------
-    model : see `plltool.search`; models one per part go with an alignment that is cut already
-    brlen : how the branch lengths of parts hang together, one of LINKAGES: where they are scaled, the models of
-        several parts have scalers
+    model : see `plltool.search`; a list of models, one for each part, needs an alignment that is cut already
+    brlen : how the branch lengths of the parts are linked, one of LINKAGES; if they are scaled, the models of several
+        parts have scalers
 
     Raises
     ------
     InputError
-        If either cannot be used, or not with the other.
+        If the alignment or the model cannot be used, or they do not fit each other.
     """
     data = as_data(alignment)
     scheme = _as_scheme(model)
@@ -79,13 +79,13 @@ def resolve_inputs(
         return data, _make_models(model, scheme, data, brlen)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
         found = f"found models of {len(scheme)} parts for an alignment that is not cut"
-        raise InputError(f"model: {found}, expected a file that tells their columns, such as the record of a run")
+        raise InputError(f"model: {found}, expected a file that gives their columns, such as the record of a run")
     cut = cut_alignment(data, scheme)
     return cut, _make_models(model, scheme, cut, brlen)
 
 
 def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
-    """Models for the parts of an alignment; arguments and errors as of `resolve_inputs`.
+    """Models for the parts of an alignment; arguments and errors as in `resolve_inputs`.
 
     Empirical frequencies are those of the part.
     """
@@ -93,7 +93,7 @@ def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKA
 
 
 def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
-    """The models of a scheme, which `given` has been read as; errors as of `resolve_inputs`."""
+    """The models of a scheme that was made from `given`; errors as in `resolve_inputs`."""
     if brlen not in LINKAGES:
         raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
     if len(scheme) != len(data.parts):
@@ -127,7 +127,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
 
 
 def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
-    """The model of one of several parts, with a scaler if lengths are scaled, and only then."""
+    """The model of one of several parts, with a scaler if and only if lengths are scaled."""
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
@@ -165,14 +165,14 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a tree over some of `names` makes, nodes of any degree; None if every tree obeys it.
+    """The constraint that a tree over some of `names` makes; None if every tree obeys it.
 
-    The tree comes from whatever `as_tree` takes.
+    The tree is anything that `as_tree` accepts, with nodes of any degree.
 
     Raises
     ------
     InputError
-        If it cannot be read, or a taxon in it occurs twice or is none of `names`.
+        If it cannot be read, or a taxon in it occurs twice or is not among `names`.
     """
     if isinstance(given, Tree):
         unknown = sorted(set(given.names).difference(names))
@@ -190,7 +190,7 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
 def leave_out_duplicates(
     data: Dataset, constraint: Constraint | None
 ) -> tuple[Dataset, list[list[int]], Constraint | None]:
-    """As `without_duplicates`, minding what a constraint keeps apart; and the constraint of the taxa that stay."""
+    """`without_duplicates`, except for taxa that a constraint separates; also the constraint over the taxa left."""
     if constraint is None:
         return (*without_duplicates(data), None)
     reduced, groups = without_duplicates(data, constraint.attachments.tolist())
@@ -198,7 +198,7 @@ def leave_out_duplicates(
 
 
 def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
-    """Raise InputError if a tree, called `what`, breaks a constraint over the same taxa, numbered alike."""
+    """Raise InputError if a tree, called `what`, violates a constraint over the same taxa in the same order."""
     split = constraint.violated_split(tree)
     if split is not None:
         sides = " | ".join(map(list_names, split))
@@ -206,9 +206,9 @@ def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:
-    """The tree with so many lengths of each branch: 1, or unlinked as many as there are parts.
+    """The tree with `n_lengths` lengths of each branch: 1, or with unlinked lengths one for each part.
 
-    Raises InputError if it has several, but not as many.
+    Raises InputError if it has another number of lengths, unless that is 1.
     """
     found = tree.lengths[0].size
     if found not in (1, n_lengths):
