@@ -283,7 +283,7 @@ def _find(
     forecast = Forecast(planned_stages(plan))
     starts = Starts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
-        engine.rest()  # the children may take all of the memory
+        engine.release_clas()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:

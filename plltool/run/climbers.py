@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
-from plltool.engine.base import Counters
+from plltool.engine.counters import Counters
 from plltool.engine.opencl.environment import child_environment, prepare_child
 from plltool.errors import InputError
 from plltool.hardware import Hardware

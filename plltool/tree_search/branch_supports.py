@@ -47,7 +47,7 @@ def support_branches(likelihood: TreeLikelihood, n_replicates: int, rng: np.rand
     rng : source of the replicates
     """
     branches = inner_branches(likelihood)
-    weights = likelihood.engine.weights[0]
+    weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
     alrt = np.empty(len(branches)) if n_replicates else None

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
@@ -81,7 +82,7 @@ def _optimise_batch(
     best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl = np.full(best.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
-    values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
         answer = join(prepared, operands[active], trial)
         better = answer[..., 0] > best_lnl[active]

@@ -17,6 +17,7 @@ from plltool.constants import (
     NEIGHBOUR_EPSILON,
 )
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
@@ -107,7 +108,7 @@ def _climb(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[Floa
     best = lengths.copy()
     lnl = np.full(best.shape[:-1], -np.inf)
     failures = np.zeros(best.shape[:-1], dtype=np.int64)
-    values = np.empty((*lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*lnl.shape, TRIPLET_VALUES))
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         answer = join(clas, operands[active], trial)

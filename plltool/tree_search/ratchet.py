@@ -87,7 +87,7 @@ class Ratchet:
     def _jump(self) -> Round:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
-        with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
+        with likelihood.reweighted(reweight(likelihood.engine.weights, self._rng)):
             lnl = likelihood.lnl()
             return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 

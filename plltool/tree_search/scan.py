@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
+from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
@@ -261,6 +262,6 @@ def _scan_request(
     rows[heads, 0] = propagates
     present[heads, 0], present[:, 1], present[:, 2] = True, True, scored
     program = rows[present]
-    pieces = np.flatnonzero(program[:, 0] == prog.PROPAGATE).astype(np.int32)
+    pieces = np.flatnonzero(program[:, 0] == Opcode.PROPAGATE).astype(np.int32)
     scratch = range(moving, first_slot + int(depth.max()) + 1)
     return prog.Request(program, int(np.count_nonzero(scored)), "scan", pieces=pieces, scratch=scratch)

@@ -43,7 +43,7 @@ class StopRule:
             return before is not None and _distance(before, tree) <= RF_SHARE * 2 * (tree.n_taxa - 3)
         if self._rule == "kh":
             self.memory = likelihood.site_lnl()
-            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights[0])
+            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
         return False
 
 

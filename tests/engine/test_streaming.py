@@ -56,7 +56,8 @@ def open_likelihood(case, make_engine, kind, precision, tiles=None, n_slots=N_SL
 
 def ask_everything(likelihood):
     """Every answer that a search uses."""
-    answers = [likelihood.lnl(), *likelihood.all_derivatives(), likelihood.site_lnl(), *likelihood.responses()]
+    answers = [likelihood.lnl(), *likelihood.all_derivatives(), likelihood.site_lnl()]
+    answers += likelihood.rate_matrix_gradient()
     prunes = all_prunes(likelihood)
     lnl = answers[0]
     steps = scan(likelihood, prunes, 5, lnl)
@@ -107,11 +108,11 @@ def test_an_engine_that_rests_holds_no_clas(case, make_engine, kind):
         likelihood = open_likelihood(case, make_engine, kind, "double", tiles)
         engine = likelihood.engine
         before = engine.counters.bytes_held
-        engine.rest()
+        engine.release_clas()
         assert engine.counters.bytes_held == before - engine.cla_bytes
         assert likelihood.lnl() == expected
         assert engine.counters.bytes_held >= before
-        engine.rest()
+        engine.release_clas()
         engine.close()
 
 
