@@ -18,7 +18,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
-from plltool.engine.contract import InstructionWord, Opcode
+from plltool.engine.contract import OPCODES, InstructionWord, Opcode
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
@@ -31,7 +31,7 @@ from plltool.model.components import Components
 Parts = Sequence[Components]  # one model per part
 
 _IN_EIGENBASIS = [Opcode.DERIVATIVE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT]
-_BRANCHES_READ: dict[int, list[InstructionWord]] = {  # by instructions that make values; others read PB
+_BRANCHES_READ = {  # by instructions that make values; others read PB
     Opcode.INSERT: [InstructionWord.PA, InstructionWord.PB],
     Opcode.TRIPLET: [InstructionWord.PA, InstructionWord.PB, InstructionWord.PC],
 }
@@ -245,7 +245,7 @@ class Engine(Holder):
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
-        kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(Opcode))
+        kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
         tables = Tables(
             decays=bool(kinds[_IN_EIGENBASIS].any()),
             slopes=bool(kinds[Opcode.TRIPLET]),

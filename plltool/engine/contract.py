@@ -3,7 +3,8 @@
 The kernels get the numbers as `-D` macros (`macros`). The OpenCL wrapper passes arguments in the order of `KERNELS` and
 checks every array against its declaration (`plltool/engine/opencl/kernels.py`). The parameter lists of the kernels stay
 written out in C, so that a kernel can be read on its own; `tests/engine/test_contract.py` compares them with the
-declarations.
+declarations. Opcodes and words are plain integers in classes rather than enumerations, whose members cost half a
+microsecond at every use in Python 3.11.
 
 A shape is a tuple of dimensions. A dimension is a number, an attribute of `Layout`, or one of `LAUNCH_SIZES`. One that
 is called ``want_...`` is 0 or 1: where it is 0, the kernel does not touch the array.
@@ -12,10 +13,9 @@ is called ``want_...`` is 0 or 1: where it is 0, the kernel does not touch the a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
 
-class Opcode(IntEnum):
+class Opcode:
     """What an instruction does; `kernels/traverse.cl` gives the formulas. Those before EVALUATE make a CLA."""
 
     PROPAGATE = 0
@@ -33,7 +33,7 @@ TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
 PEAK_CHAINS = 12  # independent multiply-adds in `peaks.cl`: each takes 4 cycles and a core starts 2 per cycle
 
 
-class InstructionWord(IntEnum):
+class InstructionWord:
     """The words of an instruction, a row of a program.
 
     A, B and C are operands: a CLA slot (>= 0) or a tip (~taxon). PA, PB and PC are the branches below them. RESULT is a
@@ -50,7 +50,7 @@ class InstructionWord(IntEnum):
     PC = 7
 
 
-class SpanWord(IntEnum):
+class SpanWord:
     """The words of a span: consecutive tiles that one work-group takes through the program.
 
     FIRST_TILE counts among all tiles, PLACE among those held in memory. BEGINS is 1 where the span is the first of its
@@ -65,7 +65,7 @@ class SpanWord(IntEnum):
     BEGINS = 5
 
 
-class TrackWord(IntEnum):
+class TrackWord:
     """The words of a track: instructions that run beside those of other tracks, on the same patterns.
 
     It runs the instructions from BEGIN to END - 1. The shifts are added to the slots, P sets and values that the
@@ -79,15 +79,22 @@ class TrackWord(IntEnum):
     VALUE_SHIFT = 4
 
 
-RECORDS: dict[str, type[IntEnum]] = {"INSTRUCTION": InstructionWord, "SPAN": SpanWord, "TRACK": TrackWord}
+def _numbers(names: type) -> dict[str, int]:
+    """The numbers of a class above by name."""
+    return {name: number for name, number in vars(names).items() if name.isupper()}
+
+
+OPCODES = _numbers(Opcode)
+RECORDS = {"INSTRUCTION": _numbers(InstructionWord), "SPAN": _numbers(SpanWord), "TRACK": _numbers(TrackWord)}
+INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS = (len(words) for words in RECORDS.values())
 
 
 def macros() -> dict[str, int]:
     """The numbers above by the names that the kernels use: NEWVIEW, SPAN_WORDS, SPAN_N_TILES, ..."""
-    values: dict[str, int] = {opcode.name: opcode.value for opcode in Opcode}
+    values = dict(OPCODES)
     for record, words in RECORDS.items():
         values[f"{record}_WORDS"] = len(words)
-        values |= {f"{record}_{word.name}": word.value for word in words}
+        values |= {f"{record}_{name}": number for name, number in words.items()}
     values |= {"DERIVATIVE_VALUES": DERIVATIVE_VALUES, "TRIPLET_VALUES": TRIPLET_VALUES, "PEAK_CHAINS": PEAK_CHAINS}
     return values
 
@@ -180,9 +187,9 @@ _ARRAYS = (
         ("want_differences", *_OF_BRANCHES, "n_components", "n_states", "n_states"),
         "F(t)_kl, how P(t) changes with the rate matrix, see `pmatrices.cl`",
     ),
-    KernelArgument("program", "int", ("n_instructions", len(InstructionWord)), "instructions"),
-    KernelArgument("tracks", "int", ("n_tracks", len(TrackWord)), "what runs at the same time"),
-    KernelArgument("spans", "int", ("n_spans", len(SpanWord)), "tiles of each work-group"),
+    KernelArgument("program", "int", ("n_instructions", INSTRUCTION_WORDS), "instructions"),
+    KernelArgument("tracks", "int", ("n_tracks", TRACK_WORDS), "what runs at the same time"),
+    KernelArgument("spans", "int", ("n_spans", SPAN_WORDS), "tiles of each work-group"),
     KernelArgument("used_blocks", "int", ("n_tiles",), "blocks of each tile that hold patterns"),
     KernelArgument("partial", "double", ("n_sum_rows", "n_values"), "sums over the patterns of a work-group"),
     KernelArgument("bad_pattern", "int", (1,), "the smallest lane whose likelihood is not positive"),

@@ -154,7 +154,7 @@ class NumpyEngine(Engine):
         }
         gradients: dict[int, FloatArray] = {}  # sums over branches, pattern by pattern, so that runs change no bit
         for row in program:
-            opcode, result = Opcode(row[InstructionWord.OPCODE]), int(row[InstructionWord.RESULT])
+            opcode, result = int(row[InstructionWord.OPCODE]), int(row[InstructionWord.RESULT])
             if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE):
                 self._make_cla(row)
             elif opcode == Opcode.RATE_MATRIX_GRADIENT:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import ByteArray, IntArray
-from plltool.engine.contract import InstructionWord, Opcode
+from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
-N_WORDS = len(InstructionWord)
+N_WORDS = INSTRUCTION_WORDS
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 
 
@@ -67,7 +67,7 @@ def branches_at_tips(program: IntArray, n_branches: int) -> ByteArray:
     return found
 
 
-def _instructions(opcode: Opcode, *words: npt.ArrayLike) -> IntArray:
+def _instructions(opcode: int, *words: npt.ArrayLike) -> IntArray:
     columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
     program = np.zeros((columns[0].size, N_WORDS), dtype=np.int32)
     program[:, InstructionWord.OPCODE] = opcode

@@ -8,7 +8,7 @@ from engine_kinds import Kind
 from helpers import program_to_branch, random_codes, random_ends, random_mixture
 
 from plltool.engine import program as prog
-from plltool.engine.contract import ARRAYS, KERNELS, LAUNCH_SIZES, RECORDS, Opcode, macros
+from plltool.engine.contract import ARRAYS, KERNELS, LAUNCH_SIZES, OPCODES, RECORDS, macros
 from plltool.engine.layout import Layout
 from plltool.errors import EngineError
 
@@ -47,6 +47,12 @@ def test_parameter_lists_are_those_of_the_contract(sources):
     assert found == expected
 
 
+def test_arrays_come_before_numbers():
+    for kernel in KERNELS.values():
+        are_arrays = [argument.shape is not None for argument in kernel.arguments]
+        assert are_arrays == sorted(are_arrays, reverse=True), kernel.name
+
+
 def test_kernels_define_no_macro_of_the_contract_again(sources):
     defined = {name for text in sources.values() for name in re.findall(r"#define\s+(\w+)", text)}
     assert not defined & macros().keys()
@@ -58,19 +64,19 @@ def test_kernels_read_every_word_by_name(sources):
     for record, words in RECORDS.items():
         assert f"{record}_WORDS" in text
         for word in words:
-            assert re.search(rf"\[{record}_{word.name}\]", text), f"{record}_{word.name}"
+            assert f"[{record}_{word}]" in text
     assert not re.findall(r"\b(?:span|track|word)\[\d", text)
 
 
 def test_macros_have_names_of_their_own():
     names = [option.partition("=")[0] for option in LAYOUT.macros()]
     assert len(names) == len(set(names))
-    assert {f"-D{opcode.name}" for opcode in Opcode} <= set(names)
+    assert {f"-D{opcode}" for opcode in OPCODES} <= set(names)
 
 
 def test_words_and_opcodes_are_numbered_without_gaps():
-    for numbers in (Opcode, *RECORDS.values()):
-        assert [number.value for number in numbers] == list(range(len(numbers)))
+    for numbers in (OPCODES, *RECORDS.values()):
+        assert list(numbers.values()) == list(range(len(numbers)))
 
 
 def test_every_dimension_is_known():
@@ -138,7 +144,7 @@ def test_an_array_that_is_too_small_for_a_launch(engine):
     numbers = engine._fixed | {"first_made": 0, "n_values": 10**6}
     rows = engine._sums.n_rows
     found = rf"kernel add_rows: argument partial has {engine._arrays.held['partial'].n_bytes} bytes"
-    expected = rf"expected at least {rows * 8 * 10**6} bytes, double \({rows}, 1000000\)"
+    expected = rf"expected at least {rows * 8 * 10**6}: float64 \({rows}, 1000000\), which is double"
     with pytest.raises(EngineError, match=f"{found}, {expected}"):
         engine._add_rows(engine._queue, (64, 1), (64, 1), engine._arrays.held, numbers)
 

@@ -39,14 +39,13 @@ _WRITES = (Opcode.PROPAGATE, Opcode.NEWVIEW)
 def instruction_flops(opcode: int, n_states: int) -> int:
     """Floating-point operations of one instruction on one pattern and component, see the head of the module."""
     square, s = 2 * n_states**2, n_states
-    flops: dict[int, int] = {
+    return {
         Opcode.PROPAGATE: square,
         Opcode.NEWVIEW: 2 * square + s,
         Opcode.EVALUATE: square + 3 * s,
         Opcode.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
         Opcode.INSERT: 2 * square + 4 * s,
-    }
-    return flops[opcode]
+    }[opcode]
 
 
 @dataclass(frozen=True)

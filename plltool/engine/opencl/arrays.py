@@ -4,16 +4,50 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyopencl as cl
 
-from plltool.engine.contract import ARRAYS
+from plltool.engine.contract import ARRAYS, KernelArgument
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.errors import EngineError
+
+
+class ArrayShape:
+    """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
+
+    Attributes
+    ----------
+    dtype : type of the elements on the host
+    fixed_bytes, sizes : bytes of the array are the product of these, where `sizes` names those of the launch
+    """
+
+    def __init__(self, argument: KernelArgument, layout: Layout):
+        self._argument = argument
+        self.dtype = layout.dtype(argument)
+        self._dimensions: list[str | int] = [getattr(layout, str(d), d) for d in argument.shape or ()]
+        self.fixed_bytes = self.dtype.itemsize * prod(d for d in self._dimensions if isinstance(d, int))
+        self.sizes = [d for d in self._dimensions if isinstance(d, str)]
+
+    def n_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of the array in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
+        n_bytes = self.fixed_bytes
+        for size in self.sizes:
+            n_bytes *= sizes[size]
+        return n_bytes
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the array in a launch of these sizes."""
+        return tuple([sizes[d] if isinstance(d, str) else d for d in self._dimensions])
+
+    def describe(self, sizes: Mapping[str, int]) -> str:
+        """Type and shape, as on the host and as declared."""
+        declared = ", ".join(map(str, self._argument.shape or ()))
+        return f"{self.dtype} {self.shape(sizes)}, which is {self._argument.ctype} ({declared})"
 
 
 @dataclass
@@ -34,7 +68,7 @@ class DeviceArrays:
 
     def __init__(self, queue: cl.CommandQueue, layout: Layout, counters: Counters):
         self._queue = queue
-        self._layout = layout
+        self._shapes = {name: ArrayShape(argument, layout) for name, argument in ARRAYS.items()}
         self._counters = counters
         self._growing: set[str] = set()
         self._sent: dict[str, bytes] = {}  # what growing arrays hold
@@ -68,8 +102,8 @@ class DeviceArrays:
 
     def reserve(self, name: str, sizes: Mapping[str, int]) -> None:
         """Make sure that an array which grows is large enough for a launch of these sizes; kernels fill it."""
-        argument = ARRAYS[name]
-        self._grow(name, max(self._layout.array_bytes(argument, sizes), self._layout.dtype(argument).itemsize))
+        shape = self._shapes[name]
+        self._grow(name, max(shape.n_bytes(sizes), shape.dtype.itemsize))
 
     def receive(self, array: npt.NDArray[Any], name: str, offset: int = 0) -> npt.NDArray[Any]:
         """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
@@ -88,13 +122,15 @@ class DeviceArrays:
 
     def _grow(self, name: str, n_bytes: int) -> cl.Buffer:
         """Exactly what the largest request takes, which can be told beforehand; that request comes early."""
-        if name not in self.held or n_bytes > self.held[name].n_bytes:
-            if name in self.held:
+        array = self.held.get(name)
+        if array is None or n_bytes > array.n_bytes:
+            if array is not None:
                 self._release(name)
-            self.held[name] = DeviceArray(n_bytes, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, n_bytes))
+            array = DeviceArray(n_bytes, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, n_bytes))
+            self.held[name] = array
             self._growing.add(name)
             self._counters.hold(n_bytes)
-        return self.held[name].buffer
+        return array.buffer
 
     def _release(self, name: str) -> None:
         array = self.held.pop(name)
@@ -104,8 +140,7 @@ class DeviceArrays:
 
     def _check(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
         """Raise EngineError unless type and shape are those of the contract."""
-        argument = ARRAYS[name]
-        shape, dtype = self._layout.array_shape(argument, sizes), self._layout.dtype(argument)
-        if array.dtype != dtype or array.shape != shape:
-            expected = f"{dtype} {shape}, which is {argument.ctype} ({', '.join(map(str, argument.shape or ()))})"
-            raise EngineError(f"argument {name} is {array.dtype} {array.shape}, expected {expected}")
+        declared = self._shapes[name]
+        if array.dtype != declared.dtype or array.shape != declared.shape(sizes):
+            found = f"{array.dtype} {array.shape}"
+            raise EngineError(f"argument {name} is {found}, expected {declared.describe(sizes)}")

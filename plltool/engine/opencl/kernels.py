@@ -6,15 +6,13 @@ import logging
 import warnings
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from math import prod
 from typing import Any
 
-import numpy as np
 import pyopencl as cl
 
 from plltool.engine.contract import KERNELS
 from plltool.engine.layout import Layout
-from plltool.engine.opencl.arrays import DeviceArray
+from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
 from plltool.errors import DeviceError, EngineError
 
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. CPUs compute
@@ -57,7 +55,9 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = EN
 
 
 class Kernel:
-    """A kernel that takes its arguments by name, in the order of the contract, and checks the size of every array.
+    """A kernel that takes its arguments by name and checks the size of every array.
+
+    The contract gives the order: arrays first, then numbers.
 
     Parameters
     ----------
@@ -67,25 +67,15 @@ class Kernel:
     """
 
     def __init__(self, program: cl.Program, name: str, layout: Layout):
-        self.declaration = KERNELS[name]
-        self._layout = layout
+        self.name = name
+        arguments = KERNELS[name].arguments
+        self._shapes = {a.name: ArrayShape(a, layout) for a in arguments if a.shape is not None}
+        self._needs = [(name, shape.fixed_bytes, shape.sizes) for name, shape in self._shapes.items()]
+        self._numbers = [a.name for a in arguments if a.shape is None]
         self._kernel = cl.Kernel(program, name)
         # None stands for a buffer. Told the types, pyopencl packs plain numbers in 2 microseconds a launch; numpy
         # scalars without types took 70.
-        types: list[type[np.generic] | None] = []
-        self._names: list[str] = []
-        self._needs: list[tuple[str, int, tuple[str, ...]]] = []  # bytes = the number * sizes of the launch
-        for argument in self.declaration.arguments:
-            self._names.append(argument.name)
-            if argument.shape is None:
-                types.append(layout.dtype(argument).type)
-                continue
-            types.append(None)
-            fixed = [d if isinstance(d, int) else getattr(layout, d, None) for d in argument.shape]
-            n_bytes = prod(d for d in fixed if d is not None) * layout.dtype(argument).itemsize
-            open_sizes = tuple(str(d) for d, known in zip(argument.shape, fixed, strict=True) if known is None)
-            self._needs.append((argument.name, n_bytes, open_sizes))
-        self._kernel.set_arg_types(types)
+        self._kernel.set_arg_types([layout.dtype(a).type if a.shape is None else None for a in arguments])
 
     def __call__(
         self,
@@ -109,18 +99,16 @@ class Kernel:
             If an argument is missing, or if an array is smaller than its declaration says.
         """
         try:
-            for name, n_bytes, open_sizes in self._needs:
-                for size in open_sizes:
-                    n_bytes *= numbers[size]
-                if arrays[name].n_bytes < n_bytes:
-                    raise EngineError(self._describe_shortage(name, arrays[name].n_bytes, n_bytes, numbers))
-            values = [arrays[name].buffer if name in arrays else numbers[name] for name in self._names]
+            values = []
+            for name, needed, sizes in self._needs:
+                for size in sizes:
+                    needed *= numbers[size]
+                array = arrays[name]
+                if array.n_bytes < needed:
+                    found = f"kernel {self.name}: argument {name} has {array.n_bytes} bytes"
+                    raise EngineError(f"{found}, expected at least {needed}: {self._shapes[name].describe(numbers)}")
+                values.append(array.buffer)
+            values += [numbers[name] for name in self._numbers]
         except KeyError as error:
-            raise EngineError(f"kernel {self.declaration.name}: {error} is missing") from error
+            raise EngineError(f"kernel {self.name}: {error} is missing") from error
         return self._kernel(queue, n_items, group_items, *values)
-
-    def _describe_shortage(self, name: str, found: int, needed: int, numbers: Mapping[str, Any]) -> str:
-        argument = next(argument for argument in self.declaration.arguments if argument.name == name)
-        shape = self._layout.array_shape(argument, numbers)
-        expected = f"{needed} bytes, {argument.ctype} {shape} {argument.shape}"
-        return f"kernel {self.declaration.name}: argument {name} has {found} bytes, expected at least {expected}"

@@ -17,7 +17,7 @@ import numpy as np
 
 from plltool.arrays import IntArray
 from plltool.constants import GPU_LEVEL_WIDTH
-from plltool.engine.contract import InstructionWord, Opcode, TrackWord
+from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.program import Request
 
 
@@ -44,10 +44,10 @@ def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
 
 def empty_tracks(n: int) -> IntArray:
     """(n, TRACK_WORDS) zeros."""
-    return np.zeros((n, len(TrackWord)), dtype=np.int32)
+    return np.zeros((n, TRACK_WORDS), dtype=np.int32)
 
 
-def read_words(opcode: int) -> tuple[InstructionWord, ...]:
+def read_words(opcode: int) -> tuple[int, ...]:
     """The words of an instruction that name what it reads."""
     if opcode == Opcode.PROPAGATE:
         return (InstructionWord.A,)
