@@ -53,12 +53,12 @@ from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree_search.difficulty import assess_difficulty
-from plltool.tree_search.driver import planned_stages
-from plltool.tree_search.effort import Plan, SearchOptions
+from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.multistart import SearchOutcome, climb_in_turn, search_starts
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
-from plltool.tree_search.starts import Found, climb_in_turn, search_starts
-from plltool.tree_search.state import Starts
+from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.state import ClimbStarts
 
 START_KINDS = ("parsimony", "random")
 
@@ -140,20 +140,21 @@ def search(
     announce_data(data, problem.parts)
     _announce_constraint(binding)
 
-    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], str]:
+    def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
         with engine:
-            announce_engine(engine, reason)
+            fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, wishes)
             identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
-        return found, part_lnls, facts(data, engine, reason), store.problem if store is not None else ""
+        unsaved = store.problem if store is not None else ""
+        return found, part_lnls, facts(data, engine, reason), fallback, unsaved
 
-    found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
+    found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
     tree, lnl = found.tree, found.lnl
     if tree.n_taxa < data.n_taxa:
@@ -176,7 +177,7 @@ def search(
         brlen=brlen,
         **known,
         seconds=time.perf_counter() - began,
-        warnings=warn(data, remarks),
+        warnings=warn(data, fallback, remarks),
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
@@ -251,7 +252,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
 
-def _plan(problem: _Problem, options: SearchOptions) -> Plan:
+def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     """How hard to search, after a look at the data where that matters."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
@@ -271,17 +272,17 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
 def _find(
     problem: _Problem,
     models: Sequence[Model],
-    plan: Plan,
+    plan: SearchPlan,
     engine: AnyEngine,
     hardware: Hardware,
     workers: int | None,
     store: Checkpoint | None,
     listener: Listener,
-) -> Found:
+) -> SearchOutcome:
     """The search itself, by one process or several."""
     n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = Forecast(planned_stages(plan))
-    starts = Starts(partial(_start_tree, problem), models, store)
+    starts = ClimbStarts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
         engine.release_clas()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)

@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
+from plltool.children import can_start_children
 from plltool.engine.counters import Counters
-from plltool.engine.opencl.environment import child_environment, prepare_child
+from plltool.engine.opencl.environment import child_environment
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.run.workers import Workers
-from plltool.tree_search.driver import planned_stages
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
+from plltool.tree_search.multistart import search_on
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
-from plltool.tree_search.starts import search_on
-from plltool.tree_search.state import Starts, State
+from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
 
@@ -45,7 +46,7 @@ def share_hardware(
         return 1, hardware
     plan = plan_memory(parts, models, hardware)
     threads = hardware.threads or len(os.sched_getaffinity(0))
-    default = 1 if plan.kind == "gpu" else threads
+    default = threads if plan.kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, plan.offered_bytes // plan.full_bytes))
     if wanted is not None and number < min(wanted, n_tasks):
         _log.warning("memory is short: %d searches at the same time, not %d", number, wanted)
@@ -57,19 +58,18 @@ class Climber:
 
     def __init__(
         self,
-        starts: Starts,
+        starts: ClimbStarts,
         parts: Sequence[Patterns],
         hardware: Hardware,
-        plan: Plan,
+        plan: SearchPlan,
     ):
-        prepare_child()
         self._starts = starts
         self._plan = plan
         self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware)
 
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
-    ) -> tuple[State, int, Counters]:
+    ) -> tuple[ClimbState, int, Counters]:
         """The climb, the process that made it, and the work of all climbs there so far."""
 
         def listen(event: Progress) -> None:
@@ -86,14 +86,14 @@ class Climber:
 
 def climb_at_once(
     n_workers: int,
-    starts: Starts,
+    starts: ClimbStarts,
     parts: Sequence[Patterns],
     hardware: Hardware,
-    plan: Plan,
+    plan: SearchPlan,
     forecast: Forecast,
     report: Listener,
     count: Callable[[Counters], None],
-) -> Iterator[State]:
+) -> Iterator[ClimbState]:
     """What `climb_in_turn` yields, bit for bit, from so many processes.
 
     A climb is judged by those before it, in the order of the start trees: which one was faster does not matter. It is
@@ -136,12 +136,12 @@ def climb_at_once(
     count(elsewhere)
 
 
-def _stages_of_a_climb(plan: Plan) -> list[tuple[str, int]]:
+def _stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
     """And the polish, of which each climb takes it that it will have it."""
     return planned_stages(replace(plan, starts=1, perturbations=0))
 
 
-def _place(event: Progress, number: int, plan: Plan, n_workers: int, seconds: float) -> Progress:
+def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:
     """An event of one climb among those of the whole search."""
     left = None
     if event.left is not None:

@@ -18,7 +18,7 @@ from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.clock import KernelClock
-from plltool.engine.opencl.device import Device
+from plltool.engine.opencl.device import Device, make_context
 from plltool.engine.opencl.kernels import Kernel, build_program
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
@@ -87,7 +87,7 @@ class OpenCLEngine(Engine):
         if compute_units is not None and compute_units < device.compute_units:
             handle = _sub_device(handle, compute_units)
         try:
-            self._context = cl.Context([handle])
+            self._context = make_context(device, handle, compute_units)
             self._queue = _make_queue(self._context, profile)
             program = build_program(self._context, layout)
             self._pmatrices, self._traverse, self._add_rows = (
