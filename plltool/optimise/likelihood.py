@@ -8,13 +8,14 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import Tree
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DIFFERENCE_STEP,
     MAX_BRANCH_LENGTH,
@@ -20,7 +21,6 @@ from plltool.model.substitution import exchangeability_matrix, rate_matrix_slope
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import choose_site_rates
-from plltool.tree.topology import FloatArray
 
 
 class Objective:

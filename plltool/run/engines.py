@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import BoolArray
 from plltool.engine.base import EngineData
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.select import DataShape, make_engine
@@ -19,7 +19,7 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 
 
-def state_sets(patterns: Patterns) -> npt.NDArray[np.bool_] | None:
+def state_sets(patterns: Patterns) -> BoolArray | None:
     """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks."""
     return patterns.states.state_sets if patterns.states.n_states > MASK_STATES else None
 

@@ -20,7 +20,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from plltool.tree.topology import IntArray, Tree
+from plltool.arrays import IntArray
+from plltool.tree.topology import Tree
 
 ROOT = 0  # traversals start at the branch of this tip; any branch gives the same likelihood
 

@@ -9,12 +9,11 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import ALRT_MARGIN
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.neighbours import neighbour_sites
 
 
@@ -30,7 +29,7 @@ class BranchSupports:
     abayes : (n,) posterior probability, 0 to 1, of the branch among the three
     """
 
-    branches: npt.NDArray[np.intp]
+    branches: IndexArray
     lnl: FloatArray
     sh_alrt: FloatArray | None
     abayes: FloatArray

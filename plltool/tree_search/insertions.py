@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 
@@ -34,7 +34,7 @@ class Insertions:
     joints: IntArray
     columns: IntArray
     branches: npt.NDArray[np.int64]
-    toward_gap: npt.NDArray[np.bool_]
+    toward_gap: BoolArray
     healed: FloatArray
     lengths: FloatArray
     lnl: FloatArray
@@ -44,7 +44,7 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> Insertions:
     """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
 
@@ -68,7 +68,7 @@ def optimise_insertions(
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> tuple[FloatArray, FloatArray]:
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
@@ -120,7 +120,7 @@ def add_parts(lnl: FloatArray) -> FloatArray:
     return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 
 
-def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
+def _chain_program(steps: Steps, chosen: IndexArray, slots: npt.NDArray[np.int64]) -> IntArray:
     """The newviews from the gap to each chosen step, each chain in a slot of its own."""
     rows = []
     at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)

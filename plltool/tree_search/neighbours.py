@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import (
     MAX_BACKTRACKS,
     MAX_BRANCH_LENGTH,
@@ -22,7 +23,6 @@ from plltool.engine.shards import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # how the four subtrees are paired: the first two, the last two

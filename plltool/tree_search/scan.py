@@ -14,6 +14,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
 from plltool.engine.contract import Opcode
@@ -21,9 +22,7 @@ from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
-from plltool.tree.topology import FloatArray, IntArray
 
-IndexArray = npt.NDArray[np.int64]
 MAX_RADIUS = 28  # a path is two bits a branch in one int64
 
 
@@ -239,7 +238,7 @@ def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> I
 
 
 def _scan_request(
-    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: npt.NDArray[np.bool_]
+    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: BoolArray
 ) -> prog.Request:
     """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and, where `scored`, one INSERT.
 

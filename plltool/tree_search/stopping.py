@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.constants import KH_QUANTILE, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 Memory = npt.NDArray[Any]
 

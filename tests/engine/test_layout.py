@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import evaluate_edges, jukes_cantor_mixture, mix, numpy_engine
 
+from plltool.engine import contract
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
@@ -140,7 +141,9 @@ def test_macros_name_everything_the_kernels_ask_for():
     assert set(macros) == {
         *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
-        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0"),
+        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DLEAST_TABLE_LANES=8"),
+        *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),
+        *(f"-D{name}={number}" for name, number in contract.macros().items()),
     }
     shared = Layout(20, 2, 2, (1,), vw=32, lane_per_item=True, state_workers=3, column_tile=10).macros()
     assert {macro.split("=")[0] for macro in shared} - {macro.split("=")[0] for macro in macros} == {

@@ -159,7 +159,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, n_states, 
     (device,) = engine._context.devices
 
     def ask(what):
-        return engine._traverse.get_work_group_info(what, device)
+        return engine._traverse._kernel.get_work_group_info(what, device)
 
     assert engine.layout.local_bytes <= ask(cl.kernel_work_group_info.LOCAL_MEM_SIZE) <= LOCAL_BYTES
     items = list(ask(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE))

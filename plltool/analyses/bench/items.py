@@ -11,13 +11,13 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from plltool.analyses.bench.data import Shape
+from plltool.arrays import FloatArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
 from plltool.engine.contract import DERIVATIVE_VALUES, InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.scan import all_prunes, scan
 
 SCANNED_JOINTS = 4
