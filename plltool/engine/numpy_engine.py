@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, EngineData, Parts, Tables
 from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
@@ -72,7 +72,7 @@ class NumpyEngine(Engine):
         if self._released:
             self._hold_clas()
         n_blocks = int(run[:, SpanWord.N_TILES].sum())  # a tile is one block
-        self._blocks: slice | npt.NDArray[np.intp] = slice(None)  # views are faster than copies
+        self._blocks: slice | IndexArray = slice(None)  # views are faster than copies
         if not self.resident:
             spans = run[:, [SpanWord.FIRST_TILE, SpanWord.N_TILES]].tolist()
             self._blocks = np.concatenate([np.arange(first, first + n) for first, n in spans])

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, IntArray
+from plltool.arrays import BoolArray, IndexArray, IntArray
 from plltool.tree.random_tree import attach_tip, resolve_nodes
 from plltool.tree.topology import NO_NODE, Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint ties down
 ROOT = 0  # the constraint's node of its first member; the others are numbered in preorder from there
-Admission = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], BoolArray]
+Admission = Callable[[IndexArray, IndexArray], BoolArray]
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ class Insertions:
 
     joints: IntArray
     columns: IntArray
-    branches: npt.NDArray[np.int64]
+    branches: IndexArray
     toward_gap: BoolArray
     healed: FloatArray
     lengths: FloatArray
@@ -120,10 +120,10 @@ def add_parts(lnl: FloatArray) -> FloatArray:
     return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 
 
-def _chain_program(steps: Steps, chosen: IndexArray, slots: npt.NDArray[np.int64]) -> IntArray:
+def _chain_program(steps: Steps, chosen: IndexArray, slots: IndexArray) -> IntArray:
     """The newviews from the gap to each chosen step, each chain in a slot of its own."""
     rows = []
-    at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)
+    at: IndexArray = np.asarray(chosen, dtype=np.int64)
     while len(at):  # from the insertion back to the gap
         depth = steps.depth[at]
         source = np.where(depth == 0, steps.source[at], slots)

@@ -225,7 +225,7 @@ def scan_limit(n_taxa: int, n_groups: int) -> int:
     return max(1, min(SCAN_VALUES_PER_LAUNCH // n_groups, SCAN_STEPS_PER_PRUNE * directed_slots(n_taxa)))
 
 
-def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
+def _launch_parts(prune: IndexArray, likelihood: TreeLikelihood) -> Iterator[slice]:
     """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
     limit = scan_limit(likelihood.tree.n_taxa, likelihood.engine.n_groups)
     ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
