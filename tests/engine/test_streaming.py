@@ -20,7 +20,7 @@ from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.insertions import optimise_insertions
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 from plltool.tree_search.scan import all_prunes, scan
 
 N_TAXA = 9
@@ -62,7 +62,7 @@ def ask_everything(likelihood):
     lnl = answers[0]
     steps = scan(likelihood, prunes, 5, lnl)
     moves = optimise_insertions(likelihood, prunes, steps, np.arange(0, len(steps), 2), lnl)
-    neighbours = neighbour_sites(likelihood, inner_branches(likelihood))
+    neighbours = neighbour_sites(likelihood, np.flatnonzero(likelihood.tree.is_inner_branch))
     return [*answers, prunes.healed, steps.scores, steps.branch, moves.lnl, moves.lengths, neighbours]
 
 
