@@ -132,7 +132,7 @@ begin mrbayes; charset a = 1-30\\2; charset b = 2-30\\2 31-.; partition p = 2: a
 RECORD = json.dumps(
     dict.fromkeys(("lnl", "n_taxa", "n_sites", "n_patterns", "seconds", "seed", "brlen", "layout", "counters"), 1)
     | {"model": "GTR+G4", "tree": "(a,b,c);", "start_lnls": [1], "parts": [{"name": "x"}], "parameters": {}}
-    | {"warnings": [], "version": "0", "command": None, "device": "numpy", "reason": ""}
+    | {"warnings": [], "version": "0", "command": None, "device": "numpy", "reason": "", "driver": "", "software": {}}
 ).encode()
 
 

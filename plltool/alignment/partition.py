@@ -10,7 +10,6 @@ import numpy as np
 
 from plltool.alignment.alignment import (
     Alignment,
-    IndexArray,
     Sequences,
     data_warnings,
     encode,
@@ -19,6 +18,7 @@ from plltool.alignment.alignment import (
     refuse_no_data,
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
+from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 

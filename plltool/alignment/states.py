@@ -9,8 +9,9 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray
+
 CodeArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
 
 ILLEGAL_CODE = 0
 

@@ -14,16 +14,16 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.analyses.trees import TreesLike, as_tree_set, format_share
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
 from plltool.io.newick import number_tips, unrooted_tree, write_newick
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.supports import frequencies, transfer_supports
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
 FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
@@ -51,7 +51,7 @@ class Target(NamedTuple):
     """
 
     tree: Tree
-    added: npt.NDArray[np.bool_]
+    added: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Supports:
     tree: Tree
     n_replicates: dict[str, int]
     values: dict[str, FloatArray]
-    added: npt.NDArray[np.bool_] | None = None
+    added: BoolArray | None = None
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{kind} ({number})" for kind, number in self.n_replicates.items())

@@ -17,12 +17,12 @@ from enum import IntEnum
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.tree.random_tree import resolve_nodes
-from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
@@ -285,14 +285,14 @@ def unrooted_tree(
     return tree
 
 
-def _describe_root(n_children: npt.NDArray[np.intp], source: str) -> list[str]:
+def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
     hint = "to root a result, name an outgroup (--outgroup)"
     return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
 
 
-def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
+def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntArray, FloatArray]:
     """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
@@ -399,7 +399,7 @@ def write_newick(
     outgroup: str | Sequence[str] | None = None,
     digits: int | None = None,
     labels: Sequence[str] | None = None,
-    left_out: npt.NDArray[np.bool_] | None = None,
+    left_out: BoolArray | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 

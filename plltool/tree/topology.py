@@ -12,15 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
     import Bio.Phylo.BaseTree
     import dendropy
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 NO_NODE = -1
 
@@ -109,7 +107,7 @@ class Tree:
         return 2 * self.n_taxa - 3
 
     @property
-    def is_inner_branch(self) -> npt.NDArray[np.bool_]:
+    def is_inner_branch(self) -> BoolArray:
         """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
         return np.asarray((self.ends >= self.n_taxa).all(axis=1))
 
@@ -162,7 +160,7 @@ class Tree:
                         stack.append((child, node, child_edge))
 
     def ordered_from(
-        self, root: int, left_out: npt.NDArray[np.bool_] | None = None
+        self, root: int, left_out: BoolArray | None = None
     ) -> list[tuple[int, int, int]]:
         """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
 
