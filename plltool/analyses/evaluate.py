@@ -44,7 +44,8 @@ def evaluate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, and
+        lengths outside the bounds are moved to them, with another
     fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
         says so
     site_lnl : also return the lnL of each site

@@ -53,8 +53,8 @@ class Likelihood(Parameters):
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
-    tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
+    alignment : as for `plltool.search`
+    tree : as for `plltool.evaluate`; copied
     model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.search`; copied. Values in braces
         are never optimised
     brlen : how the branch lengths of parts hang together, as for `plltool.search`; where they are unlinked, those

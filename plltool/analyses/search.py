@@ -94,15 +94,16 @@ def search(
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    alignment : file, mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), pandas
+        Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
     model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
         that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
         optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
-        where `brlen` is "unlinked" a file may hold one for each part
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
+        dendropy, Biopython or ete; where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
-    outgroup : names of taxa that the Newick text shows as one clade
+    outgroup : a taxon, or several, that the Newick text shows as one clade
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
         must have, as far as its taxa go
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for

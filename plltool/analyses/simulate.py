@@ -74,8 +74,8 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches. Of
-        several parts a file may hold a tree for each, of one topology
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete, with branch lengths; nodes may have any
+        number of branches. A file may hold a tree for each of several parts, with one topology
     model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
         or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
         without values have their start values, and a warning says so. Or Models, one of one part each
