@@ -114,7 +114,8 @@ class Likelihood(Parameters):
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
-        return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+        lengths = "1 branch length" if n_changed == 1 else f"{n_changed} branch lengths"
+        return (f"{lengths} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
 
     def __repr__(self) -> str:
         """One line; it computes nothing."""

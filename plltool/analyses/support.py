@@ -19,6 +19,7 @@ from plltool.analyses.trees import TreesLike, as_tree_set, format_share
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
+from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.newick import number_tips, unrooted_tree, write_newick
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.tree.splits import everyone, members_of, splits_of
@@ -125,13 +126,14 @@ class Supports:
 
 
 def supports(
-    tree: str | PathLike[str] | Tree | Target, replicates: TreesLike, kinds: Sequence[str] = (FBP,)
+    tree: str | PathLike[str] | Tree | TreeObject | Target, replicates: TreesLike, kinds: Sequence[str] = (FBP,)
 ) -> Supports:
     """How well replicate trees support the branches of a tree.
 
     Parameters
     ----------
-    tree : file, Newick string or Tree, or from `load_target`; nodes may have any number of branches
+    tree : file, Newick string, Tree, tree of dendropy, Biopython or ete, or what `load_target` returns; nodes may have
+        any number of branches
     replicates : trees of the same taxa, see `treesets.as_tree_set`; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both
 
@@ -147,14 +149,14 @@ def supports(
     return Supports(target, dict.fromkeys(kinds, found.n_trees), values, added)
 
 
-def load_target(tree: str | PathLike[str] | Tree, names: Sequence[str] | None = None) -> Target:
+def load_target(tree: str | PathLike[str] | Tree | TreeObject, names: Sequence[str] | None = None) -> Target:
     """A tree that supports are wanted of; arguments as of `supports`, errors as in `tree_files.load_nodes`.
 
     `names` are the taxa in the order wanted; by default they are numbered as they come.
     """
     if isinstance(tree, Tree):
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_))
-    nodes, source = load_nodes(tree)
+    nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
     target = unrooted_tree(nodes, source, names, resolve_seed=0)  # any will do
     for warning in target.warnings:
         _log.warning(warning)

@@ -25,8 +25,11 @@ _spent: WeakSet[object] = WeakSet()  # the standard inputs that have been read
 
 
 def source_name(path: str | os.PathLike[str]) -> str:
-    """What messages call a file."""
-    source = os.fspath(path)
+    """What messages call a file; InputError for an object that is not the name of one."""
+    try:
+        source = os.fspath(path)
+    except TypeError:
+        raise InputError(f"found an object of type {type(path).__name__}, expected the name of a file") from None
     return "standard input" if source == STDIN else source
 
 

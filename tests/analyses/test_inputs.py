@@ -51,10 +51,13 @@ def test_alignments_of_other_libraries(alignment, lnl):
 
 
 @pytest.mark.parametrize("tree", list(trees()), ids=lambda given: type(given).__module__)
-def test_trees_of_other_libraries(tree, lnl):
+def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert plltool.evaluate(ROWS, tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
     assert plltool.search(ROWS, start=tree, constraint=tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
     assert len(plltool.simulate(tree, "JC", 10).names) == 5
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    assert plltool.supports(tree, file).values["fbp"].tolist().count(1.0) == 2, "both inner branches"
 
 
 def test_objects_that_are_refused():
@@ -62,6 +65,8 @@ def test_objects_that_are_refused():
         plltool.search(3)
     with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.evaluate(ROWS, 3)
+    with pytest.raises(InputError, match="found an object of type int, expected the name of a file"):
+        plltool.tree_distances([3])
 
 
 @pytest.mark.parametrize(
