@@ -1,4 +1,4 @@
-"""All branch lengths at once: simultaneous damped Newton steps (DESIGN: every branch's derivatives in one launch)."""
+"""All branch lengths at once: simultaneous damped Newton steps; one launch gives the derivatives of every branch."""
 
 from __future__ import annotations
 
