@@ -49,6 +49,7 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.messages import announce_engine
 
 SAMPLE_SECONDS = 0.02
 MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
@@ -123,7 +124,7 @@ def bench(
         engine, reason = make_engine(codes, weights, *layout, slots, state_sets=sets, **asdict(hardware))
         with engine:
             if number == 1:
-                _log.info("device: %s", reason)
+                announce_engine(engine, reason, hardware)
             rows += _measure(TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), repetitions)
             facts = engine.device_name, engine.driver, reason
     return Benchmark(*facts, tuple(rows))
