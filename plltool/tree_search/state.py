@@ -116,7 +116,7 @@ class ClimbState:
         return self.climb_lnl if self.cursor.rest_lnl is None else self.cursor.rest_lnl
 
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
-        """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if it ever was."""
+        """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
         marks = self.cursor.marks
         hopeful = stages_with_hope(marks, rivals)
         if hopeful == len(marks):

@@ -1,4 +1,4 @@
-"""The search of the ultrafast bootstrap for trees that resampled alignments favour (Minh et al. 2013; Hoang et al. 2018).
+"""The search of the ultrafast bootstrap for trees that resampled alignments favour (Minh 2013; Hoang 2018).
 
 The search makes *excursions*. Each excursion replaces the data by a resampled alignment for a while: it either applies
 all moves that gain there, or climbs there from a new start tree. Then it climbs on the original data. Every tree on the
