@@ -130,7 +130,7 @@ REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
 MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which any ratio is accepted
-CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the next one, so that writing takes 1 % at most
+CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the next one: writing takes 1 % at most
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ joins the corpus. A failure is an exception that is no PlltoolError, an answer t
 that grows by more than --memory, a message that is no short line, or a value that does not survive being written and
 read. Its input is shortened and kept in the folder --failures. The exit status is 1 if there was a failure.
 
-Same seed and count, same inputs. Run it under `nice`; it uses one process.
+Same seed and count, same inputs. Run it under nice; it uses one process.
 """
 
 from __future__ import annotations
