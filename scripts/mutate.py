@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Breaks one line at a time and checks that a test fails: the fifth leg of the project's correctness.
+"""Break one line at a time and check that a test fails.
 
-Each mutant is applied to a copy of the repository, against which a few fast tests run. A mutant that survives, or whose
-line is no longer there exactly once, makes the exit status 1.
+Each mutant is applied to a copy of the repository, in which a few fast tests run. The exit status is 1 if a mutant
+survives, or if its line is not there exactly once.
 
     scripts/mutate.py                 all mutants
     scripts/mutate.py kernels/ pi     those whose file or description contains one of the words
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
+TIMEOUT = 300  # seconds for one mutant; an endless loop counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
 CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/tree_search/test_constrained.py"
@@ -806,7 +806,7 @@ MUTANTS = [
 
 
 def copy_repository(folder: Path) -> None:
-    """What tests need, the kernels inside the package, where an import of the copy finds them first."""
+    """Copy what the tests need, with the kernels inside the package, where the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("plltool", "kernels", "tests", "data"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
@@ -874,7 +874,7 @@ def try_mutant(mutant: Mutant, folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="run mutants whose file or description contains one of these")
+    parser.add_argument("words", nargs="*", help="only mutants whose file or description contains one of these")
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--check", action="store_true", help="only check that each line is there exactly once")
     parser.add_argument("--no-baseline", action="store_true", help="do not check first that the tests pass unbroken")

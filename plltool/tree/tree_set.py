@@ -48,6 +48,11 @@ class TreeSet:
         """The number of trees that have each split: (n_splits,)."""
         return np.bincount(self.members, minlength=len(self.splits))
 
+    @property
+    def shares(self) -> dict[int, float]:
+        """The share of the trees that have each split."""
+        return dict(zip(self.splits, (self.counts / self.n_trees).tolist(), strict=True))
+
     def of_tree(self, number: int) -> IndexArray:
         """The numbers of the splits of one tree, ascending."""
         return self.members[self.starts[number] : self.starts[number + 1]]
