@@ -37,8 +37,9 @@ def remarks(path):
 
 @cache
 def names_in_code():
-    """Every name that occurs in code."""
-    names = set()
+    """Every name that occurs in code, and every word of the kernels."""
+    kernels = [path.read_text(encoding="utf-8") for path in (REPOSITORY / "kernels").glob("*.[ch]*")]
+    names = set(re.findall(r"\w+", " ".join(kernels)))
     for path in FILES:
         for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
             if token.type == tokenize.NAME:

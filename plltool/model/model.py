@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.model import proteins
-from plltool.model.components import Components, FloatArray
+from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_GROUPS, SiteRates
@@ -156,7 +157,7 @@ class Model:
         matrices *= len(classes.frequencies) // len(matrices)
         return list(zip(matrices, classes.frequencies, strict=True))
 
-    def _mixture(self) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray, FloatArray]:
+    def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies, rate and weight of each component."""
         classes = self.classes
         rates, weights = self._sites.categories()
@@ -395,7 +396,7 @@ class Model:
 
     # --- helpers --------------------------------------------------------------------------------------------
 
-    def _is_reference_class(self) -> npt.NDArray[np.bool_]:
+    def _is_reference_class(self) -> BoolArray:
         """(n_classes,) whether the class is that of the last pair."""
         return np.arange(self.spec.n_rate_classes) == self._class_of_rate[-1]
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     MAX_EXCHANGEABILITY,
     MAX_FREE_RATIO,
@@ -21,7 +22,6 @@ from plltool.constants import (
     MIN_FREQUENCY,
     MIN_SCALER,
 )
-from plltool.model.components import FloatArray
 from plltool.model.model import GROUPS, SCALER, Model
 from plltool.model.rates import SITE_BOUNDS
 

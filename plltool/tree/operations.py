@@ -20,9 +20,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.tree.topology import IntArray, Tree
+from plltool.arrays import IntArray
+from plltool.tree.topology import Tree
 
 ROOT = 0  # the tip at whose branch traversals start; any branch gives the same likelihood
 
@@ -114,7 +114,7 @@ class DirectedView:
         return Descent(self.tree)
 
     @cached_property
-    def preorder(self) -> npt.NDArray[np.int32]:
+    def preorder(self) -> IntArray:
         """(n_taxa - 2, 2): inner nodes, parents first, each with the column of its parent."""
         nodes = self.descent.order[self.descent.order >= self.tree.n_taxa]
         columns = np.argmax(self.tree.neighbours[nodes] == self.descent.parent[nodes][:, None], axis=1)
