@@ -33,7 +33,7 @@ def p_matrices(components, t):
 
 
 def assert_same_components(a, b, rtol):
-    """Equal arrays, eigenvectors through the P(t) that they make."""
+    """The arrays are equal; eigenvectors are compared through their P(t)."""
     for name in ("eigenvalues", "frequencies", "rates", "weights"):
         np.testing.assert_allclose(getattr(a, name), getattr(b, name), rtol=rtol)
     np.testing.assert_allclose(p_matrices(a, 0.3), p_matrices(b, 0.3), rtol=rtol)

@@ -1,4 +1,4 @@
-"""Models of proteins: their figures against the authors' files, their components against the oracle."""
+"""Protein models: their figures against the authors' files, their components against the oracle."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def read_dat(path):
 
 
 def assert_is(read, file):
-    """Figures as `read_matrix` has them are those of an author's file, frequencies brought to the sum 1."""
+    """The figures of `read_matrix` are those of an author's file, with frequencies scaled to sum 1."""
     exchangeabilities, frequencies = read
     rates, shares = file
     total = sum(shares.values())
@@ -111,7 +111,7 @@ def test_frequencies_of_a_matrix_are_replaced():
 
 
 def test_profiles_times_rates():
-    """Every profile has every rate; each matrix by itself makes one substitution per unit of length."""
+    """Every profile has every rate; each matrix has one substitution per unit of length."""
     exchangeabilities, _ = proteins.read_matrix("LG")
     weights, frequencies = proteins.read_profiles("C10")
     rates = gamma_category_means(0.5, 2)
@@ -128,7 +128,7 @@ def test_invariable_sites_have_the_mean_of_the_profiles():
 
 
 def test_classes_have_relative_rates_of_mean_one():
-    """EX2: the authors' rates of buried and exposed sites, divided by their mean under the weights."""
+    """EX2: the authors' rates of buried and exposed sites, divided by their weighted mean."""
     classes = proteins.read_mixture("EX2")
     slow, fast = proteins.MIXTURES["EX2"].values()
     mean = 0.25 * slow + 0.75 * fast

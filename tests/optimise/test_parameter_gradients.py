@@ -92,7 +92,7 @@ def protein_data():
 
 
 def oracle_of_classes(data, model):
-    """lnL of a Model of proteins, its classes and values taken as they are."""
+    """lnL of a protein model with its current classes and values."""
     ends, lengths, codes = data
     classes = model.classes
     categories = oracle_categories(model.sites)
@@ -118,7 +118,7 @@ def oracle_of_classes(data, model):
     "text", ["LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"]
 )
 def test_parameters_of_proteins(protein_data, text):
-    """As above; of many parameters, six."""
+    """As above, for six of many parameters."""
     ends, lengths, codes = protein_data
     model = Model(parse_model(text))
     names = model.free_parameters
