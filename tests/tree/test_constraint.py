@@ -99,7 +99,7 @@ def test_regions_of_a_tree_that_does_not_obey_are_refused():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_growing_member_by_member(seed):
-    """A branch is legal if and only if the tree with the tip there has every split of the constraint on those placed."""
+    """A branch is legal if and only if the tree with the tip there has every split of the constraint placed so far."""
     rng = np.random.default_rng(200 + seed)
     names, members, nested = random_case(rng, 5, 10)
     constraint = constrain(nested, names)
