@@ -134,7 +134,7 @@ def supports(
     ----------
     tree : file, Newick string, Tree, tree of dendropy, Biopython or ete, or what `load_target` returns; nodes may have
         any number of branches
-    replicates : trees of the same taxa, see `treesets.as_tree_set`; they may have multifurcations
+    replicates : trees of the same taxa, see `trees.as_tree_set`; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both
 
     Raises
