@@ -1,6 +1,16 @@
 """plltool: maximum-likelihood phylogenetic trees, computed on an OpenCL device.
 
-Scripts import :mod:`plltool.api`; nothing happens at import.
+    import plltool
+    result = plltool.search("primates.phy", model="GTR+F+G4")
+    print(result.lnl, result.newick)
+
+`plltool/__init__.pyi` lists everything that scripts use; a name is imported when it is first used, and nothing else
+happens at import. Progress and warnings go to the logger "plltool".
 """
 
-__version__ = "0.1.0"
+import lazy_loader
+
+from plltool.constants import VERSION
+
+__version__ = VERSION
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

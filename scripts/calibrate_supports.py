@@ -22,15 +22,15 @@ from typing import Any
 
 import numpy as np
 
-from plltool.api import search, simulate
-from plltool.bootstrap import bootstrap
+from plltool.analyses.bootstrap import bootstrap
+from plltool.analyses.search import search
+from plltool.analyses.simulate import Simulation, simulate
+from plltool.analyses.trees import as_tree_set
+from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.engine.opencl.environment import prepare_environment
-from plltool.simulation import Simulation
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import splits_of
-from plltool.treesets import as_tree_set
-from plltool.ultrafast import ultrafast_bootstrap
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))

@@ -76,10 +76,10 @@ def agreement(ours, theirs):
 
 
 def compare_supports(alignment, model, tree, folder):
-    from plltool.api import branch_supports
+    from plltool.analyses.alrt import alrt
 
     began = time.perf_counter()
-    result = branch_supports(alignment, tree, model, threads=1)
+    result = alrt(alignment, tree, model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(tree + "\n")
     read, their_seconds = run_iqtree(
@@ -121,7 +121,7 @@ def best_interchanges(result, n):
 
 
 def compare_tests(alignment, model, trees, folder):
-    from plltool.api import topology_tests
+    from plltool.analyses.topology_tests import topology_tests
 
     (folder / "z.nwk").write_text("\n".join(trees) + "\n")
     began = time.perf_counter()
@@ -155,7 +155,7 @@ def spelt_out(result):
 
 
 def compare_ancestors(alignment, result, folder):
-    from plltool.api import ancestral_states
+    from plltool.analyses.ancestral import ancestral_states
 
     found = ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
     (folder / "t.nwk").write_text(result.newick + "\n")
@@ -189,7 +189,7 @@ def main():
     arguments = parser.parse_args()
     model = arguments.partitions or arguments.model
     prepare_environment(1)
-    from plltool.api import search
+    from plltool.analyses.search import search
 
     results = {}
     for alignment in arguments.alignments:

@@ -24,10 +24,10 @@ from compare_rivals import plain_alignment, time_command
 from plltool.alignment.partition import cut_alignment
 from plltool.alignment.patterns import compress
 from plltool.constants import LINKAGES
-from plltool.io.alignment_reader import read_sequences
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import write_newick
-from plltool.search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony import stepwise_addition
 
 SETS = ("dna59", "cynmix")
 PROGRAMS = ("plltool", "iqtree", "raxml")
@@ -44,7 +44,7 @@ def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path,
     partition, start = folder / f"{name}.part", folder / f"{name}.start.nwk"
     if name == "cynmix":
         skipped, parts = CYNMIX_DNA
-        whole = read_sequences(data / "cynmix.nex")
+        whole = read_alignment(data / "cynmix.nex")
         rows = zip(whole.names, whole.rows, strict=True)
         lines = [f"{whole.n_taxa} {whole.n_sites - skipped}", *(f"{n} {row[skipped:].decode()}" for n, row in rows)]
         alignment = folder / "cynmix.phy"
@@ -58,7 +58,7 @@ def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path,
     if given.exists():
         shutil.copy(given, start)
     else:
-        cut = cut_alignment(read_sequences(alignment), read_scheme(str(partition)))
+        cut = cut_alignment(read_alignment(alignment), read_scheme(str(partition)))
         patterns = [compress(part) for part in cut.alignments]
         masks = np.concatenate([part.masks for part in patterns], axis=1)
         weights = np.concatenate([part.weights for part in patterns])

@@ -36,9 +36,9 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 from plltool.io.newick import write_newick
-from plltool.search.parsimony import stepwise_addition
+from plltool.tree_search.parsimony import stepwise_addition
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
 DEFAULT_PROGRAMS = ("plltool-fast", "plltool", "plltool-thorough", "iqtree-fast", "raxml")
@@ -146,7 +146,7 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
 def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
     """The reference's start tree and as many of plltool's parsimony trees as make `number`."""
     trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
-    data = read_alignment(alignment)
+    data = read_states(alignment)
     patterns = compress(data)
     for seed in range(1, number):
         trees.append(folder / f"{data_set}.parsimony{seed}.nwk")

@@ -27,12 +27,12 @@ from typing import Any
 
 import numpy as np
 
+from plltool.analyses.trees import as_tree_set
+from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.engine.opencl.environment import prepare_environment
-from plltool.io.alignment_reader import read_sequences
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.part_trees import read_tree
 from plltool.tree.tree_set import TreeSet, splits_of
-from plltool.treesets import as_tree_set
-from plltool.ultrafast import ultrafast_bootstrap
 
 PROGRAMS = (
     *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
@@ -143,7 +143,7 @@ def main() -> None:
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
         search = run([*command, "--prefix", folder / "best"], asked.seconds)
-        best = read_tree(folder / "best.best.nwk", read_sequences(alignment).names)
+        best = read_tree(folder / "best.best.nwk", read_alignment(alignment).names)
         splits = [
             split
             for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)

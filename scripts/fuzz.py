@@ -40,7 +40,7 @@ import numpy as np
 from plltool.alignment.patterns import compress
 from plltool.errors import PlltoolError
 from plltool.hardware import parse_hardware
-from plltool.io.alignment_reader import read_sequences
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
 from plltool.io.model_reader import read_paml_matrix
@@ -49,8 +49,8 @@ from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.model.spec import parse_model
-from plltool.results import check_outgroup
-from plltool.session import pose
+from plltool.run.inputs import resolve_inputs
+from plltool.run.results import check_outgroup
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 MEBIBYTE = 1 << 20
@@ -162,7 +162,7 @@ def text_of(content: bytes) -> str:
 
 def run_alignment(content: bytes, path: Path) -> object:
     path.write_bytes(content)
-    data, _ = pose(read_sequences(path), None)
+    data, _ = resolve_inputs(read_alignment(path), None)
     return [compress(part).n_patterns for part in data.alignments]
 
 
@@ -182,26 +182,26 @@ def run_model(content: bytes, _path: Path) -> object:
     spec = parse_model(text_of(content))
     if parse_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    model = pose(ROWS if spec.is_nucleotide else PROTEINS, spec)[1][0]
+    model = resolve_inputs(ROWS if spec.is_nucleotide else PROTEINS, spec)[1][0]
     model.components()
     return model.n_free_parameters
 
 
 def run_scheme(content: bytes, path: Path) -> object:
     path.write_bytes(content)
-    data, models = pose(ROWS, str(path))
+    data, models = resolve_inputs(ROWS, str(path))
     return len(data.parts), [str(model.spec) for model in models]
 
 
 def run_paml(content: bytes, path: Path) -> object:
     path.write_bytes(content)
-    return len(pose(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
+    return len(resolve_inputs(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
 
 
 def run_record(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     read_record(path)
-    return pose(ROWS, str(path))[0].n_sites
+    return resolve_inputs(ROWS, str(path))[0].n_sites
 
 
 def run_part_trees(content: bytes, path: Path) -> object:

@@ -30,7 +30,7 @@ import numpy.typing as npt
 from scipy.cluster import hierarchy
 
 from plltool.alignment.patterns import compress
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 from plltool.io.part_trees import read_tree
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.topology import Tree
@@ -111,7 +111,7 @@ def bound(saved: float) -> float:
 
 def measure(alignment_path: str, tree_path: str) -> list[dict[str, object]]:
     """A row for each set of CLAs and each order of the patterns."""
-    alignment = read_alignment(alignment_path)
+    alignment = read_states(alignment_path)
     codes = compress(alignment).codes
     n_taxa, n_patterns = codes.shape
     tree = read_tree(tree_path, alignment.names)

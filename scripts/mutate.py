@@ -28,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
-CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/search/test_constrained.py"
+CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/tree_search/test_constrained.py"
 DERIVATIVES = "tests/engine/test_derivatives.py"
 SCALING = "tests/engine/test_scaling.py"
 DEEP_TREES = "tests/engine/test_deep_trees.py"
@@ -49,24 +49,24 @@ SUMS = "tests/engine/test_sums.py"
 SELECT = "tests/engine/test_select.py"
 SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
-BENCH = "tests/api/test_bench.py"
-SCAN = "tests/search/test_scan.py"
-INSERTIONS = "tests/search/test_insertions.py"
-CLIMB = "tests/search/test_climb.py"
-DRIVER = "tests/search/test_driver.py"
+BENCH = "tests/analyses/test_bench.py"
+SCAN = "tests/tree_search/test_scan.py"
+INSERTIONS = "tests/tree_search/test_insertions.py"
+CLIMB = "tests/tree_search/test_climb.py"
+DRIVER = "tests/tree_search/test_driver.py"
 GAMMA = "tests/model/test_gamma.py"
-RATCHET = "tests/search/test_ratchet.py"
-STARTS = "tests/search/test_starts.py"
-STOPPING = "tests/search/test_stopping.py"
+RATCHET = "tests/tree_search/test_ratchet.py"
+STARTS = "tests/tree_search/test_starts.py"
+STOPPING = "tests/tree_search/test_stopping.py"
 SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
-TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/api/test_site_rates.py"
-BOOTSTRAP, REPLICATES = "tests/api/test_bootstrap.py", "plltool/replicates.py"
+TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
+BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
-RESUME = "tests/search/test_resume.py"
-RELL = "tests/search/test_rell.py"
-ULTRAFAST = "tests/api/test_ultrafast.py"
-PARTITIONS = "tests/api/test_partitions.py"
+RESUME = "tests/tree_search/test_resume.py"
+RELL = "tests/tree_search/test_rell.py"
+ULTRAFAST = "tests/analyses/test_ultrafast.py"
+PARTITIONS = "tests/analyses/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
 
 TRAVERSE = "kernels/traverse.cl"
@@ -85,8 +85,8 @@ LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
 TRACKS_PY = "plltool/engine/opencl/tracks.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
-BENCH_ITEMS = "plltool/bench/items.py"
-BENCH_RUN = "plltool/bench/run.py"
+BENCH_ITEMS = "plltool/analyses/bench/items.py"
+BENCH_RUN = "plltool/analyses/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 SHARDS = "plltool/engine/shards.py"
@@ -591,25 +591,25 @@ MUTANTS = [
     Mutant("lengths: worse rounds are kept", "plltool/optimise/lengths.py", "better = lnl > best_lnl",
            "better = lnl > -np.inf",
            (LENGTHS,)),
-    Mutant("scan: whole instead of half lengths", "plltool/search/scan.py",
+    Mutant("scan: whole instead of half lengths", "plltool/tree_search/scan.py",
            "half = tree.n_edges + columns[\"branch\"]", "half = columns[\"branch\"]", (SCAN,)),
-    Mutant("scan: walks into the wrong side", "plltool/search/scan.py",
+    Mutant("scan: walks into the wrong side", "plltool/tree_search/scan.py",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + 3 - turn) % 3",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + turn) % 3", (SCAN,)),
-    Mutant("scan: starts from the near side of the gap", "plltool/search/scan.py", "view.facing[joints, far]",
+    Mutant("scan: starts from the near side of the gap", "plltool/tree_search/scan.py", "view.facing[joints, far]",
            "view.facing[joints, near]", (SCAN,)),
-    Mutant("scan: gap not healed", "plltool/search/scan.py", "2 * tree.n_edges + prune", "0 * tree.n_edges + prune",
+    Mutant("scan: gap not healed", "plltool/tree_search/scan.py", "2 * tree.n_edges + prune", "0 * tree.n_edges + prune",
            (SCAN,)),
-    Mutant("scan: siblings before children", "plltool/search/scan.py",
+    Mutant("scan: siblings before children", "plltool/tree_search/scan.py",
            "np.lexsort([columns[\"key\"][order], columns[\"prune\"][order]])",
            "np.lexsort([columns[\"depth\"][order], columns[\"prune\"][order]])", (SCAN,)),
-    Mutant("insertions: ends confused", "plltool/search/insertions.py", "first_end != far_node",
+    Mutant("insertions: ends confused", "plltool/tree_search/insertions.py", "first_end != far_node",
            "first_end == far_node", (INSERTIONS,)),
-    Mutant("insertions: Hessian entry", "plltool/search/insertions.py", "(0, 1), (0, 2), (1, 2)]):\n        hessian",
+    Mutant("insertions: Hessian entry", "plltool/tree_search/insertions.py", "(0, 1), (0, 2), (1, 2)]):\n        hessian",
            "(0, 1), (1, 2), (0, 2)]):\n        hessian", (INSERTIONS,)),
-    Mutant("climb: conflicts are not looked for", "plltool/search/climb.py", "if touched & nodes:", "if False:",
+    Mutant("climb: conflicts are not looked for", "plltool/tree_search/climb.py", "if touched & nodes:", "if False:",
            (CLIMB,)),
-    Mutant("climb: failed moves stay", "plltool/search/climb.py", "undo.restore(likelihood.tree)", "pass", (CLIMB,)),
+    Mutant("climb: failed moves stay", "plltool/tree_search/climb.py", "undo.restore(likelihood.tree)", "pass", (CLIMB,)),
     Mutant("constraint: free sides are not seen", "plltool/tree/constraint.py", "is_free | is_tip[self.homes]",
            "is_tip[self.homes]", (CONSTRAINT, "-k", "insertion")),
     Mutant("constraint: a complete region stays itself", "plltool/tree/constraint.py",
@@ -621,30 +621,30 @@ MUTANTS = [
            "low[node] = low[parent]\n", "pass\n", (CONSTRAINT, "-k", "insertion")),
     Mutant("constraint: growth looks at ends only", "plltool/tree/constraint.py",
            "(upper <= node) & (node <= lower)", "((upper == node) | (node == lower))", (CONSTRAINT, "-k", "growing")),
-    Mutant("constraint: the walk goes anywhere", "plltool/search/scan.py", "if admits is not None:", "if False:",
+    Mutant("constraint: the walk goes anywhere", "plltool/tree_search/scan.py", "if admits is not None:", "if False:",
            (CONSTRAINED, "-k", "crowded")),
-    Mutant("constraint: moves are not looked at together", "plltool/search/climb.py",
+    Mutant("constraint: moves are not looked at together", "plltool/tree_search/climb.py",
            "and not constraint.is_obeyed_by(tree):", "and False:", (CONSTRAINED, "-k", "together or near_misses")),
     Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
            "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
-           ("tests/api/test_constraints.py", "-k", "twins")),
-    Mutant("near misses: all are kept", "plltool/search/climb.py", "reached < lnl + MIN_MOVE_GAIN", "False",
+           ("tests/analyses/test_constraints.py", "-k", "twins")),
+    Mutant("near misses: all are kept", "plltool/tree_search/climb.py", "reached < lnl + MIN_MOVE_GAIN", "False",
            (CLIMB, "-k", "near_misses")),
-    Mutant("near misses: flat moves count", "plltool/search/climb.py", "moves.lnl[order] < lnl - MIN_MOVE_GAIN",
+    Mutant("near misses: flat moves count", "plltool/tree_search/climb.py", "moves.lnl[order] < lnl - MIN_MOVE_GAIN",
            "moves.lnl[order] < lnl + MIN_MOVE_GAIN", (CLIMB, "-k", "flat")),
-    Mutant("near misses: lengths are put down to moves", "plltool/search/climb.py",
+    Mutant("near misses: lengths are put down to moves", "plltool/tree_search/climb.py",
            "lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl", "pass", (CLIMB, "-k", "true_tree")),
-    Mutant("near misses: what is kept is forgotten", "plltool/search/climb.py", "lnl, before = reached,",
+    Mutant("near misses: what is kept is forgotten", "plltool/tree_search/climb.py", "lnl, before = reached,",
            "lnl, _ = reached,", (CLIMB, "-k", "leaves_the_lengths")),
     Mutant("lengths: no floor", "plltool/optimise/lengths.py", "+ FORESIGHT * predicted > floor", "> -math.inf",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("driver: radii always widen", "plltool/search/driver.py", "wide_enough = at.lnl - at.marks[-1] <",
+    Mutant("driver: radii always widen", "plltool/tree_search/driver.py", "wide_enough = at.lnl - at.marks[-1] <",
            "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),
-    Mutant("driver: the first radius may be the last", "plltool/search/driver.py",
+    Mutant("driver: the first radius may be the last", "plltool/tree_search/driver.py",
            "stage.radius > self.plan.radii[0]", "stage.radius > 0", (DRIVER,)),
-    Mutant("driver: rounds go on without moves", "plltool/search/driver.py", " or not done.n_moves", "", (DRIVER,)),
+    Mutant("driver: rounds go on without moves", "plltool/tree_search/driver.py", " or not done.n_moves", "", (DRIVER,)),
     Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
            (GAMMA,)),
     Mutant("gamma: steps too long", "plltool/model/gamma.py", "* series / shape", "* series", (GAMMA,)),
@@ -653,51 +653,51 @@ MUTANTS = [
     Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
            "self.engine.set_weights(own)", "pass",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("ratchet: worse trees are kept", "plltool/search/ratchet.py", "if lnl <= self.lnl:", "if False:",
+    Mutant("ratchet: worse trees are kept", "plltool/tree_search/ratchet.py", "if lnl <= self.lnl:", "if False:",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("ratchet: the last tree, not the best", "plltool/search/ratchet.py", "self._return_to(self.best)", "pass",
+    Mutant("ratchet: the last tree, not the best", "plltool/tree_search/ratchet.py", "self._return_to(self.best)", "pass",
            (RATCHET, "-k", "never_lead_down")),
-    Mutant("starts: nothing is allowed besides", "plltool/search/state.py", " + ABANDON_MARGIN <", " <",
+    Mutant("starts: nothing is allowed besides", "plltool/tree_search/state.py", " + ABANDON_MARGIN <", " <",
            (STARTS, "-k", "hope")),
-    Mutant("stopping: variance of the mean", "plltool/search/stopping.py", "math.sqrt(n_sites * variance)",
+    Mutant("stopping: variance of the mean", "plltool/tree_search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- resuming
-    Mutant("resuming: the stop rule forgets", "plltool/search/driver.py", "at.memory = rule.memory", "pass",
+    Mutant("resuming: the stop rule forgets", "plltool/tree_search/driver.py", "at.memory = rule.memory", "pass",
            (RESUME, "-k", "every_event and (rf or kh)")),
-    Mutant("resuming: other perturbations", "plltool/search/driver.py",
+    Mutant("resuming: other perturbations", "plltool/tree_search/driver.py",
            "done, rng.bit_generator.state = at.spent, at.generator", "done = at.spent",
            (RESUME, "-k", "every_event and dna")),
-    Mutant("resuming: the polish begins anew", "plltool/search/driver.py",
+    Mutant("resuming: the polish begins anew", "plltool/tree_search/driver.py",
            "made=(at.round, at.lnl) if at.round else None", "made=None", (RESUME, "-k", "any_event")),
-    Mutant("resuming: rounds look at the whole tree", "plltool/search/driver.py",
+    Mutant("resuming: rounds look at the whole tree", "plltool/tree_search/driver.py",
            "at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen",
            "at.lnl, moves = done.lnl, done.chosen", (DRIVER, "-k", "widen")),
-    Mutant("resuming: failures are forgotten", "plltool/search/state.py", "failures: int = 0",
+    Mutant("resuming: failures are forgotten", "plltool/tree_search/state.py", "failures: int = 0",
            "failures: int = field(default=0, init=False)", (RESUME, "-k", "every_event and dna")),
     Mutant("resuming: frequencies of the start", "plltool/model/model.py",
            'self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]',
            'self._class_rates = values["exchangeabilities"]', (RESUME, "-k", "every_event and dna")),
-    Mutant("resuming: the tree's order", "plltool/search/state.py", 'getattr(tree, array) for array in TREE_ARRAYS}',
+    Mutant("resuming: the tree's order", "plltool/tree_search/state.py", 'getattr(tree, array) for array in TREE_ARRAYS}',
            'getattr(Tree.from_edges(tree.names, tree.ends, tree.lengths), array) for array in TREE_ARRAYS}',
            (RESUME, "-k", "every_event")),
     Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
            'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
     # --- the ultrafast bootstrap
-    Mutant("the last of equal trees", "plltool/search/rell.py", "draws * self._equals < 1", "draws < 2",
+    Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
-    Mutant("resuming: other excursions", "plltool/search/excursions.py", "rng.bit_generator.state = generator", "pass",
+    Mutant("resuming: other excursions", "plltool/tree_search/excursions.py", "rng.bit_generator.state = generator", "pass",
            (ULTRAFAST, "-k", "every_excursion")),
-    Mutant("resuming: supports at the last test", "plltool/search/excursions.py",
+    Mutant("resuming: supports at the last test", "plltool/tree_search/excursions.py",
            'supports=packed.get("supports")', "supports=None", (ULTRAFAST, "-k", "every_excursion and twins")),
-    Mutant("resuming: what an excursion has changed by then", "plltool/search/rell.py", "self._seen.copy()",
+    Mutant("resuming: what an excursion has changed by then", "plltool/tree_search/rell.py", "self._seen.copy()",
            "self._seen", (RELL, "-k", "stay_known")),
     # --- what is asked of a finished tree
     Mutant("site values in one row", TRAVERSE, "site + (size_t)result * n_lanes + lanes", "site + lanes",
            on_vector("tests/engine/test_site_values.py", "every_edge")),
-    Mutant("interchanges of the wrong subtrees", "plltool/search/neighbours.py", "(0, 3, 1, 2)", "(0, 1, 2, 3)",
-           ("tests/search/test_branch_supports.py", "-k", "oracle and 0")),
-    Mutant("replicates are not centred", "plltool/search/branch_supports.py", "drawn - gains], axis=2",
-           "drawn], axis=2", ("tests/search/test_branch_supports.py", "-k", "replicate_by_replicate")),
+    Mutant("interchanges of the wrong subtrees", "plltool/tree_search/neighbours.py", "(0, 3, 1, 2)", "(0, 1, 2, 3)",
+           ("tests/tree_search/test_branch_supports.py", "-k", "oracle and 0")),
+    Mutant("replicates are not centred", "plltool/tree_search/branch_supports.py", "drawn - gains], axis=2",
+           "drawn], axis=2", ("tests/tree_search/test_branch_supports.py", "-k", "replicate_by_replicate")),
     Mutant("trees as good as they are, not as each other", "plltool/statistics/topologies.py",
            "centred = drawn - gains", "centred = drawn", ("tests/statistics/test_topologies.py", "-k", "kh_and_sh")),
     Mutant("curvature adds to the distance", "plltool/statistics/topologies.py", "d[tree] - c[tree]",
@@ -708,7 +708,7 @@ MUTANTS = [
            "component * components.n_states + states[parent]", "states[parent]",
            ("tests/tree/test_evolution.py", "-k", "as_it_is_likely")),
     Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights)[:, None]", "own",
-           ("tests/api/test_site_rates.py", "-k", "histories")),
+           ("tests/analyses/test_site_rates.py", "-k", "histories")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
     Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",
@@ -745,9 +745,9 @@ MUTANTS = [
     Mutant("rounding sends lengths away", "plltool/optimise/steps.py",
            "np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)",
            "slopes", (PARTITIONS, "-k", "nothing_is_known")),
-    Mutant("unlinked: insertions mix parts", "plltool/search/insertions.py",
+    Mutant("unlinked: insertions mix parts", "plltool/tree_search/insertions.py",
            "np.moveaxis(lengths, -1, 1).reshape", "lengths.reshape", (PARTITIONS, "-k", "promise")),
-    Mutant("unlinked: healed by all parts", "plltool/search/climb.py", "moves.lengths[k].T",
+    Mutant("unlinked: healed by all parts", "plltool/tree_search/climb.py", "moves.lengths[k].T",
            "moves.lengths[k].T[..., ::-1]",
            (PARTITIONS, "-k", "promise")),
     Mutant("parts: last column missing", "plltool/alignment/partition.py",
@@ -763,7 +763,7 @@ MUTANTS = [
     Mutant("supports: no least transfer", TREE_SUPPORTS, "np.minimum(nearest, most[lacking])", "nearest", (SUPPORTS,)),
     Mutant("supports: branches of tips have some", TREE_SUPPORTS, "values[~_is_inner(tree)] = np.nan", "pass",
            (SUPPORTS,)),
-    Mutant("supports: added branches are the tree's", "plltool/supports.py", "[split not in own for split",
+    Mutant("supports: added branches are the tree's", "plltool/analyses/support.py", "[split not in own for split",
            "[False for split", (SUPPORTS,)),
     Mutant("supports: a node of many branches left half resolved", "plltool/io/newick.py",
            "told[node] = told[parent]", "told[node] = parent", (SUPPORTS,)),
@@ -798,7 +798,7 @@ MUTANTS = [
            "component * components.n_states + states[parent]", "states[parent]", ("tests/tree/test_evolution.py",)),
     Mutant("simulation: states change along the root's branch only", "plltool/tree/evolution.py", "+ states[parent]",
            "+ states[ROOT]", ("tests/tree/test_evolution.py",)),
-    Mutant("ancestors: the outgroup is not heeded", "plltool/ancestral.py",
+    Mutant("ancestors: the outgroup is not heeded", "plltool/analyses/ancestral.py",
            "find_root(tree, usable_outgroup(tree, outgroup)[0])", "find_root(tree, None)",
            ("tests/cli/test_cli_ancestral.py",)),
 ]  # fmt: skip

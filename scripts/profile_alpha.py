@@ -5,7 +5,8 @@
 
 import sys
 
-from plltool.api import Likelihood, search
+from plltool.analyses.likelihood import Likelihood
+from plltool.analyses.search import search
 
 alignment = sys.argv[1]
 tree = search(alignment, model="GTR+F+G4", seed=1).tree

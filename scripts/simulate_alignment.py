@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from plltool.api import simulate
+from plltool.analyses.simulate import simulate
 from plltool.io.alignment_writer import format_fasta
 from plltool.io.newick import write_newick
 from plltool.tree.random_tree import random_tree

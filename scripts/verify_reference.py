@@ -15,11 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plltool.api import Likelihood, evaluate
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.likelihood import Likelihood
 from plltool.constants import LINKAGES
 from plltool.engine.opencl.environment import prepare_environment
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 from plltool.io.part_trees import read_tree
 
 FIXED_TOLERANCE = 1e-3
@@ -104,7 +105,7 @@ def main() -> int:
             print(f"skip {name}: no alignment")
             continue
         try:
-            alignment = read_alignment(path)
+            alignment = read_states(path)
         except InputError as error:
             print(f"skip {name}: {error}")
             continue

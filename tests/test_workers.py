@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plltool.errors import DeviceError, InputError
-from plltool.workers import Workers
+from plltool.run.workers import Workers
 
 
 class Task:

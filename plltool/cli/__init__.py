@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 import click
 
-from plltool import __version__
 from plltool.cli.alrt import alrt
 from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
@@ -29,6 +28,7 @@ from plltool.cli.simulate import simulate
 from plltool.cli.support import support
 from plltool.cli.test import test
 from plltool.cli.trees import trees
+from plltool.constants import VERSION
 from plltool.errors import PlltoolError
 
 EXIT_ERROR = 1
@@ -97,7 +97,7 @@ class MainGroup(click.Group):
 
 
 @click.group(cls=MainGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="plltool")
+@click.version_option(VERSION, prog_name="plltool")
 @click.option("--debug", is_flag=True, help="Show where an error arose.")
 def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""

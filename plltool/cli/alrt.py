@@ -7,7 +7,6 @@ from pathlib import Path
 
 import click
 
-from plltool.cli.asking import ask_of_tree, one_tree, print_answer
 from plltool.cli.options import (
     OutputChoice,
     Question,
@@ -19,8 +18,9 @@ from plltool.cli.options import (
     seed_option,
     tree_option,
 )
-from plltool.cli.output import describe_models
+from plltool.cli.outputs import describe_models
 from plltool.cli.support import kinds_option
+from plltool.cli.tree_command import ask_of_tree, one_tree, print_answer
 from plltool.constants import ALRT_REPLICATES, SUPPORT_KINDS
 from plltool.hardware import Hardware
 
@@ -61,9 +61,9 @@ def alrt(
     \b
     Example: plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates.alrt
     """
-    from plltool import api
+    import plltool
 
-    ask = partial(api.branch_supports, kinds=supports, n_replicates=replicates, seed=seed)
+    ask = partial(plltool.alrt, kinds=supports, n_replicates=replicates, seed=seed)
     texts = {"support.nwk": lambda result: result.labelled + "\n"}
     trees = one_tree(tree, question)
     result = ask_of_tree(ask, alignment, trees, question, outgroup, hardware, output, texts)

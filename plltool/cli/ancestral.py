@@ -6,7 +6,6 @@ from pathlib import Path
 
 import click
 
-from plltool.cli.asking import ask_of_tree, one_tree, print_answer
 from plltool.cli.options import (
     OutputChoice,
     Question,
@@ -17,7 +16,8 @@ from plltool.cli.options import (
     question_options,
     tree_option,
 )
-from plltool.cli.output import describe_models, name_files
+from plltool.cli.outputs import describe_models, name_files
+from plltool.cli.tree_command import ask_of_tree, one_tree, print_answer
 from plltool.hardware import Hardware
 
 
@@ -45,14 +45,14 @@ def ancestral(
     \b
     Example: plltool ancestral data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates
     """
-    from plltool import api
-    from plltool.ancestral import format_states
+    import plltool
+    from plltool.analyses.ancestral import format_states
 
     prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
     texts = {"state": format_states, "state.nwk": lambda result: result.labelled + "\n"}
     chosen = OutputChoice(prefix, output.redo)
     result = ask_of_tree(
-        api.ancestral_states, alignment, one_tree(tree, question), question, outgroup, hardware, chosen, texts
+        plltool.ancestral_states, alignment, one_tree(tree, question), question, outgroup, hardware, chosen, texts
     )
     lines = [f"lnL: {result.lnl:.6f}", *describe_models(result), f"tree: {result.labelled}"]
     lines.append(f"states: {name_files(prefix, ['state'])['state']}")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.options import PATH, hardware_options, quiet_option
-from plltool.cli.output import claim_files, print_line
+from plltool.cli.outputs import claim_files, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.bench.compare import Ratios
-    from plltool.bench.run import Benchmark
+    from plltool.analyses.bench.compare import Ratios
+    from plltool.analyses.bench.run import Benchmark
 
 LEAST_TAXA = 4
 
@@ -73,16 +73,16 @@ def bench(
         raise click.UsageError("--quick and --shape exclude each other")
     if output:
         claim_files([output], redo)
-    from plltool.bench.compare import compare_rows, read_benchmark
-    from plltool.bench.data import QUICK_SHAPES, Shape
-    from plltool.bench.run import run_benchmark
+    import plltool
+    from plltool.analyses.bench.compare import compare_rows, read_benchmark
+    from plltool.analyses.bench.data import QUICK_SHAPES, Shape
     from plltool.io.record import write_text
 
     old = read_benchmark(compare) if compare else None
     with Reporter(quiet):
         prepare_devices(hardware)
         chosen = QUICK_SHAPES if quick else tuple(Shape(*shape) for shape in shapes) or None
-        done = run_benchmark(hardware, states, chosen, repetitions)
+        done = plltool.bench(hardware, states, chosen, repetitions)
     if output:
         write_text(output, json.dumps(done.as_record(given_command()), indent=1, allow_nan=False) + "\n")
     for line in describe(done):

@@ -29,7 +29,7 @@ from plltool.cli.options import (
     seed_option,
     split_outgroup,
 )
-from plltool.cli.output import claim_files, claim_folder, print_line
+from plltool.cli.outputs import claim_files, claim_folder, print_line
 from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import (
     MAPPED_KINDS,
@@ -46,10 +46,10 @@ from plltool.hardware import Hardware
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
     from plltool.alignment.partition import Dataset
-    from plltool.bootstrap import BootstrapResult
-    from plltool.results import SearchResult
-    from plltool.search.progress import Listener
+    from plltool.analyses.bootstrap import BootstrapResult
+    from plltool.run.results import SearchResult
     from plltool.tree.topology import Tree
+    from plltool.tree_search.progress import Listener
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
@@ -149,11 +149,12 @@ def support_tree(
 
     `settings` are the seed, constraint, brlen, workers and hardware of the search.
     """
-    from plltool.bootstrap import bootstrap as make_replicates
-    from plltool.bootstrap import replicate_options
-    from plltool.branch_support import local_supports
-    from plltool.supports import UFBOOT, Supports, map_supports
-    from plltool.ultrafast import ultrafast_bootstrap
+    import plltool
+    from plltool.analyses.alrt import local_supports
+    from plltool.analyses.bootstrap import bootstrap as make_replicates
+    from plltool.analyses.bootstrap import replicate_options
+    from plltool.analyses.support import UFBOOT, Supports
+    from plltool.analyses.ultrafast import ultrafast_bootstrap
 
     found, lines, interrupted = Supports(result.tree, {}, {}), [], False
     if UFBOOT in choice.kinds:
@@ -184,7 +185,7 @@ def support_tree(
             lines.append(files.write_alignments(sequences, data, settings["seed"], len(replicates.trees)))
         mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
         if mapped and replicates.trees:
-            found = found.joined(map_supports(result.tree, replicates.trees, mapped))
+            found = found.joined(plltool.supports(result.tree, replicates.trees, mapped))
     if found.values:
         lines += write_supports(found.in_order(choice.kinds), prefix, outgroup)
     return lines, interrupted
@@ -250,7 +251,7 @@ class ReplicateFiles:
         import numpy as np
 
         from plltool.io.newick import write_newick
-        from plltool.results import mean_tree
+        from plltool.run.results import mean_tree
 
         self._lines.append(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) + "\n")
         if len(self._lines) % max(1, len(self._lines) // WRITE_SHARE) == 0:
@@ -264,7 +265,7 @@ class ReplicateFiles:
 
     def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
         """The resampled alignments, in FASTA; returns what to tell of them."""
-        from plltool.bootstrap import resample_alignment
+        from plltool.analyses.bootstrap import resample_alignment
         from plltool.io.alignment_writer import format_fasta
         from plltool.io.record import write_text
 
@@ -342,10 +343,10 @@ def bootstrap(
     files.claim(output.redo or resumes, write_replicates)
     if tree is not None:
         claim_supports(prefix, output.redo, MAPPED_KINDS if resumes else ())
-    from plltool import bootstrap as api
-    from plltool.results import check_outgroup
-    from plltool.session import pose
-    from plltool.supports import load_target, map_supports
+    import plltool
+    from plltool.analyses.support import load_target
+    from plltool.run.inputs import resolve_inputs
+    from plltool.run.results import check_outgroup
 
     sequences = load_alignment(alignment, data_type)
     target = None if tree is None else load_target(tree, sequences.names)
@@ -356,14 +357,14 @@ def bootstrap(
         prepare_devices(hardware)
         if output.redo:
             files.forget()
-        data, models = pose(sequences, model, brlen)
-        found = api.bootstrap(
+        data, models = resolve_inputs(sequences, model, brlen)
+        found = plltool.bootstrap(
             data,
             models,
             replicates=replicates,
             seed=seed,
             rapid=rapid,
-            options=api.replicate_options(replicate_effort, rapid),
+            options=plltool.replicate_options(replicate_effort, rapid),
             constraint=constraint,
             brlen=brlen,
             workers=workers,
@@ -377,7 +378,7 @@ def bootstrap(
         if write_replicates:
             lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
         if target is not None and found.trees:
-            lines += write_supports(map_supports(target, found.trees, supports), prefix, members)
+            lines += write_supports(plltool.supports(target, found.trees, supports), prefix, members)
         if not found.interrupted:
             files.forget()
     for line in lines:

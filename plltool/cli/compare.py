@@ -23,16 +23,16 @@ from plltool.cli.options import (
     seed_option,
     start_options,
 )
-from plltool.cli.output import print_line
+from plltool.cli.outputs import print_line
 from plltool.cli.reporting import Reporter, given_command, name_stage, prepare_devices
 from plltool.constants import COMPARE_TOLERANCE
 from plltool.errors import show_name
 from plltool.hardware import parse_hardware
 
 if TYPE_CHECKING:
-    from plltool.comparison import Comparison
+    from plltool.analyses.compare import Comparison
     from plltool.errors import PlltoolError
-    from plltool.search.progress import Move, Progress
+    from plltool.tree_search.progress import Move, Progress
 
     Results = Iterable[tuple[str, Comparison | PlltoolError]]
 
@@ -87,7 +87,7 @@ def compare(
 
     Exit status 0 if both end at the same topology and lnL, 3 if not; 1 if an alignment of a folder cannot be searched.
     """
-    from plltool import comparison
+    from plltool.analyses import compare as comparison
 
     if len(what) == 2 and not (spec_a or spec_b):
         found = comparison.compare_records(*what, tolerance)
@@ -187,8 +187,8 @@ def _compare_folder(
     search: dict[str, Any],
 ) -> None:
     """Compare on each alignment of a folder, print a line as soon as there is one, and exit."""
-    from plltool.api import START_KINDS
-    from plltool.comparison import compare_all
+    from plltool.analyses.compare import compare_all
+    from plltool.analyses.search import START_KINDS
     from plltool.io.alignment_reader import looks_like_alignment
 
     if start.start not in START_KINDS or data_type != "auto":

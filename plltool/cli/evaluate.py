@@ -29,7 +29,7 @@ from plltool.cli.options import (
     tree_option,
     view_options,
 )
-from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
+from plltool.cli.outputs import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices
 from plltool.cli.support import claim_supports, remove_supports
 from plltool.hardware import Hardware
@@ -96,7 +96,7 @@ def evaluate(
         files.claim(output.redo)
         claim_supports(output.prefix, output.redo)
     claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
-    from plltool import api
+    import plltool
     from plltool.io.record import format_record, write_text
     from plltool.io.site_values import format_for, format_sites
 
@@ -104,7 +104,7 @@ def evaluate(
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
         topology = load_tree(tree, data, brlen, resolve)
         prepare_devices(hardware)
-        result = api.evaluate(
+        result = plltool.evaluate(
             data,
             topology,
             model,

@@ -27,8 +27,8 @@ from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
-    from plltool.search.effort import SearchOptions
     from plltool.tree.topology import Tree
+    from plltool.tree_search.effort import SearchOptions
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -44,7 +44,7 @@ class StartChoice:
 
     def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
         """The kind of start tree, or the tree from the file."""
-        from plltool.api import START_KINDS
+        from plltool.analyses.search import START_KINDS
 
         return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
 
@@ -63,7 +63,7 @@ class Effort:
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
-        from plltool.search.effort import SearchOptions
+        from plltool.tree_search.effort import SearchOptions
 
         return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
@@ -300,9 +300,9 @@ view_options = packed(
 def load_alignment(path: Path, data_type: str) -> Sequences:
     """The alignment in a file, of the kind that --data-type says or the data show."""
     from plltool.alignment.states import SPACES
-    from plltool.io.alignment_reader import read_sequences
+    from plltool.io.alignment_reader import read_alignment
 
-    return read_sequences(path, SPACES.get(data_type))
+    return read_alignment(path, SPACES.get(data_type))
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:

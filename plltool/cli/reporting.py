@@ -19,14 +19,13 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
-from plltool import __version__
-from plltool.cli.pulse import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_log
-from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS
+from plltool.cli.heartbeat import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_log
+from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS, VERSION
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
     from plltool.hardware import Hardware
-    from plltool.search.progress import Progress
+    from plltool.tree_search.progress import Progress
 
 BAR_WIDTH = 20
 CLEAR_LINE = "\r\x1b[K"
@@ -86,12 +85,12 @@ class Reporter(logging.Handler):
             self._file = open_log(self._log_path, self._append)
         self._json.open()
         self._old_level = _log.level
-        _log.setLevel(logging.DEBUG)  # see `plltool.search.progress.announce`
+        _log.setLevel(logging.DEBUG)  # see `plltool.tree_search.progress.announce`
         _log.addHandler(self)
         versions = describe_versions()
-        for line in (f"plltool {__version__}", versions, f"command: {given_command()}"):
+        for line in (f"plltool {VERSION}", versions, f"command: {given_command()}"):
             self.write_log(line)
-        self._json.write("begin", plltool=__version__, versions=versions, command=given_command())
+        self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
         self._heart.start()
         return self
 
@@ -141,7 +140,7 @@ class Reporter(logging.Handler):
             elif not self._quiet:
                 self._write_stderr(line + "\n")
         if self._interrupted:
-            from plltool.search.progress import StopSearch
+            from plltool.tree_search.progress import StopSearch
 
             raise StopSearch
 

@@ -34,14 +34,14 @@ from plltool.cli.options import (
     start_options,
     view_options,
 )
-from plltool.cli.output import OutputFiles, claim_files, describe_models, print_line
+from plltool.cli.outputs import OutputFiles, claim_files, describe_models, print_line
 from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
 from plltool.cli.support import remove_supports
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.results import SearchResult
+    from plltool.run.results import SearchResult
 
 _log = logging.getLogger("plltool")
 
@@ -120,9 +120,9 @@ def search(
     choice.claim(prefix, output.redo, resumes)
     if site_lnl:
         claim_files([site_lnl], output.redo or resumes)
-    from plltool import api
+    import plltool
     from plltool.io.checkpoint import remove_checkpoint
-    from plltool.session import pose
+    from plltool.run.inputs import resolve_inputs
 
     sequences = load_alignment(alignment, data_type)
     members = split_outgroup(outgroup, sequences.names)
@@ -132,10 +132,10 @@ def search(
         if output.redo:
             remove_checkpoint(files.checkpoint)
             choice.forget(prefix)
-        data, models = pose(sequences, model, brlen)
+        data, models = resolve_inputs(sequences, model, brlen)
         settings: dict[str, Any] = {"seed": seed, "brlen": brlen, "constraint": constraint, "workers": workers}
         settings |= asdict(hardware)
-        result = api.search(
+        result = plltool.search(
             data,
             models,
             start=start.load(sequences, brlen),

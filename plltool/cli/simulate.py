@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from plltool.cli.options import PATH, seed_option
-from plltool.cli.output import claim_files, print_line
+from plltool.cli.outputs import claim_files, print_line
 from plltool.cli.reporting import Reporter
 
 
@@ -40,12 +40,12 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
     """
     if output:
         claim_files([output], redo)
-    from plltool import api
+    import plltool
     from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
     from plltool.io.record import write_text
 
     with Reporter(quiet=False):
-        made = api.simulate(str(tree), model, sites, seed)
+        made = plltool.simulate(str(tree), model, sites, seed)
     is_phylip = output is not None and output.suffix in PHYLIP_ENDINGS
     text = (format_phylip if is_phylip else format_fasta)(made.names, made.sequences)
     if output:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.options import PATH, OutputChoice, outgroup_option, output_options, split_outgroup
-from plltool.cli.output import claim_files, name_files, print_line
+from plltool.cli.outputs import claim_files, name_files, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import ABAYES, SH_ALRT, SUPPORT_KINDS
 from plltool.errors import show_name
 
 if TYPE_CHECKING:
-    from plltool.supports import Supports
+    from plltool.analyses.support import Supports
 
 MAPPED_KINDS = ("fbp", "tbe")
 SEARCH_KINDS = (*MAPPED_KINDS, "ufboot", *SUPPORT_KINDS)
@@ -77,11 +77,11 @@ def support(
     """
     prefix = output.prefix or tree.with_name(tree.name + ".plltool")
     claim_supports(prefix, output.redo)
-    from plltool.results import check_outgroup
-    from plltool.supports import map_supports
+    import plltool
+    from plltool.run.results import check_outgroup
 
     with Reporter(quiet=False):
-        found = map_supports(tree, replicates, supports)
+        found = plltool.supports(tree, replicates, supports)
         members = split_outgroup(outgroup, found.tree.names)
         check_outgroup(members, found.tree.names, "the tree")
         lines = write_supports(found, prefix, members)
@@ -120,9 +120,9 @@ def write_supports(supports: Supports, prefix: Path, outgroup: Sequence[str] | N
     """Write the files; returns what to tell of them. Of an outgroup that is not one clade the first taxon is taken."""
     import json
 
+    from plltool.analyses.support import MEANINGS, supports_to_files
     from plltool.io.record import write_text
-    from plltool.results import usable_outgroup
-    from plltool.supports import MEANINGS, supports_to_files
+    from plltool.run.results import usable_outgroup
 
     usable, remarks = usable_outgroup(supports.tree, outgroup)
     lines = [f"warning: {remark}" for remark in remarks]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from plltool.cli.asking import ask_of_tree, print_answer
 from plltool.cli.options import (
     PATH,
     OutputChoice,
@@ -20,12 +19,13 @@ from plltool.cli.options import (
     question_options,
     seed_option,
 )
-from plltool.cli.output import claim_files, describe_models
+from plltool.cli.outputs import claim_files, describe_models
+from plltool.cli.tree_command import ask_of_tree, print_answer
 from plltool.constants import TEST_LEVEL, TEST_REPLICATES
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.topology_tests import TopologyTestResult
+    from plltool.analyses.topology_tests import TopologyTestResult
 
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # of which small ones reject
 
@@ -69,12 +69,12 @@ def test(
     """
     if site_lnl:
         claim_files([site_lnl], output.redo)
-    from plltool import api
+    import plltool
     from plltool.io.record import write_text
     from plltool.io.site_values import format_puzzle
     from plltool.io.tree_files import read_trees
 
-    ask = partial(api.topology_tests, n_replicates=replicates, seed=seed)
+    ask = partial(plltool.topology_tests, n_replicates=replicates, seed=seed)
     texts = {"trees.nwk": lambda result: "\n".join(result.newicks) + "\n"}
     result = ask_of_tree(
         ask,

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from plltool.cli.options import PATH, json_option
-from plltool.cli.output import claim_files, print_line
+from plltool.cli.outputs import claim_files, print_line
 from plltool.constants import MAJORITY
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH)
@@ -48,7 +48,7 @@ def distances(
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files([output] if output else [], redo)
-    from plltool.treesets import as_tree_set, tree_distances
+    from plltool.analyses.trees import as_tree_set, tree_distances
 
     found = as_tree_set(files)
     matrix = tree_distances(found, kind) / (2 * max(1, len(found.names) - 3) if relative else 1)
@@ -86,8 +86,8 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
     Example: plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk
     """
     claim_files([output] if output else [], redo)
-    from plltool.treesets import consensus as find_consensus
-    from plltool.treesets import write_consensus
+    from plltool.analyses.trees import consensus as find_consensus
+    from plltool.analyses.trees import write_consensus
 
     _write(write_consensus(find_consensus(files, rule, threshold)), output)
 

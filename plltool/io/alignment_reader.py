@@ -19,21 +19,21 @@ _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)",
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 
-def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
-    """Read an alignment of one kind of data; see `read_sequences`.
+def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
+    """Read an alignment of one kind of data; see `read_alignment`.
 
     Raises
     ------
     InputError
         If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
     """
-    given = read_sequences(path, states)
+    given = read_alignment(path, states)
     return make_alignment(
         given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
     )
 
 
-def read_sequences(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
+def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text.
 
     Without `states` the data decide between DNA and proteins (`detect_states`), or a NEXUS file's datatype does.

@@ -4,11 +4,11 @@ import numpy as np
 
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites, take_sites
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 
 
 def test_patterns_are_those_of_the_columns_drawn(data_dir):
-    alignment = read_alignment(data_dir / "primates.phy")
+    alignment = read_states(data_dir / "primates.phy")
     part = compress(alignment)
     (sites,) = draw_sites([len(part.site_pattern)], np.random.default_rng(5))
     assert len(sites) == 898

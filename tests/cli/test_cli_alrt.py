@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from plltool.api import branch_supports
+from plltool.analyses.alrt import alrt
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 
@@ -32,9 +32,9 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
 
 
 def test_supports_stay_with_their_branches(plltool, small, tree):
-    here = branch_supports(small, tree, "HKY+F", n_replicates=100, device="numpy")
+    here = alrt(small, tree, "HKY+F", n_replicates=100, device="numpy")
     names = sorted(here.tree.names)
-    there = branch_supports(small, tree, "HKY+F", n_replicates=100, device="numpy", outgroup=names[:1])
+    there = alrt(small, tree, "HKY+F", n_replicates=100, device="numpy", outgroup=names[:1])
     assert here.labelled != there.labelled
     assert here.as_record()["supports"]["branches"] == there.as_record()["supports"]["branches"]
 
@@ -62,7 +62,7 @@ def test_supports_of_a_search(plltool, small, tree, tmp_path):
     done = plltool("search", small, *QUICK, "--supports", "sh-alrt,abayes", "--prefix", tmp_path / "s")
     assert done.exit_code == 0, done.stderr
     rows = json.loads((tmp_path / "s.support.json").read_text())["branches"]
-    alone = branch_supports(small, tree, "HKY+F", device="numpy").as_record()["supports"]["branches"]
+    alone = alrt(small, tree, "HKY+F", device="numpy").as_record()["supports"]["branches"]
     expected = {frozenset(row["taxa"]): row for row in alone}
     names = {name for row in alone for name in row["taxa"]}
     for row in rows:

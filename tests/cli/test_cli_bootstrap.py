@@ -6,11 +6,11 @@ import signal
 
 import pytest
 
+from plltool.analyses.replicates import Replicator
 from plltool.errors import DeviceError
 from plltool.io.tree_files import read_tree_set
-from plltool.replicates import Replicator
-from plltool.search.excursions import Excursions
 from plltool.tree.tree_set import distances
+from plltool.tree_search.excursions import Excursions
 
 
 def test_bootstrap(plltool, small, tmp_path):

@@ -6,7 +6,7 @@ from importlib import resources
 
 import pytest
 
-from plltool.comparison import compare_records
+from plltool.analyses.compare import compare_records
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.io.newick import parse_newick
 

@@ -12,9 +12,9 @@ import click
 import pytest
 
 from plltool import __version__
-from plltool.api import evaluate
+from plltool.analyses.evaluate import evaluate
 from plltool.cli import main
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 from plltool.io.record import read_record
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
@@ -83,7 +83,7 @@ def test_unexpected_errors_are_one_line(plltool, small, monkeypatch):
     def fail(*_, **__):
         raise ZeroDivisionError("two\nlines")
 
-    monkeypatch.setattr("plltool.api.search", fail)
+    monkeypatch.setattr("plltool.search", fail)
     arguments = ("search", small, "--device", "numpy")
     result = plltool(*arguments)
     assert result.exit_code == 1
@@ -121,7 +121,7 @@ def test_an_interrupt_leaves_the_best_tree_so_far(small, tmp_path):
     assert stdout.startswith("interrupted: the best tree so far\nlnL: ")
     record = read_record(tmp_path / "run.json")
     fixed = evaluate(small, record["tree"], record["model"], fixed=True, device="numpy")
-    assert fixed.tree.names == read_alignment(small).names
+    assert fixed.tree.names == read_states(small).names
     assert fixed.lnl == pytest.approx(record["lnl"], rel=1e-9)
     assert f"lnL {record['lnl']:.6f}" in stderr
 

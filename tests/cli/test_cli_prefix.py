@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from plltool.analyses.replicates import Replicator
 from plltool.cli.support import support_files
 from plltool.io.checkpoint import has_states
-from plltool.replicates import Replicator
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1")

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 
-from plltool.api import evaluate, topology_tests
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.topology_tests import topology_tests
 
 QUICK = ("--model", "HKY+F", "--device", "numpy")
 

@@ -13,7 +13,7 @@ import pytest
 from plltool.cli import pulse, reporting
 from plltool.cli.reporting import Reporter, describe_progress
 from plltool.errors import InputError
-from plltool.search.progress import Progress, StopSearch, announce
+from plltool.tree_search.progress import Progress, StopSearch, announce
 
 
 class Terminal:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from helpers import make_tree, random_codes, random_ends, random_mixture
 
-from plltool.api import search
+from plltool.analyses.search import search
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.optimise.likelihood import TreeLikelihood

@@ -18,10 +18,10 @@ from oracles.likelihood import pruning
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.search.insertions import optimise_insertions
-from plltool.search.neighbours import inner_branches, neighbour_sites
-from plltool.search.scan import all_prunes, scan
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
+from plltool.tree_search.insertions import optimise_insertions
+from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.scan import all_prunes, scan
 
 N_TAXA = 9
 PARTS = (143, 70)

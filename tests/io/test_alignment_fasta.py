@@ -1,7 +1,7 @@
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 
 
 @pytest.fixture
@@ -9,7 +9,7 @@ def read(tmp_path):
     def read_text(text):
         path = tmp_path / "x.fa"
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
-        return read_alignment(path)
+        return read_states(path)
 
     return read_text
 

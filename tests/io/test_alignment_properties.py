@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.states import DNA
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 
 BLOCK = 10  # sites per line of the wrapped and interleaved files
 
@@ -18,7 +18,7 @@ def read_bytes(content, states=None):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x"
         path.write_bytes(content)
-        return read_alignment(path, states)
+        return read_states(path, states)
 
 
 def names_without(forbidden):

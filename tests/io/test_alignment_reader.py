@@ -6,7 +6,7 @@ from plltool.alignment.alignment import gap_share
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_alignment
+from plltool.io.alignment_reader import read_states
 
 FASTA = b">A\nAC\n>B\nAG\n>C\nAT\n>D\nAA\n"
 PHYLIP = b"4 2\nA AC\nB AG\nC AT\nD AA\n"
@@ -54,20 +54,20 @@ def write(tmp_path):
     ids=["plain", "gzip", "crlf", "cr", "bom", "leading_blanks", "no_last_line_end", "all"],
 )
 def test_the_content_decides_how_to_read(write, content, change):
-    alignment = read_alignment(write(change(content), name="x.exe"))
+    alignment = read_states(write(change(content), name="x.exe"))
     assert alignment.names == ("A", "B", "C", "D")
     assert alignment.codes.tolist() == [[1, 2], [1, 4], [1, 8], [1, 1]]
 
 
 def test_names_that_are_no_utf8_survive(write):
-    alignment = read_alignment(write(FASTA.replace(b">A", b">\xe4 \xff")))
+    alignment = read_states(write(FASTA.replace(b">A", b">\xe4 \xff")))
     assert alignment.names[0].encode("utf-8", "surrogateescape") == b"\xe4 \xff"
 
 
 def test_the_source_is_the_path(write):
     path = write(FASTA)
-    assert read_alignment(path).source == str(path)
-    assert read_alignment(str(path)).source == str(path)
+    assert read_states(path).source == str(path)
+    assert read_states(str(path)).source == str(path)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_source_is_the_path(write):
 def test_files_that_hold_no_alignment(write, content, message):
     path = write(content)
     with pytest.raises(InputError) as caught:
-        read_alignment(path)
+        read_states(path)
     assert str(caught.value).startswith(f"{path}: ")
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -99,15 +99,15 @@ def test_files_that_hold_no_alignment(write, content, message):
 
 def test_paths_that_cannot_be_read(tmp_path):
     with pytest.raises(InputError, match="cannot read the file: Is a directory"):
-        read_alignment(tmp_path)
+        read_states(tmp_path)
     with pytest.raises(InputError, match="missing: cannot read the file: No such file or directory"):
-        read_alignment(tmp_path / "missing")
+        read_states(tmp_path / "missing")
     with pytest.raises(InputError, match="cannot read the file"):
-        read_alignment("x\0y")
+        read_states("x\0y")
 
 
 def test_primates(data_dir):
-    alignment = read_alignment(data_dir / "primates.phy")
+    alignment = read_states(data_dir / "primates.phy")
     assert (alignment.n_taxa, alignment.n_sites) == (12, 898)
     assert alignment.names[0] == "Tarsius_syrichta"
     assert alignment.warnings == ()
@@ -115,30 +115,30 @@ def test_primates(data_dir):
 
 @pytest.mark.parametrize("name", REFERENCE_SIZES)
 def test_reference_sets_have_the_published_sizes(shared, name):
-    alignment = read_alignment(shared / "data" / name)
+    alignment = read_states(shared / "data" / name)
     assert (alignment.n_taxa, alignment.n_sites, compress(alignment).n_patterns) == REFERENCE_SIZES[name]
 
 
 def test_gap_share_of_a_reference_set(shared):
-    assert gap_share(read_alignment(shared / "data/dna59.phy.gz")) == pytest.approx(0.44, abs=0.005)  # printed digits
+    assert gap_share(read_states(shared / "data/dna59.phy.gz")) == pytest.approx(0.44, abs=0.005)  # printed digits
 
 
 def test_an_empty_column_is_reported(shared):
     path = shared / "data/dna101.phy"
-    assert read_alignment(path).warnings == (f"{path}: 1 column without data (only gaps)",)
+    assert read_states(path).warnings == (f"{path}: 1 column without data (only gaps)",)
 
 
 @pytest.mark.parametrize(
     ("name", "size"), [("lysozymeSmall.nuc", (7, 390)), ("abglobin.nuc", (5, 855)), ("replicase.nex", (9, 720))]
 )
 def test_coding_sets(shared, name, size):
-    alignment = read_alignment(shared / "data" / name)
+    alignment = read_states(shared / "data" / name)
     assert (alignment.n_taxa, alignment.n_sites) == size
     assert alignment.warnings == ()
 
 
 def test_match_characters_of_paml(shared):
-    alignment = read_alignment(shared / "data/abglobin.nuc")
+    alignment = read_states(shared / "data/abglobin.nuc")
     assert alignment.names == ("human", "goat-cow", "rabbit", "rat", "marsupial")
     # the file starts GTG CTG TCT CCT, ... ... ... G.C for goat-cow
     letters = ["".join(alignment.states.symbols[code.bit_length() - 1] for code in row[:12].tolist())
@@ -147,7 +147,7 @@ def test_match_characters_of_paml(shared):
 
 
 def test_nexus_and_phylip_of_one_set_agree(shared):
-    nexus, phylip = (read_alignment(shared / "data" / f"primates.{suffix}") for suffix in ("nex", "phy"))
+    nexus, phylip = (read_states(shared / "data" / f"primates.{suffix}") for suffix in ("nex", "phy"))
     assert nexus.names == phylip.names
     assert (nexus.codes == phylip.codes).all()
 
@@ -163,7 +163,7 @@ def test_nexus_and_phylip_of_one_set_agree(shared):
 )
 def test_files_of_other_kinds_are_refused(shared, name, message):
     with pytest.raises(InputError) as caught:
-        read_alignment(shared / "data" / name)
+        read_states(shared / "data" / name)
     assert message in str(caught.value)
 
 
@@ -176,25 +176,25 @@ def test_files_of_other_kinds_are_refused(shared, name, message):
     ],
 )
 def test_proteins_are_told_from_dna(shared, name, shape, warnings):
-    alignment = read_alignment(shared / "data" / name)
+    alignment = read_states(shared / "data" / name)
     assert alignment.states is PROTEIN
     assert alignment.codes.shape == shape
     assert len(alignment.warnings) == warnings
 
 
 def test_both_formats_have_the_same_proteins(shared):
-    nexus, phylip = (read_alignment(shared / "data" / f"avian_ovomucoids.{suffix}") for suffix in ("nex", "phy"))
+    nexus, phylip = (read_states(shared / "data" / f"avian_ovomucoids.{suffix}") for suffix in ("nex", "phy"))
     assert nexus.names == phylip.names
     assert (nexus.codes == phylip.codes).all()
 
 
 def test_the_kind_of_data_may_be_told(write):
     path = write(b">A\nACGT\n>B\nACGA\n>C\nACGC\n>D\nAC-T\n")
-    assert read_alignment(path).states is DNA
-    proteins = read_alignment(path, PROTEIN)
+    assert read_states(path).states is DNA
+    proteins = read_states(path, PROTEIN)
     assert proteins.states is PROTEIN
     assert proteins.codes.shape == (4, 4)
     proteins = write(b">A\nMKLV\n>B\nMKIV\n>C\nMKLF\n>D\nMK-F\n", name="y.fa")
-    assert read_alignment(proteins).states is PROTEIN
+    assert read_states(proteins).states is PROTEIN
     with pytest.raises(InputError, match="site 3: found 'L', expected DNA"):
-        read_alignment(proteins, DNA)
+        read_states(proteins, DNA)

@@ -22,8 +22,8 @@ from plltool.io.newick import parse_newick, write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.model.spec import parse_model
-from plltool.results import check_outgroup
-from plltool.session import pose
+from plltool.run.inputs import resolve_inputs
+from plltool.run.results import check_outgroup
 
 MANY = 100_000
 ROWS = dict.fromkeys("abcd", "ACGTACGT" * 5)
@@ -110,7 +110,7 @@ class TestModels:
 def read_parts(tmp_path, text):
     path = tmp_path / "x.part"
     path.write_text(text)
-    return pose(ROWS, str(path))
+    return resolve_inputs(ROWS, str(path))
 
 
 class TestPartitions:
@@ -248,7 +248,7 @@ class TestAnyText:
     def test_partitions(self, tmp_path_factory, text):
         path = tmp_path_factory.getbasetemp() / "hostile.part"
         path.write_text(text, encoding="utf-8")
-        answer(lambda: pose(ROWS, str(path)))
+        answer(lambda: resolve_inputs(ROWS, str(path)))
 
     @given(any_text)
     @settings(max_examples=100)

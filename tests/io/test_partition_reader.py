@@ -6,7 +6,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import PartSpec, SiteRange, assign_sites, cut_alignment
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_sequences
+from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
 from plltool.model.spec import parse_model
 
@@ -182,11 +182,11 @@ def test_letters_do_not_overrule_what_is_said(tmp_path):
     path = tmp_path / "x.nex"
     path.write_text(f"#NEXUS begin data; dimensions ntax=4 nchar=8; format datatype=dna; matrix\n{text};\nend; {sets}")
     scheme = read_scheme(str(path))
-    assert [part.states.name for part in cut_alignment(read_sequences(path), scheme).alignments] == ["DNA", "DNA"]
+    assert [part.states.name for part in cut_alignment(read_alignment(path), scheme).alignments] == ["DNA", "DNA"]
     fasta = tmp_path / "x.fa"
     fasta.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
     for states, names in ((None, ["DNA", "protein"]), (DNA, ["DNA", "DNA"]), (PROTEIN, ["protein", "protein"])):
-        data = cut_alignment(read_sequences(fasta, states), scheme)
+        data = cut_alignment(read_alignment(fasta, states), scheme)
         assert [part.states.name for part in data.alignments] == names
 
 
@@ -211,7 +211,7 @@ def test_a_part_without_data():
 def test_morphology_beside_dna(shared):
     """A file of MrBayes: its own charsets, and parts of DNA only; states in brackets are one column."""
     path = str(shared / "data/cynmix.nex")
-    given = read_sequences(path)
+    given = read_alignment(path)
     assert (given.n_taxa, given.n_sites) == (32, 3246)
     scheme = read_scheme(path)
     assert [spec.name for spec in scheme] == ["morphology", "COI", "EF1a", "LWRh", "28S"]

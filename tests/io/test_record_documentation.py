@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from plltool.api import ancestral_states, branch_supports, evaluate, search, topology_tests
+from plltool.analyses.alrt import alrt
+from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.analyses.topology_tests import topology_tests
 from plltool.io.record import RECORD_KEYS
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
@@ -78,7 +82,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
     settings = {"fixed": True, "device": "numpy"}
     for result, key in (
         (evaluate(*given, length_errors=True, **settings), "branches"),
-        (branch_supports(*given, n_replicates=10, **settings), "supports"),
+        (alrt(*given, n_replicates=10, **settings), "supports"),
         (topology_tests(given[0], trees, "JC", n_replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
     ):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from tree_samples import similar_trees
 
+from plltool.analyses.trees import as_tree_set
 from plltool.io.newick import parse_newick
 from plltool.tree.bootstop import check_convergence, count_splits
-from plltool.treesets import as_tree_set
 
 # raxmlHPC 8.2.12 -I autoFC|autoMRE -B 0.03 --bootstop-perms=100 -p 1 on similar_trees(20, 200, 2, 3): means over its
 # own halvings, hence not to all digits

@@ -8,10 +8,10 @@ import pytest
 from dendropy import TreeList
 from tree_samples import dendropy_list, dendropy_sides, mixed_trees, similar_trees
 
+from plltool.analyses.trees import consensus, write_consensus
 from plltool.errors import InputError
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.consensus import make_consensus
-from plltool.treesets import consensus, write_consensus
 
 SAMPLES = [(9, 11, 1), (30, 15, 4), (80, 21, 6)]  # taxa, trees (odd: no split in just half of them), swaps
 

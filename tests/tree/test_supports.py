@@ -6,9 +6,9 @@ from dendropy import Tree as DendropyTree
 from oracles.transfer import transfer_support
 from tree_samples import dendropy_list, dendropy_sides, similar_trees
 
+from plltool.analyses.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
-from plltool.supports import load_target, map_supports
 from plltool.tree.tree_set import members_of, splits_of
 
 
@@ -23,7 +23,7 @@ def test_supports_are_those_of_the_oracle(n_taxa, n_trees, swaps):
     tree = parse_newick(texts[0], "test")
     names = frozenset(tree.names)
     replicates = [[*dendropy_sides(other)] for other in dendropy_list(texts[1:])]
-    found = map_supports(tree, [parse_newick(text, "test") for text in texts[1:]], ("fbp", "tbe"))
+    found = supports(tree, [parse_newick(text, "test") for text in texts[1:]], ("fbp", "tbe"))
     for branch, side in enumerate(named_sides(tree)):
         if 1 < len(side) < n_taxa - 1:
             share = sum(side in sides or names - side in sides for sides in replicates) / n_trees
@@ -37,7 +37,7 @@ def test_supports_are_those_of_the_oracle(n_taxa, n_trees, swaps):
 def test_by_hand():
     tree = parse_newick("(a,(b,c),(d,(e,f)));", "test")
     trees = [parse_newick(text, "test") for text in ("(a,(b,c),(d,(e,f)));", "(b,(a,c),(d,(e,f)));")]
-    found = map_supports(tree, trees, ["fbp", "tbe"])
+    found = supports(tree, trees, ["fbp", "tbe"])
     assert found.newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,(e,f)100)100);"
     assert found.newick("tbe").replace(":0.1", "") == "(a,(b,c)0.5,(d,(e,f)1)1);"
     assert found.newick_named().replace(":0.1", "") == (
@@ -53,7 +53,7 @@ def test_by_hand():
 @pytest.mark.parametrize("outgroup", [["t3"], None])
 def test_supports_stay_with_their_branches(outgroup):
     texts = similar_trees(15, 9, 2, seed=5)
-    found = map_supports(texts[0], [parse_newick(text, "test") for text in texts[1:]])
+    found = supports(texts[0], [parse_newick(text, "test") for text in texts[1:]])
     expected = dict(zip(named_sides(found.tree), found.values["fbp"], strict=True))
     names = frozenset(found.tree.names)
     written = DendropyTree.get(data="[&U]" + found.newick("fbp", outgroup), schema="newick")
@@ -69,7 +69,7 @@ def test_supports_stay_with_their_branches(outgroup):
 def test_replicates_with_multifurcations(tmp_path):
     path = tmp_path / "trees.nwk"
     path.write_text("(a,b,c,d,e,f);\n(a,b,c,d,(e,f));\n")
-    found = map_supports("(a,(b,c),(d,(e,f)));", path, ("fbp", "tbe"))
+    found = supports("(a,(b,c),(d,(e,f)));", path, ("fbp", "tbe"))
     assert found.newick("fbp").replace(":0.1", "") == "(a,(b,c)0,(d,(e,f)50)0);"
     assert found.newick("tbe").replace(":0.1", "") == "(a,(b,c)0,(d,(e,f)0.5)0.25);"  # def is one taxon from ef
 
@@ -78,11 +78,11 @@ def test_errors(tmp_path):
     path = tmp_path / "trees.nwk"
     path.write_text("(a,b,(c,x));")
     with pytest.raises(InputError, match=r"trees.nwk: tree 1: the taxa are not those of the tree: missing .*'d'"):
-        map_supports("(a,b,(c,d));", path)
+        supports("(a,b,(c,d));", path)
     with pytest.raises(InputError, match="supports: found 'alrt', expected some of: fbp, tbe"):
-        map_supports("(a,b,(c,d));", path, ("alrt",))
+        supports("(a,b,(c,d));", path, ("alrt",))
     with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
-        map_supports("(a,b,(c,d));", path, ())
+        supports("(a,b,(c,d));", path, ())
 
 
 def test_transfer_supports_of_another_program():
@@ -96,7 +96,7 @@ def test_transfer_supports_of_another_program():
         *3 * [shape.format(apes="((hom,(pan,gor)),pon)", macaques=macaques)],
     ]
     tree = parse_newick(texts[1], "test")
-    found = map_supports(tree, [parse_newick(text, "test") for text in texts], ("fbp", "tbe"))
+    found = supports(tree, [parse_newick(text, "test") for text in texts], ("fbp", "tbe"))
     assert found.newick("tbe").replace(":0.1", "") == (
         "(tar,lem,((((((hom,pan)0.85,gor)1,pon)0.983333,hyl)1,(((fus,mul)1,fas)0.975,syl)1)1,sai)1);"
     )
@@ -108,7 +108,7 @@ def test_transfer_supports_of_another_program():
 def test_the_first_of_several_trees(tmp_path, caplog):
     path = tmp_path / "trees.nwk"
     path.write_text("(a,(b,c),(d,e));\n(b,(a,c),(d,e));\n")
-    assert map_supports(path, path).newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,e)100);"
+    assert supports(path, path).newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,e)100);"
     assert caplog.messages == [f"{path}: found several trees, the first one is taken"]
     path.write_text("(a,(b,c),(d,e)); whatever")
     assert load_target(path).tree.n_taxa == 5
@@ -122,15 +122,15 @@ def test_trees_with_multifurcations(tmp_path):
     nexus = tmp_path / "tree.nex"
     text = "((1:1,2:1,c:1):2,(d:1,(e:1,f:1)80:3):1)"
     nexus.write_text(f"#NEXUS\nbegin trees;\ntranslate 1 a, 2 b;\ntree x = [&R] {text};\nend;\n")
-    found = map_supports(nexus, replicates, ("fbp", "tbe"))
+    found = supports(nexus, replicates, ("fbp", "tbe"))
     assert found.newick("fbp") == "(a:1.0,b:1.0,c:1.0,(d:1.0,(e:1.0,f:1.0)100:3.0)100:3.0);"
     assert found.newick("tbe", ["f", "e"]) == "((a:1.0,b:1.0,c:1.0)1:3.0,d:1.0,(e:1.0,f:1.0)1:3.0);"
     assert [branch["taxa"] for branch in found.as_record()["branches"]] == [["a", "b", "c"], ["e", "f"]]
     ordered = found.in_order(("tbe", "fbp"))
     assert list(ordered.values) == ["tbe", "fbp"]
     assert ordered.newick("fbp") == found.newick("fbp")
-    star = map_supports("(a,b,c,d,e,f);", replicates)
+    star = supports("(a,b,c,d,e,f);", replicates)
     assert star.newick_named().replace(":0.1", "") == "(a,b,c,d,e,f);"
     assert star.as_record()["branches"] == []
-    everyone = map_supports("((a,b),(c,d,(e,f)));", replicates)
+    everyone = supports("((a,b),(c,d,(e,f)));", replicates)
     assert everyone.newick("fbp").replace(":0.1", "") == "(a,b,(c,d,(e,f)100)0);"

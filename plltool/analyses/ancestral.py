@@ -1,0 +1,121 @@
+"""Which states the ancestors had: `ancestral_states`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.analyses.evaluate import Settings, evaluate_and_ask
+from plltool.analyses.likelihood import Likelihood
+from plltool.io.newick import find_root, ordered_from
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.results import Result, mean_tree, usable_outgroup, write_rooted
+from plltool.tree.topology import FloatArray, Tree
+
+NODE = "Node"  # and a number from 1
+
+
+@dataclass(frozen=True, eq=False)
+class AncestralPart:
+    """The states at the inner nodes in one part of the alignment.
+
+    Attributes
+    ----------
+    name, sites : of the part; columns from 0, (n,)
+    symbols : one for each state
+    probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
+    """
+
+    name: str
+    sites: np.ndarray
+    symbols: str
+    probabilities: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class AncestralResult(Result):
+    """What `ancestral_states` computed.
+
+    Attributes
+    ----------
+    nodes : names of the inner nodes; `nodes[k]` is node n_taxa + k of `tree`
+    ancestors : their states, part by part
+    labelled : the tree as Newick, each inner node with its name
+    """
+
+    nodes: tuple[str, ...] = field(kw_only=True)
+    ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
+    labelled: str = field(kw_only=True)
+
+    def sequences(self) -> dict[str, str]:
+        """The most probable sequence of each inner node; "-" where no part has a site."""
+        letters = np.full((len(self.nodes), self.n_sites), "-")
+        for part in self.ancestors:
+            letters[:, part.sites] = np.array(list(part.symbols))[part.probabilities.argmax(axis=2)]
+        return {node: "".join(row) for node, row in zip(self.nodes, letters, strict=True)}
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, the tree with the nodes' names, and the most probable sequence of each."""
+        return super().as_record(command) | {"ancestors": {"tree": self.labelled, "sequences": self.sequences()}}
+
+
+def ancestral_states(
+    alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[Settings]
+) -> AncestralResult:
+    """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995), lengths and model optimised.
+
+    Parameters and errors as of `evaluate`.
+    """
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
+        nodes, labelled = name_nodes(shown, settings.get("outgroup"))
+        ancestors = tuple(
+            AncestralPart(part.name, part.sites, patterns.states.symbols, states[:, patterns.site_pattern])
+            for part, patterns, states in zip(
+                likelihood.data.parts, likelihood.patterns, likelihood.node_states(), strict=True
+            )
+        )
+        return {"nodes": nodes, "ancestors": ancestors, "labelled": labelled}
+
+    return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
+
+
+def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple[str, ...], str]:
+    """Names of the inner nodes, Node1 being the root of the Newick text, and this text with the names in it.
+
+    Of an outgroup that is not one clade the first taxon is taken.
+    """
+    root = find_root(tree, usable_outgroup(tree, outgroup)[0])
+    visits = [(node, branch) for node, _, branch in ordered_from(tree, root) if not tree.is_tip(node)]
+    names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
+    names[root - tree.n_taxa] = f"{NODE}1"
+    for number, (node, branch) in enumerate(visits, start=2):
+        names[node - tree.n_taxa] = labels[branch] = f"{NODE}{number}"
+    return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + f"{NODE}1;"
+
+
+def format_states(result: AncestralResult) -> str:
+    """A table of node, part where there are several, site (from 1), most probable state and probabilities, by tabs.
+
+    Its columns are those of IQ-TREE's .state files; nodes are in the order of their names. Parts of other states than
+    the first one's begin with a header.
+    """
+    several = len(result.ancestors) > 1
+    order = sorted(range(len(result.nodes)), key=lambda k: int(result.nodes[k].removeprefix(NODE)))
+    lines, symbols = [], ""
+    for part in result.ancestors:
+        if part.symbols != symbols:
+            symbols = part.symbols
+            lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
+        best = part.probabilities.argmax(axis=2)
+        for k in order:
+            node = result.nodes[k]
+            head = f"{node}\t{part.name}" if several else node
+            for column, site in enumerate(part.sites.tolist()):
+                numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])
+                lines.append(f"{head}\t{site + 1}\t{symbols[best[k, column]]}\t{numbers}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,77 @@
+"""`check` tells what is in an alignment, and what a search of it would take."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+from plltool.alignment.alignment import gap_share
+from plltool.alignment.partition import Part, without_duplicates
+from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.model import Model
+from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
+from plltool.run.memory import plan_memory
+
+
+def check(
+    alignment: AlignmentLike, model: ModelLike | None = None, **hardware: Unpack[HardwareSettings]
+) -> dict[str, Any]:
+    """What is in an alignment, and the memory that a search of it would take.
+
+    Parameters
+    ----------
+    alignment, model, hardware : as for `plltool.search`
+
+    Returns
+    -------
+    dict
+        Strings, numbers, lists and dictionaries: ``alignment``, ``data``, ``n_taxa``, ``n_duplicates``, ``n_sites``,
+        ``n_patterns``, ``gap_share`` from 0 to 1, ``frequencies`` of the states (None if there are several parts),
+        ``model``, ``parts`` (a dict each), ``device``, ``device_bytes`` that a search would hold, ``full_bytes`` of all
+        conditional likelihoods, ``resident`` whether they fit at once, and ``warnings``.
+
+    Raises
+    ------
+    InputError
+        If alignment or model cannot be used.
+    DeviceError
+        If a device asked for by name is missing or cannot be used.
+    """
+    data, models = resolve_inputs(alignment, model)
+    reduced = without_duplicates(data)[0]
+    patterns = [compress(part) for part in reduced.alignments]
+    memory = plan_memory(patterns, models, Hardware(**hardware))
+    parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
+    sites = sum(part["n_sites"] for part in parts)
+    return {
+        "alignment": data.source,
+        "data": ", ".join(dict.fromkeys(part["data"] for part in parts)),
+        "n_taxa": data.n_taxa,
+        "n_duplicates": data.n_taxa - reduced.n_taxa,
+        "n_sites": data.n_sites,
+        "n_patterns": sum(part["n_patterns"] for part in parts),
+        "gap_share": sum(part["gap_share"] * part["n_sites"] for part in parts) / sites,
+        "frequencies": parts[0]["frequencies"] if len(parts) == 1 else None,
+        "model": "; ".join(dict.fromkeys(part["model"] for part in parts)),
+        "parts": parts,
+        "device": memory.device,
+        "device_bytes": memory.n_bytes,
+        "full_bytes": memory.full_bytes,
+        "resident": memory.resident,
+        "warnings": list(data.warnings),
+    }
+
+
+def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
+    states = part.alignment.states
+    frequencies = empirical_frequencies(part.alignment, states).tolist()
+    return {
+        "name": part.name,
+        "data": states.name,
+        "sites": part.ranges,
+        "n_sites": len(part.sites),
+        "n_patterns": patterns.n_patterns,
+        "gap_share": gap_share(part.alignment),
+        "frequencies": dict(zip(states.symbols, frequencies, strict=True)),
+        "model": str(model.spec),
+    }

@@ -1,0 +1,231 @@
+"""Two searches side by side, and where they part: the same one on two devices, or two that left a record."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
+from typing import Any
+
+from plltool.alignment.patterns import compress
+from plltool.analyses.search import search
+from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
+from plltool.errors import InputError, PlltoolError
+from plltool.hardware import Hardware
+from plltool.io.newick import parse_newick
+from plltool.io.record import read_record
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.memory import plan_memory
+from plltool.run.results import SearchResult
+from plltool.tree.splits import branch_score_distance, rf_distance
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.progress import Listener, Move, Progress, ignore
+
+# of a record: two searches that differ in one of these are no reruns of each other
+SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One of the two searches.
+
+    Attributes
+    ----------
+    label : what tells it from the other: a specification of the hardware, or a file
+    tree : found
+    trace : every round, in order; empty if nobody kept it
+    record : see `Result.as_record`
+    """
+
+    label: str
+    tree: Tree
+    trace: tuple[Progress, ...]
+    record: dict[str, Any]
+
+    @classmethod
+    def of_result(cls, label: str, result: SearchResult) -> Run:
+        """A search that this process has made."""
+        return cls(label, result.tree, result.trace, result.as_record())
+
+    @classmethod
+    def of_record(cls, path: str | os.PathLike[str]) -> Run:
+        """A run of which a JSON record is left; InputError if it cannot be read."""
+        source = os.fspath(path)
+        record = read_record(source)
+        tree, lnl = record["tree"], record["lnl"]
+        if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
+            raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
+        return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
+
+    @property
+    def lnl(self) -> float:
+        return float(self.record["lnl"])
+
+    @property
+    def seconds(self) -> float:
+        return float(self.record["seconds"])
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Two searches.
+
+    Attributes
+    ----------
+    a, b : the two
+    tolerance : lnL by which they may differ
+    """
+
+    a: Run
+    b: Run
+    tolerance: float
+
+    @property
+    def rf(self) -> int:
+        """Robinson-Foulds distance of the final trees."""
+        return rf_distance(self.a.tree, self.b.tree)
+
+    @property
+    def branch_score(self) -> float:
+        """Branch score distance of the final trees (Kuhner & Felsenstein 1994), in substitutions per site."""
+        return branch_score_distance(self.a.tree, self.b.tree)
+
+    @property
+    def difference(self) -> float:
+        """Final lnL of b less that of a."""
+        return self.b.lnl - self.a.lnl
+
+    @property
+    def agree(self) -> bool:
+        """Whether topologies are the same and the final lnL differs by no more than the tolerance."""
+        return self.rf == 0 and abs(self.difference) <= self.tolerance
+
+    @property
+    def other_settings(self) -> list[str]:
+        """What of SETTINGS differs, as ``seed 1 and 2``: two such runs may well differ."""
+        a, b = self.a.record, self.b.record
+        return [f"{name} {a[name]} and {b[name]}" for name in SETTINGS if a[name] != b[name]]
+
+    def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
+        """The rounds of both side by side; None where one search has ended."""
+        return zip_longest(self.a.trace, self.b.trace)
+
+    def rounds_differ(self, a: Progress | None, b: Progress | None) -> bool:
+        """Whether two rounds are not the same one, moved other subtrees, or their lnL differs beyond the tolerance."""
+        if a is None or b is None:
+            return True
+        if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:
+            return True
+        return {move.nodes for move in a.chosen} != {move.nodes for move in b.chosen}
+
+    @property
+    def first_difference(self) -> int | None:
+        """The index of the first row in which the two differ; None if there is none."""
+        return next((index for index, row in enumerate(self.rows()) if self.rounds_differ(*row)), None)
+
+    def own_moves(self) -> tuple[list[Move], list[Move]]:
+        """What only a and only b moved in the first round in which they differ, best first."""
+        if self.first_difference is None:
+            return [], []
+        a, b = list(self.rows())[self.first_difference]
+        chosen = [{move.nodes: move for move in event.chosen} if event else {} for event in (a, b)]
+        both = chosen[0].keys() & chosen[1].keys()
+        own = [[move for nodes, move in moves.items() if nodes not in both] for moves in chosen]
+        return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
+
+    def as_record(self) -> dict[str, Any]:
+        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` as `Result.as_record`."""
+        moves_a, moves_b = self.own_moves()
+        return {
+            "agree": self.agree,
+            "rf": self.rf,
+            "branch_score": self.branch_score,
+            "difference": self.difference,
+            "tolerance": self.tolerance,
+            "first_difference": self.first_difference,
+            "moves_of_a": [asdict(move) for move in moves_a],
+            "moves_of_b": [asdict(move) for move in moves_b],
+            "other_settings": self.other_settings,
+            "label_a": self.a.label,
+            "label_b": self.b.label,
+            "a": self.a.record,
+            "b": self.b.record,
+        }
+
+
+def _identity(event: Progress) -> tuple[str, int, int]:
+    return event.stage, event.round, event.radius
+
+
+def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
+    """The trace of a record; InputError if it is none."""
+    try:
+        return tuple(_read_event(event) for event in given)
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise InputError(
+            f"{source}: found a trace that cannot be read ({problem}), expected that of a search"
+        ) from None
+
+
+def _read_event(given: dict[str, Any]) -> Progress:
+    moves = tuple(
+        Move(tuple(move["subtree"]), tuple(move["branch"]), float(move["gain"]), tuple(move["nodes"]))
+        for move in given["chosen"]
+    )
+    values = {field.name: given[field.name] for field in fields(Progress)}
+    return Progress(**values | {"lnl": float(given["lnl"]), "chosen": moves})
+
+
+def compare_records(
+    a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
+) -> Comparison:
+    """Compare two runs by the JSON records that they left.
+
+    Raises
+    ------
+    InputError
+        If one cannot be read, or their trees have different taxa.
+    """
+    comparison = Comparison(Run.of_record(a), Run.of_record(b), tolerance)
+    differing = sorted(set(comparison.a.tree.names) ^ set(comparison.b.tree.names))
+    if differing:
+        raise InputError(f"{comparison.b.label}: found a tree of other taxa than in {comparison.a.label}")
+    return comparison
+
+
+def compare(
+    alignment: AlignmentLike,
+    a: Hardware,
+    b: Hardware,
+    *,
+    model: ModelLike | None = None,
+    start: TreeLike = "parsimony",
+    seed: int = DEFAULT_SEED,
+    tolerance: float = COMPARE_TOLERANCE,
+    options: SearchOptions | None = None,
+    listener: Listener = ignore,
+    labels: tuple[str, str] = ("a", "b"),
+) -> Comparison:
+    """Run one search on two machines or engines; parameters and errors as in `plltool.search`."""
+    data, models = resolve_inputs(alignment, model)
+    patterns = [compress(part) for part in data.alignments]
+    for hardware in (a, b):  # a device that is not there is refused before anything runs
+        plan_memory(patterns, models, hardware)
+    runs = []
+    for hardware, label in zip((a, b), labels, strict=True):
+        result = search(data, models, seed=seed, start=start, options=options, listener=listener, **asdict(hardware))
+        runs.append(Run.of_result(label, result))
+    return Comparison(runs[0], runs[1], tolerance)
+
+
+def compare_all(
+    alignments: Iterable[str | os.PathLike[str]], a: Hardware, b: Hardware, **how: Any
+) -> Iterator[tuple[str, Comparison | PlltoolError]]:
+    """`compare` on one file after another; what it raises takes the place of the comparison."""
+    for path in alignments:
+        try:
+            yield os.fspath(path), compare(path, a, b, **how)
+        except PlltoolError as problem:
+            yield os.fspath(path), problem

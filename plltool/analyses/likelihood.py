@@ -1,0 +1,317 @@
+"""A likelihood that stays on its device: get and set lengths and parameters, ask, optimise."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.patterns import compress
+from plltool.constants import (
+    ALRT_REPLICATES,
+    COARSE_ERROR_STEP,
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    ERROR_STEP,
+    MAX_BRANCH_LENGTH,
+    MIN_BRANCH_LENGTH,
+    UNLINKED,
+)
+from plltool.engine.storage import Slots
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.model.model import GROUPS, Model
+from plltool.model.parameters import Parameters
+from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.errors import length_errors
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.polish import polish
+from plltool.run.engines import open_engine
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.memory import search_slots
+from plltool.run.results import format_scheme, mean_tree, write_rooted
+from plltool.run.seeds import SUPPORTS, generator
+from plltool.tree.operations import round_slots, stack_slots
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.branch_supports import BranchSupports, support_branches
+from plltool.tree_search.progress import Listener, Progress, ignore
+
+LENGTHS = "lengths"
+LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
+
+
+class Likelihood(Parameters):
+    """The likelihood of one alignment on one tree under one model, or a model for each part, on one device.
+
+    Setting a length or a parameter changes the next answer; nothing is written to files. Use it in a ``with`` block,
+    or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected substitutions per site.
+
+    Parameters
+    ----------
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
+    model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.search`; copied. Values in braces
+        are never optimised
+    brlen : how the branch lengths of parts hang together, as for `plltool.search`; where they are unlinked, those
+        of the tree are (n_edges, n_parts)
+    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
+    neighbours, states : hold all that `support_branches`, or `node_states`, takes
+
+    Attributes
+    ----------
+    data : the alignment, cut into parts
+    patterns : the distinct columns of each part
+    engine : what does the arithmetic, with its layout and counters
+    reason : why it was chosen
+    warnings : what a user should know of the tree, one line each
+
+    Raises
+    ------
+    InputError
+        If alignment, tree or model cannot be used.
+    DeviceError
+        If the device cannot be used.
+    """
+
+    def __init__(
+        self,
+        alignment: AlignmentLike,
+        tree: TreeLike,
+        model: ModelLike | None = None,
+        *,
+        brlen: str = DEFAULT_LINKAGE,
+        lnl_only: bool = False,
+        neighbours: bool = False,
+        states: bool = False,
+        **hardware: Unpack[HardwareSettings],
+    ):
+        asked = Hardware(**hardware)
+        self.data, models = resolve_inputs(alignment, model, brlen)
+        self._brlen = brlen
+        self._precision = asked.precision
+        unlinked = brlen == UNLINKED
+        self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
+        self.patterns = [compress(part.alignment) for part in self.data.parts]
+        self.warnings = self._bound_lengths()
+        n_taxa = self.data.n_taxa
+        slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
+        if neighbours or states:
+            slots = search_slots(n_taxa)
+        held = with_state_tips(self.patterns) if states else self.patterns
+        self.engine, self.reason = open_engine(held, models, slots, asked)
+        self._likelihood = TreeLikelihood(self._tree, models, self.engine)
+
+    def _bound_lengths(self) -> tuple[str, ...]:
+        """Move the tree's lengths within the bounds; returns a line if that changed any."""
+        bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
+        self._tree.lengths[:] = bounded
+        return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+
+    def __enter__(self) -> Likelihood:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.engine.__exit__(kind, error, traceback)
+
+    def close(self) -> None:
+        """Free what is held on the device."""
+        self.engine.close()
+
+    # --- tree -----------------------------------------------------------------------------------------------
+
+    @property
+    def tree(self) -> Tree:
+        """A copy of the tree with its present lengths. Another one of the same taxa is set by assignment."""
+        return self._tree.copy()
+
+    @tree.setter
+    def tree(self, given: TreeLike) -> None:
+        several = self._tree.lengths.ndim > 1
+        tree = as_tree(given, self.data.names, several)
+        self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
+        self._bound_lengths()
+        self._likelihood.topology_changed()
+
+    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+        """The tree with its present lengths as Newick text; their means over sites where parts have their own.
+
+        Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.
+        """
+        return write_rooted(mean_tree(self._tree, self._likelihood.part_sites), outgroup)[0]
+
+    @property
+    def lengths(self) -> FloatArray:
+        """(n_edges,), unlinked (n_edges, n_parts), branch lengths; a copy. Set all of them by assignment."""
+        return self._tree.lengths.copy()
+
+    @lengths.setter
+    def lengths(self, values: npt.ArrayLike) -> None:
+        lengths = np.asarray(values, dtype=np.float64)
+        if lengths.shape != self._tree.lengths.shape:
+            expected = " x ".join(map(str, self._tree.lengths.shape))
+            raise InputError(f"expected {expected} branch lengths, found an array of shape {lengths.shape}")
+        for edge, *part in np.argwhere(~((lengths >= MIN_BRANCH_LENGTH) & (lengths <= MAX_BRANCH_LENGTH))).tolist():
+            raise InputError(f"branch {edge}: found length {lengths[(edge, *part)]:g}, expected {LENGTH_RANGE}")
+        self._tree.lengths[:] = lengths
+
+    def set_length(self, edge: int, length: float) -> None:
+        """Set the length of one branch; InputError outside the bounds or for a branch that does not exist."""
+        if not 0 <= edge < self._tree.n_edges:
+            raise InputError(f"found branch {edge}, expected 0 .. {self._tree.n_edges - 1}")
+        lengths = self.lengths
+        lengths[edge] = length
+        self.lengths = lengths
+
+    # --- parts ----------------------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> tuple[PartLikelihood, ...]:
+        """A handle on the model of each part; the likelihood itself has the same attributes if there is one part."""
+        return tuple(PartLikelihood(self, number) for number in range(len(self.data.parts)))
+
+    @property
+    def models(self) -> list[Model]:
+        """Copies of the parts' models with their present values."""
+        return [model.copy() for model in self._likelihood.models]
+
+    @property
+    def model_string(self) -> str:
+        """The model with all present values in braces; of several parts a partition file's lines."""
+        return format_scheme(self.data, self._likelihood.models)
+
+    def _the_model(self) -> Model:
+        models = self._likelihood.models
+        if len(models) > 1:
+            raise InputError(f"found {len(models)} parts, each with a model: expected the attribute of one of `parts`")
+        return models[0]
+
+    def _model_changed(self) -> None:
+        self._likelihood.model_changed()
+
+    # --- answers --------------------------------------------------------------------------------------------
+
+    def lnl(self) -> float:
+        """The log-likelihood of the alignment."""
+        return self._likelihood.lnl()
+
+    def site_lnl(self) -> FloatArray:
+        """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
+        return self.spread_over_sites(self.pattern_lnl())
+
+    def site_rates(self) -> FloatArray:
+        """(n_sites,) mean rate of each site, posterior to its data, the mean of its part being 1; NaN as in `site_lnl`.
+
+        Empirical Bayes: components of the mixture are weighted by how likely they make the site (Yang & Wang 1995).
+        """
+        rates = []
+        for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
+            shares = np.exp(lnl - lnl.max(axis=0))
+            rates.append(model.components().rates / model.scaler @ shares / shares.sum(axis=0))
+        return self.spread_over_sites(np.concatenate(rates))
+
+    def length_errors(self) -> FloatArray:
+        """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.errors.length_errors`."""
+        step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
+        return length_errors(self._likelihood, step)
+
+    def pattern_lnl(self) -> FloatArray:
+        """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
+        return self._likelihood.site_lnl()
+
+    def spread_over_sites(self, values: FloatArray) -> FloatArray:
+        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN where no part has a site."""
+        sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
+        of_parts = self._likelihood.split_patterns(values)
+        for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
+            sites[..., part.sites] = own[..., patterns.site_pattern]
+        return sites
+
+    def part_lnl(self) -> FloatArray:
+        """(n_parts,) log-likelihood of each part."""
+        return self._likelihood.part_lnl()
+
+    def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
+        """(n_models,) lnL of the tree under other models with as many rate categories; this one stays what it is.
+
+        On a device they run at the same time, as many as there is room for. Raises InputError for a model that the
+        device was not set up for.
+        """
+        proposals = [as_models(model, self.data, self._brlen) for model in models]
+        for parts in proposals:
+            for model, own in zip(parts, self._likelihood.models, strict=True):
+                found, expected = model.components().n_components, own.components().n_components
+                if found != expected:
+                    raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
+        return self._likelihood.likelihoods(proposals).sum(axis=1)
+
+    def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
+        """lnL, and its first and second derivative in each branch length, both shaped as `lengths`."""
+        lnl, slopes = self._likelihood.all_derivatives()
+        return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
+
+    def support_branches(self, n_replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED) -> BranchSupports:
+        """SH-aLRT, from so many replicates, and aBayes of every inner branch.
+
+        The likelihood must have been made with `neighbours`, and should be optimised.
+        """
+        return support_branches(self._likelihood, n_replicates, generator(seed, SUPPORTS))
+
+    def node_states(self) -> list[FloatArray]:
+        """Of each part (n_taxa - 2, n_patterns, n_states), the marginal probability of each state at each inner node.
+
+        The likelihood must have been made with `states`.
+        """
+        return node_states(self._likelihood, [patterns.states.n_states for patterns in self.patterns])
+
+    def optimise(self, *names: str, listener: Listener = ignore) -> float:
+        """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
+
+        Parameters
+        ----------
+        names : what to optimise, "lengths" or among `plltool.model.model.GROUPS`; nothing for all that is free
+        listener : hears of every round
+
+        Raises
+        ------
+        InputError
+            For a name that is not free in this model.
+        """
+        models = self._likelihood.models
+        free = (LENGTHS, *(group for group in GROUPS if any(group in model.free_parameters for model in models)))
+        for name in names:
+            if name not in free:
+                specs = ", ".join(dict.fromkeys(repr(str(model.spec)) for model in models))
+                raise InputError(f"cannot optimise {name!r}; free in {specs}: {', '.join(free)}")
+        chosen = names or free
+        started = time.perf_counter()
+
+        def report(round_: int, lnl: float, _is_last: bool) -> None:
+            listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
+
+        return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)
+
+
+class PartLikelihood(Parameters):
+    """The model of one part of a `Likelihood`.
+
+    Attributes
+    ----------
+    name, sites : of the part, see `plltool.alignment.partition.Part`
+    """
+
+    def __init__(self, whole: Likelihood, number: int):
+        self._whole = whole
+        self._number = number
+        part = whole.data.parts[number]
+        self.name, self.sites = part.name, part.sites
+
+    def _the_model(self) -> Model:
+        return self._whole._likelihood.models[self._number]
+
+    def _model_changed(self) -> None:
+        self._whole._model_changed()

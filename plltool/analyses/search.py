@@ -1,0 +1,309 @@
+"""`search` finds a maximum-likelihood tree.
+
+    import plltool
+    result = plltool.search("primates.phy", model="GTR+F+G4")
+    print(result.lnl, result.newick)
+
+Progress goes to the logger "plltool"; nothing is printed or written to files.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns, compress
+from plltool.analyses.likelihood import Likelihood
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.engine.shards import AnyEngine
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.climbers import climb_at_once, share_hardware
+from plltool.run.engines import open_engine
+from plltool.run.identity import identify_search, open_checkpoint
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    as_tree,
+    check_obedience,
+    leave_out_duplicates,
+    link_lengths,
+    resolve_inputs,
+)
+from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.messages import announce_data, announce_engine, warn
+from plltool.run.results import SearchResult, check_outgroup, describe, facts
+from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
+from plltool.tree.constraint import Constraint
+from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.random_tree import random_tree
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.difficulty import assess_difficulty
+from plltool.tree_search.driver import planned_stages
+from plltool.tree_search.effort import Plan, SearchOptions
+from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
+from plltool.tree_search.starts import Found, climb_in_turn, search_starts
+from plltool.tree_search.state import Starts
+
+START_KINDS = ("parsimony", "random")
+
+_log = logging.getLogger("plltool")
+
+
+def search(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    seed: int = DEFAULT_SEED,
+    start: TreeLike = "parsimony",
+    starts: int | None = None,
+    effort: str | None = None,
+    outgroup: Sequence[str] | None = None,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    workers: int | None = None,
+    options: SearchOptions | None = None,
+    profile: bool = False,
+    listener: Listener = ignore,
+    site_lnl: bool = False,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> SearchResult:
+    """Find a maximum-likelihood tree.
+
+    Identical sequences are searched once and put back beside their twins with branches of the least length; the
+    result's lnL is that of the whole tree.
+
+    Parameters
+    ----------
+    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
+        that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
+        optimised
+    seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
+        where `brlen` is "unlinked" a file may hold one for each part
+    starts, effort : the same as in `options`, which they override
+    outgroup : names of taxa that the Newick text shows as one clade
+    constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
+        must have, as far as its taxa go
+    brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
+        each part, of mean 1 over sites, "unlinked" each part's own
+    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
+    workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
+        there are threads, on a GPU 1. Changes no digit
+    options : how hard to search
+    site_lnl : also return the lnL of each site
+    profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
+        process
+    listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
+        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
+        `remove_checkpoint` is called. None for none
+
+    Raises
+    ------
+    InputError
+        If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
+        the checkpoint is that of another run.
+    DeviceError
+        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
+        goes on with less for conditional likelihoods, from the checkpoint if there is one.
+    """
+    began = time.perf_counter()
+    asked = Hardware(**hardware)
+    trace = Trace(listener)
+    data, models = resolve_inputs(alignment, model, brlen)
+    check_outgroup(outgroup, data.names)
+    wishes = options or SearchOptions()
+    if starts is not None:
+        wishes = replace(wishes, starts=starts)
+    if effort is not None:
+        wishes = replace(wishes, effort=effort)
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
+    announce_data(data, problem.parts)
+    _announce_constraint(binding)
+
+    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], str]:
+        announce("opening the device")
+        engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
+        with engine:
+            announce_engine(engine, reason)
+            plan = _plan(problem, wishes)
+            identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+            with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
+                n_workers = 1 if profile else workers
+                found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+            part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
+        return found, part_lnls, facts(data, engine, reason), store.problem if store is not None else ""
+
+    found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
+    ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
+    tree, lnl = found.tree, found.lnl
+    if tree.n_taxa < data.n_taxa:
+        tree = restore_duplicates(tree, data.names, problem.groups)
+        part_lnls = ask_whole(Likelihood.part_lnl, tree)
+        lnl = float(part_lnls.sum())
+    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    if constraint is not None and binding is None:
+        hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
+        remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
+    if found.interrupted:
+        remarks.append("the search was interrupted: the tree is the best so far")
+    if unsaved:
+        remarks.append(f"the last steps of the search could not be saved: {unsaved}")
+    return SearchResult(
+        lnl=lnl,
+        **described,
+        seed=seed,
+        start_lnls=found.lnls,
+        brlen=brlen,
+        **known,
+        seconds=time.perf_counter() - began,
+        warnings=warn(data, remarks),
+        interrupted=found.interrupted,
+        site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
+        trace=trace.in_order(),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Problem:
+    """What is searched: the patterns of each part without duplicates, and where to start.
+
+    ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
+    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa.
+    """
+
+    names: tuple[str, ...]
+    parts: list[Patterns]
+    groups: list[list[int]]
+    start: str | Tree
+    seed: int
+    unlinked: bool
+    constraint: Constraint | None
+
+    @cached_property
+    def masks(self) -> npt.NDArray[np.unsignedinteger]:
+        """The sets of states of all parts, side by side (n_taxa, n_patterns)."""
+        return np.concatenate([part.masks for part in self.parts], axis=1)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        return np.concatenate([part.weights for part in self.parts])
+
+
+def _reduce(
+    data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
+) -> _Problem:
+    """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    reduced, groups, restricted = leave_out_duplicates(data, constraint)
+    first: str | Tree
+    if isinstance(start, str) and start in START_KINDS:
+        first = start
+    elif starts is not None and starts > 1:
+        raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
+    else:
+        given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        if constraint is not None:
+            check_obedience(given, constraint, "the start tree")
+        first = restrict_tree(given, reduced.names)
+    parts = [compress(alignment) for alignment in reduced.alignments]
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
+
+
+def _announce_constraint(constraint: Constraint | None) -> None:
+    """Log what the search is held to."""
+    if constraint is not None:
+        n_members, n_taxa = constraint.n_members, len(constraint.names)
+        _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
+
+
+def _start_tree(problem: _Problem, number: int) -> Tree:
+    """Start tree `number`, from 0."""
+    rng = generator(problem.seed, STARTS, number)
+    if isinstance(problem.start, Tree):
+        tree = problem.start.copy()
+    elif problem.start == "random":
+        bound = problem.constraint
+        tree = random_tree(problem.names, rng) if bound is None else bound.random_tree(rng)
+    else:
+        announce(f"parsimony start tree {number + 1}")
+        tree = stepwise_addition(problem.masks, problem.weights, problem.names, rng, problem.constraint)
+    return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
+
+
+def _plan(problem: _Problem, options: SearchOptions) -> Plan:
+    """How hard to search, after a look at the data where that matters."""
+    score, reason = 0.0, ""
+    if options.depends_on_difficulty:
+        announce("parsimony trees that tell how difficult the data are")
+        rng = generator(problem.seed, DIFFICULTY)
+        difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng, problem.constraint)
+        score, reason = difficulty.score, f"; difficulty {difficulty}"
+    plan = replace(options.plan(score, problem.masks.size), constraint=problem.constraint)
+    if isinstance(problem.start, Tree) and options.starts is None:
+        plan = replace(plan, starts=1)
+    numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"
+    _log.info("effort %s: %s%s", options.effort, numbers, reason)
+    _log.info("seed: %d", problem.seed)
+    return plan
+
+
+def _find(
+    problem: _Problem,
+    models: Sequence[Model],
+    plan: Plan,
+    engine: AnyEngine,
+    hardware: Hardware,
+    workers: int | None,
+    store: Checkpoint | None,
+    listener: Listener,
+) -> Found:
+    """The search itself, by one process or several."""
+    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    forecast = Forecast(planned_stages(plan))
+    starts = Starts(partial(_start_tree, problem), models, store)
+    if n_workers > 1:
+        engine.rest()  # the children may take all of the memory
+        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
+        climbs = climb_at_once(*elsewhere)
+    else:
+        climbs = climb_in_turn(starts, engine, plan, forecast, listener)
+    rng = generator(problem.seed, PERTURBATIONS)
+    return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
+
+
+def _ask_whole(
+    ask: Callable[[Likelihood], FloatArray],
+    tree: Tree,
+    data: Dataset,
+    models: Sequence[Model],
+    brlen: str,
+    hardware: Hardware,
+) -> FloatArray:
+    """What is asked of the likelihood of a tree of all taxa."""
+
+    def attempt(hardware: Hardware) -> FloatArray:
+        with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:
+            return ask(whole)
+
+    return until_memory_suffices(attempt, hardware)

@@ -1,0 +1,143 @@
+"""Alignments that evolve along a tree under a model: `simulate`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from os import PathLike, fspath
+
+import numpy as np
+
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.partition import Scheme, assign_sites
+from plltool.alignment.states import SPACES, StateSpace
+from plltool.constants import DEFAULT_SEED
+from plltool.errors import InputError, show_name
+from plltool.io.bridge import from_dendropy
+from plltool.io.model_reader import read_scheme
+from plltool.io.newick import is_newick, unrooted_tree, write_newick
+from plltool.io.part_trees import read_tree
+from plltool.io.tree_files import load_nodes
+from plltool.model.model import Model
+from plltool.run.inputs import TreeLike, link_lengths
+from plltool.run.messages import remarks_on_lengths, remarks_on_values
+from plltool.run.results import mean_tree
+from plltool.run.seeds import SIMULATION, generator
+from plltool.tree.evolution import evolve
+from plltool.tree.topology import Tree
+
+ANY_RESOLUTION = 0  # a seed: what resolves a node is so short that nothing evolves along it
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """An alignment that `simulate` made.
+
+    Attributes
+    ----------
+    names, sequences : of the taxa, in the tree's order
+    states : of the whole alignment; None where parts differ
+    newick : the tree that it evolved on
+    models : model string of each part, with all values
+    seed : of all draws
+    warnings : what a user should know, one line each
+    """
+
+    names: tuple[str, ...]
+    sequences: tuple[str, ...]
+    states: StateSpace | None
+    newick: str
+    models: tuple[str, ...]
+    seed: int
+    warnings: tuple[str, ...]
+
+    def as_sequences(self) -> Sequences:
+        """What `plltool.search` and its like take for an alignment."""
+        rows = tuple(sequence.encode("ascii") for sequence in self.sequences)
+        return Sequences(self.names, rows, "the simulated alignment", self.states, told=self.states is not None)
+
+
+def simulate(
+    tree: TreeLike,
+    model: str | PathLike[str] | Model | Sequence[Model],
+    n_sites: int,
+    seed: int = DEFAULT_SEED,
+) -> Simulation:
+    """Let an alignment evolve along a tree.
+
+    Parameters
+    ----------
+    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches. Of
+        several parts a file may hold a tree for each, of one topology
+    model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
+        or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
+        without values have their start values, and a warning says so. Or Models, one of one part each
+    n_sites : columns
+    seed : of all draws
+
+    Raises
+    ------
+    InputError
+        If tree or model cannot be used, frequencies are to be counted in an alignment, there are no sites, or parts
+        have columns beyond them.
+    """
+    if n_sites < 1:
+        raise InputError(f"sites: found {n_sites}, expected at least 1")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    scheme, models = _fill(model)
+    on = _as_tree(tree, len(models))
+    if on.lengths.ndim > 1:
+        on = link_lengths(on, len(models))
+    columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
+    letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
+    spaces = [SPACES[own.spec.data.lower()] for own in models]
+    for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
+        its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
+        states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
+        letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
+    remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
+    for remark in remarks:
+        _log.warning(remark)
+    return Simulation(
+        on.names,
+        tuple(row.tobytes().decode("ascii") for row in letters),
+        spaces[0] if len(set(map(id, spaces))) == 1 else None,
+        write_newick(mean_tree(on, np.array([len(sites) for sites in columns]))),
+        tuple(own.to_string() for own in models),
+        seed,
+        remarks,
+    )
+
+
+def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
+    """Parts, none where models are given as such, and the models."""
+    if isinstance(given, Model):
+        return (), [given]
+    if not isinstance(given, (str, PathLike)):
+        if len(given) != 1:
+            raise InputError(f"model: found {len(given)} models, expected one, or a partition file")
+        return (), list(given)
+    scheme = read_scheme(fspath(given))
+    models = []
+    for part in scheme:
+        if part.model is None:
+            raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
+        if part.model.frequency_mode == "empirical":
+            found = f"model {str(part.model)!r} counts frequencies in an alignment"
+            raise InputError(f"{found}, expected values: +FU{{...}}")
+        models.append(Model(part.model))
+    return scheme, models
+
+
+def _as_tree(given: TreeLike, n_parts: int) -> Tree:
+    if isinstance(given, Tree):
+        return given
+    if n_parts > 1 and isinstance(given, (str, PathLike)) and not is_newick(given):
+        return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
+    if isinstance(given, (str, PathLike)):
+        return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
+    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)

@@ -1,0 +1,135 @@
+"""Which of some trees the data reject: `topology_tests`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.analyses.evaluate import Settings, evaluate_and_ask
+from plltool.analyses.likelihood import LENGTHS, Likelihood
+from plltool.constants import DEFAULT_SEED, TEST_REPLICATES
+from plltool.errors import InputError
+from plltool.io.tree_files import read_trees
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.results import Result, nan_to_null
+from plltool.run.seeds import TESTS, generator
+from plltool.statistics.topologies import TopologyTests, run_tests
+from plltool.tree.topology import FloatArray
+from plltool.tree_search.progress import ignore
+
+
+@dataclass(frozen=True, eq=False)
+class TopologyTestResult(Result):
+    """What `topology_tests` computed; lnL, tree and model are those of the best tree.
+
+    Attributes
+    ----------
+    tests : of all trees, in their order
+    newicks : of all trees, with their optimised lengths
+    model_tree : the tree, from 0, on which the model was optimised; None if it was not
+    n_replicates, test_seed : that p-values were made of
+    tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
+    """
+
+    tests: TopologyTests = field(kw_only=True)
+    newicks: tuple[str, ...] = field(kw_only=True)
+    model_tree: int | None = field(kw_only=True)
+    n_replicates: int = field(kw_only=True)
+    test_seed: int = field(kw_only=True)
+    tree_site_lnl: FloatArray = field(kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the tests tree by tree; numbers that there are not are null."""
+        columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}
+        trees = [
+            {"tree": newick} | {name: column[row] for name, column in columns.items()}
+            for row, newick in enumerate(self.newicks)
+        ]
+        described = {
+            "n_replicates": self.n_replicates,
+            "seed": self.test_seed,
+            "model_tree": None if self.model_tree is None else self.model_tree + 1,
+            "trees": trees,
+        }
+        return super().as_record(command) | {"tests": described}
+
+
+def topology_tests(
+    alignment: AlignmentLike,
+    trees: str | PathLike[str] | Sequence[TreeLike],
+    model: ModelLike | None = None,
+    *,
+    n_replicates: int = TEST_REPLICATES,
+    seed: int = DEFAULT_SEED,
+    **settings: Unpack[Settings],
+) -> TopologyTestResult:
+    """lnL of some trees and the tests KH, SH, weighted KH and SH, ELW and AU, see `TopologyTests`.
+
+    Branch lengths are optimised for each tree. So are the free parameters of the model on the first tree; if another
+    one is better then, once more on that one, and the lengths of all with it.
+
+    Parameters
+    ----------
+    trees : a file of them, or a list of what `evaluate` takes as a tree
+    n_replicates, seed : of the resampling of columns, within parts
+    alignment, model, settings : see `evaluate`, also for errors
+
+    Raises
+    ------
+    InputError
+        If there are less than two trees or less than 1 replicates.
+    """
+    given: list[TreeLike] = [*read_trees(trees)] if isinstance(trees, (str, PathLike)) else list(trees)
+    if len(given) < 2:
+        raise InputError(f"trees: found {len(given)}, expected at least 2 to compare")
+    if n_replicates < 1:
+        raise InputError(f"replicates: found {n_replicates}, expected at least 1")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    fixed = settings.get("fixed", False)
+
+    def ask(likelihood: Likelihood) -> dict[str, Any]:
+        trees = list(given)
+        pattern_lnl = _evaluate_all(likelihood, trees, fixed)
+        weights = [patterns.weights for patterns in likelihood.patterns]
+        model_tree = 0
+        best = int(np.argmax(pattern_lnl @ np.concatenate(weights)))
+        if best != 0 and not fixed:
+            likelihood.tree = trees[best]
+            likelihood.optimise(listener=settings.get("listener", ignore))
+            model_tree = best
+            pattern_lnl = _evaluate_all(likelihood, trees, fixed)
+        tests = run_tests(pattern_lnl, weights, n_replicates, generator(seed, TESTS))
+        sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
+        newicks = []
+        for tree in trees:
+            likelihood.tree = tree
+            newicks.append(likelihood.newick(settings.get("outgroup")))
+        likelihood.tree = trees[int(np.argmax(tests.lnl))]
+        return {
+            "lnl": float(tests.lnl.max()),
+            "tests": tests,
+            "newicks": tuple(newicks),
+            "model_tree": None if fixed else model_tree,
+            "n_replicates": n_replicates,
+            "test_seed": seed,
+            "tree_site_lnl": sites,
+        }
+
+    return evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {}, **settings)
+
+
+def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) -> FloatArray:
+    """lnL of each pattern (n_trees, n_patterns); the trees are replaced by those with optimised lengths."""
+    rows = []
+    for number, tree in enumerate(trees):
+        likelihood.tree = tree
+        if not fixed:
+            likelihood.optimise(LENGTHS)
+        trees[number] = likelihood.tree
+        rows.append(likelihood.pattern_lnl())
+    return np.stack(rows)

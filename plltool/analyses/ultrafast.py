@@ -1,0 +1,248 @@
+"""The ultrafast bootstrap (Minh et al. 2013) from Python.
+
+    from plltool.analyses.search import search
+    from plltool.analyses.ultrafast import ultrafast_bootstrap
+    best = search("primates.phy", "GTR+F+G4")
+    supports = ultrafast_bootstrap("primates.phy", best.tree, best.models)
+    print(supports.newick("ufboot"))
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns, compress
+from plltool.analyses.support import UFBOOT, Supports, count_supports
+from plltool.constants import (
+    DEFAULT_LINKAGE,
+    DEFAULT_SEED,
+    UFBOOT_CORRELATION,
+    UFBOOT_DIFFERENCE,
+    UFBOOT_LEAST,
+    UFBOOT_MOST,
+    UFBOOT_SETS,
+    UFBOOT_STEP,
+    UNLINKED,
+)
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import Checkpoint
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.engines import open_engine
+from plltool.run.identity import identify_ultrafast
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    as_tree,
+    check_obedience,
+    leave_out_duplicates,
+    link_lengths,
+    resolve_inputs,
+)
+from plltool.run.memory import search_slots, until_memory_suffices
+from plltool.run.seeds import ULTRAFAST, generator
+from plltool.tree.bootstop import correlate
+from plltool.tree.constraint import Constraint
+from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.supports import frequencies
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.tree_set import TreeSet, make_tree_set, splits_of
+from plltool.tree_search.excursions import Excursions, Standing
+from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
+
+STATE = "ufboot"  # its name in a checkpoint
+
+_log = logging.getLogger("plltool")
+
+
+def ultrafast_bootstrap(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike,
+    *,
+    replicates: int = UFBOOT_SETS,
+    seed: int = DEFAULT_SEED,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> Supports:
+    """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
+
+    The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
+    Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
+    of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before, or
+    differ from them by UFBOOT_DIFFERENCE in the mean, as supports do that have nothing but noise to correlate.
+
+    Parameters
+    ----------
+    alignment, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.search`
+    tree : of a search
+    model : of a search, `SearchResult.models`, or anything that `plltool.evaluate` takes
+    replicates : resampled alignments
+    seed : of resampling and excursions
+    listener : hears of every excursion; if it raises StopSearch, the trees met so far must do
+    checkpoint : folder in which it is kept where the excursions stand; the same call goes on from there. Remove it with
+        `plltool.remove_checkpoint`. None for none
+
+    Raises
+    ------
+    InputError
+        If alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are no replicates,
+        or the checkpoint is damaged or of another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    if replicates < 1:
+        raise InputError(f"replicates: found {replicates}, expected at least 1")
+    if seed < 0:
+        raise InputError(f"seed: found {seed}, expected at least 0")
+    data, models = resolve_inputs(alignment, model, brlen)
+    task = _prepare(data, tree, constraint, brlen)
+
+    def attempt(hardware: Hardware) -> Supports:
+        rng = generator(seed, ULTRAFAST)
+        weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
+        engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware)
+        identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
+        with engine, _open_store(checkpoint, identity) as store:
+            likelihood = TreeLikelihood(task.start.copy(), models, engine)
+            at = _resume(store, task.start, weights, rng)
+            excursions = Excursions(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
+            _until_settled(excursions, task.start, listener, partial(_save, store, at, rng))
+        return task.count(at.pool, rng)
+
+    return until_memory_suffices(attempt, Hardware(**hardware))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What supports are made for.
+
+    Attributes
+    ----------
+    tree : of all taxa
+    groups : the taxa that each taxon of `start` stands for
+    start : the tree without identical sequences, with lengths for each part where these are unlinked
+    parts : the patterns of each part, likewise
+    constraint : on `start`, and on all trees met
+    """
+
+    tree: Tree
+    groups: list[list[int]]
+    start: Tree
+    parts: list[Patterns]
+    constraint: Constraint | None
+
+    def start_maker(self, rng: np.random.Generator) -> Callable[[FloatArray], Tree]:
+        """What makes parsimony trees by weights of all patterns."""
+        masks = np.concatenate([part.masks for part in self.parts], axis=1)
+
+        def make(weights: FloatArray) -> Tree:
+            tree = stepwise_addition(masks, weights, self.start.names, rng, self.constraint)
+            return tree if self.start.lengths.ndim == 1 else tree.unlink(len(self.parts))
+
+        return make
+
+    def count(self, pool: RellPool, rng: np.random.Generator) -> Supports:
+        """The supports; identical sequences are put back in an order by chance, for no data speak for one."""
+        if self.tree.n_taxa == self.start.n_taxa:
+            return count_supports(self.tree, _tree_set(pool), UFBOOT)
+        names = self.tree.names
+        trees = (
+            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
+            for number in pool.chosen.tolist()
+        )
+        return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
+
+
+def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
+    """Errors as of `ultrafast_bootstrap`."""
+    binding = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, binding)
+    parts = [compress(part) for part in reduced.alignments]
+    target = as_tree(tree, data.names)
+    if binding is not None:
+        check_obedience(target, binding, "the tree given")
+    start = link_lengths(restrict_tree(target, reduced.names), len(parts) if brlen == UNLINKED else 1)
+    return _Task(target, groups, start, parts, restricted)
+
+
+def _open_store(
+    folder: str | PathLike[str] | None, identity: dict[str, Any]
+) -> AbstractContextManager[Checkpoint | None]:
+    return nullcontext() if folder is None else Checkpoint(folder, identity)
+
+
+def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> Standing:
+    """Where the excursions stood when they were saved last, or their beginning."""
+    saved = store.load(STATE) if store else None
+    if saved is None:
+        return Standing(RellPool(weights, rng))
+    at = Standing.unpack(saved, start, weights, rng)
+    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
+    return at
+
+
+def _save(store: Checkpoint | None, at: Standing, rng: np.random.Generator) -> None:
+    if store:
+        store.save(STATE, at.copy(rng))
+
+
+def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save: Callable[[], None]) -> None:
+    """Make excursions until the supports of `start` settle; `save` is called after each."""
+    began = time.perf_counter()
+    at = excursions.at
+    announce(ULTRAFAST_STAGE)
+    try:
+        while not at.is_over:
+            excursions.make()
+            if at.n_made % UFBOOT_STEP == 0:
+                _test(at, start)
+            save()
+            seconds = time.perf_counter() - began
+            listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
+    except StopSearch:
+        _log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
+
+
+def _test(at: Standing, start: Tree) -> None:
+    """Note the supports of the inner branches of `start`, and whether they have settled since the last test."""
+    values = frequencies(start, _tree_set(at.pool))
+    before, now = at.supports, values[~np.isnan(values)]
+    at.supports = now
+    if before is None:
+        return
+    agreement, difference = correlate(now, before), float(np.abs(now - before).mean())
+    _log.info(
+        "ultrafast bootstrap: %d trees met, correlation of supports %.4f, mean difference %.2f %%",
+        at.pool.n_met,
+        agreement,
+        100 * difference,
+    )
+    settled = agreement >= UFBOOT_CORRELATION or difference <= UFBOOT_DIFFERENCE
+    at.is_over = at.n_made >= UFBOOT_MOST or (settled and at.n_made >= UFBOOT_LEAST)
+    if not settled and at.is_over:
+        _log.warning("ultrafast bootstrap: supports have not settled after %d excursions", at.n_made)
+
+
+def _tree_set(pool: RellPool) -> TreeSet:
+    """The tree of each resampled alignment."""
+    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
+    names = next(iter(pool.trees.values())).names
+    return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])

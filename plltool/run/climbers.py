@@ -1,0 +1,152 @@
+"""Climbs from several start trees at once, each in a process of its own, with an engine and a share of the threads."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from plltool.alignment.patterns import Patterns
+from plltool.engine.base import Counters
+from plltool.engine.opencl.environment import child_environment, prepare_child
+from plltool.errors import InputError
+from plltool.hardware import Hardware
+from plltool.model.model import Model
+from plltool.run.engines import open_engine
+from plltool.run.memory import plan_memory, search_slots
+from plltool.run.workers import Workers
+from plltool.tree_search.driver import planned_stages
+from plltool.tree_search.effort import Plan
+from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
+from plltool.tree_search.starts import search_on
+from plltool.tree_search.state import Starts, State
+
+_log = logging.getLogger("plltool")
+
+
+def share_hardware(
+    wanted: int | None, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
+) -> tuple[int, Hardware]:
+    """How many processes should search at the same time, and what each may use of the hardware.
+
+    By default, on a CPU, as many as there are threads: two searches with a thread each took 0.60 to 0.86 of the time of
+    two with both threads one after another (354 and 101 taxa, 460 and 1,630 patterns). Never more than there are tasks,
+    or than the memory holds the conditional likelihoods of.
+
+    Raises
+    ------
+    InputError
+        If `wanted` is less than 1.
+    """
+    if wanted is not None and wanted < 1:
+        raise InputError(f"workers: found {wanted}, expected at least 1")
+    if min(n_tasks, wanted or n_tasks) == 1:
+        return 1, hardware
+    plan = plan_memory(parts, models, hardware)
+    threads = hardware.threads or len(os.sched_getaffinity(0))
+    default = 1 if plan.kind == "gpu" else threads
+    number = max(1, min(wanted or default, n_tasks, plan.offered_bytes // plan.full_bytes))
+    if wanted is not None and number < min(wanted, n_tasks):
+        _log.warning("memory is short: %d searches at the same time, not %d", number, wanted)
+    return number, replace(hardware, threads=max(1, threads // number), memory=plan.offered_bytes // number)
+
+
+class Climber:
+    """A worker's task: the climb from start tree `number`, as of `climb_in_turn`."""
+
+    def __init__(
+        self,
+        starts: Starts,
+        parts: Sequence[Patterns],
+        hardware: Hardware,
+        plan: Plan,
+    ):
+        prepare_child()
+        self._starts = starts
+        self._plan = plan
+        self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware)
+
+    def __call__(
+        self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
+    ) -> tuple[State, int, Counters]:
+        """The climb, the process that made it, and the work of all climbs there so far."""
+
+        def listen(event: Progress) -> None:
+            if not report(event):
+                raise StopSearch
+
+        starts, forecast = self._starts, Forecast(_stages_of_a_climb(self._plan))
+        search = search_on(number, starts.begin(number), starts, self._engine, self._plan, forecast, listen)
+        climbed = search.climb(rivals)
+        if starts.store:
+            starts.store.flush()
+        return climbed, os.getpid(), self._engine.counters
+
+
+def climb_at_once(
+    n_workers: int,
+    starts: Starts,
+    parts: Sequence[Patterns],
+    hardware: Hardware,
+    plan: Plan,
+    forecast: Forecast,
+    report: Listener,
+    count: Callable[[Counters], None],
+) -> Iterator[State]:
+    """What `climb_in_turn` yields, bit for bit, from so many processes.
+
+    A climb is judged by those before it, in the order of the start trees: which one was faster does not matter. It is
+    given up while it runs if those that are over suffice for that.
+
+    Parameters
+    ----------
+    hardware : of each process
+    count : called with the work of all when all are over
+    """
+    rivals: list[Sequence[float]] = []
+    done: dict[int, Counters] = {}
+    interrupted = False
+
+    def heard(number: int, event: Progress) -> None:
+        nonlocal interrupted
+        try:
+            report(_place(event, number, plan, n_workers, forecast.seconds))
+        except StopSearch:
+            interrupted = True
+            workers.stop()
+
+    tasks = ((number, tuple(rivals)) for number in range(plan.starts))
+    _log.info("start trees: %d at the same time, threads of each: %s", n_workers, hardware.threads)
+    arguments = (starts, parts, hardware, plan)
+    with Workers(n_workers, Climber, arguments, child_environment(hardware.threads or 1)) as workers:
+        for climbed, process, work in workers.map(tasks, heard):
+            done[process] = work
+            if climbed.interrupted or interrupted:
+                yield replace(climbed, interrupted=True)
+                continue
+            judged = climbed.judge(rivals)
+            if not judged.cursor.given_up:
+                rivals.append(judged.cursor.marks)
+            yield judged
+    forecast.made_elsewhere(plan.starts * len(_stages_of_a_climb(plan)[:-1]), n_workers)
+    elsewhere = Counters()
+    for work in done.values():
+        elsewhere.add(work)
+    count(elsewhere)
+
+
+def _stages_of_a_climb(plan: Plan) -> list[tuple[str, int]]:
+    """And the polish, of which each climb takes it that it will have it."""
+    return planned_stages(replace(plan, starts=1, perturbations=0))
+
+
+def _place(event: Progress, number: int, plan: Plan, n_workers: int, seconds: float) -> Progress:
+    """An event of one climb among those of the whole search."""
+    left = None
+    if event.left is not None:
+        climb = event.seconds + event.left
+        waves = (plan.starts - 1 - number) // n_workers
+        after = Forecast.cost_of(planned_stages(plan)[-2:]) / Forecast.cost_of(_stages_of_a_climb(plan))
+        left = event.left + climb * waves + climb * after * (plan.perturbations > 0)
+    return replace(event, start=number + 1, seconds=seconds, left=left)

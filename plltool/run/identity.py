@@ -1,0 +1,159 @@
+"""Searches that can be resumed: what a checkpoint is told of the run that it is of."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.partition import Dataset
+from plltool.constants import VERSION
+from plltool.engine.shards import AnyEngine
+from plltool.io.checkpoint import Checkpoint
+from plltool.model.model import Model
+from plltool.run.memory import MemoryPlan
+from plltool.run.results import mean_tree, write_rooted
+from plltool.tree.constraint import Constraint
+from plltool.tree.duplicates import restore_duplicates
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.effort import Plan
+
+DIGEST_LETTERS = 16
+
+_log = logging.getLogger("plltool")
+
+
+def digest_alignment(data: Dataset) -> str:
+    """A digest of all names and characters, part by part."""
+    digest = hashlib.sha256("\0".join(data.names).encode("utf-8", "surrogateescape"))
+    for part in data.parts:
+        digest.update(f"{part.name}\0{part.ranges}\0{part.alignment.states.name}".encode("utf-8", "surrogateescape"))
+        digest.update(np.ascontiguousarray(part.alignment.codes).tobytes())
+    return digest.hexdigest()[:DIGEST_LETTERS]
+
+
+def describe_start(start: str | Tree) -> str:
+    """The kind of start tree, or a digest of the one that was given."""
+    if isinstance(start, str):
+        return start
+    return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
+
+
+def describe_plan(plan: Plan) -> dict[str, Any]:
+    """What a search does, by the names of `Plan`; a constraint as a digest."""
+    described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
+    return described | describe_constraint(plan.constraint)
+
+
+def describe_constraint(constraint: Constraint | None) -> dict[str, Any]:
+    """A digest of a constraint."""
+    digest = None if constraint is None else "tree " + _digest_arrays(constraint.tips, constraint.parents)
+    return {"constraint": digest}
+
+
+def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:DIGEST_LETTERS]
+
+
+def identify_search(
+    data: Dataset, models: Sequence[Model], engine: AnyEngine, plan: Plan, start: str | Tree, seed: int, brlen: str
+) -> dict[str, Any]:
+    """All that the result of a search depends on, item by item, as `Checkpoint` takes it.
+
+    Memory and threads are not among it: they change no bit.
+    """
+    return {
+        **_identify_task(data, models, plan, seed, brlen),
+        "start": describe_start(start),
+        "device": engine.device_name,
+        "layout": engine.describe(),
+    }
+
+
+def identify_replicates(
+    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
+) -> dict[str, Any]:
+    """Likewise of bootstrap replicates, whatever their number; `place` is where they are made."""
+    return {
+        **_identify_task(data, models, plan, seed, brlen),
+        "rapid": rapid,
+        "device": place.device_name,
+        "layout": place.layouts,
+    }
+
+
+def identify_ultrafast(
+    data: Dataset,
+    models: Sequence[Model],
+    engine: AnyEngine,
+    tree: Tree,
+    constraint: Constraint | None,
+    replicates: int,
+    seed: int,
+    brlen: str,
+) -> dict[str, Any]:
+    """Likewise of the ultrafast bootstrap of a tree."""
+    return {
+        **_identify_data(data, models, seed, brlen),
+        "tree": describe_start(tree),
+        **describe_constraint(constraint),
+        "replicates": replicates,
+        "device": engine.device_name,
+        "layout": engine.describe(),
+    }
+
+
+def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str) -> dict[str, Any]:
+    return {**_identify_data(data, models, seed, brlen), **describe_plan(plan)}
+
+
+def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str) -> dict[str, Any]:
+    return {
+        "version": VERSION,
+        "alignment": digest_alignment(data),
+        "model": "; ".join(str(model.spec) for model in models),
+        "model values": "; ".join(model.to_string() for model in models),
+        "brlen": brlen,
+        "seed": seed,
+    }
+
+
+def show_tree(
+    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: Sequence[str] | None
+) -> str:
+    """A tree without duplicates as Newick text with all `names`; `groups` and `sites` as elsewhere."""
+    whole = tree if tree.n_taxa == len(names) else restore_duplicates(tree, names, groups)
+    return write_rooted(mean_tree(whole, sites), outgroup)[0]
+
+
+def open_checkpoint(
+    folder: str | os.PathLike[str] | None,
+    identity: dict[str, Any],
+    data: Dataset,
+    groups: list[list[int]],
+    outgroup: Sequence[str] | None,
+) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint of a search, whose best tree so far has all taxa; arguments and errors as of `Checkpoint`.
+
+    Parameters
+    ----------
+    folder : None for no checkpoint
+    groups : taxa of the whole alignment that each searched one stands for
+    """
+    if folder is None:
+        return nullcontext()
+    sites = np.array([len(part.sites) for part in data.parts])
+    show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
+    checkpoint = Checkpoint(folder, identity, show)
+    if checkpoint.resumed:
+        _log.info("the search goes on from %s", checkpoint.folder)
+    return checkpoint

@@ -1,0 +1,226 @@
+"""From what a user gives - files, objects, strings - to an alignment, a tree, a constraint and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, TypeAlias
+
+from plltool.alignment.alignment import Alignment, Sequences, to_bytes
+from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
+from plltool.alignment.patterns import empirical_frequencies
+from plltool.alignment.states import DNA, detect_states
+from plltool.constants import (
+    DEFAULT_LINKAGE,
+    DEFAULT_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    LINKAGES,
+    SCALED,
+)
+from plltool.errors import InputError, show_name
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.bridge import (
+    DENDROPY_TREE,
+    DendropyMatrix,
+    alignment_from_dendropy,
+    from_dendropy,
+    rooted_nodes,
+)
+from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
+from plltool.io.model_reader import read_model, read_scheme
+from plltool.io.newick import is_newick, list_names, parse_newick
+from plltool.io.part_trees import read_tree
+from plltool.model.model import Model
+from plltool.model.specification import ModelSpec
+from plltool.tree.constraint import Constraint, make_constraint
+from plltool.tree.duplicates import restrict_tree
+from plltool.tree.topology import Tree
+
+if TYPE_CHECKING:
+    import dendropy
+
+AlignmentLike: TypeAlias = (
+    "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
+)
+TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
+ModelLike: TypeAlias = "str | PathLike[str] | ModelSpec | Model | Sequence[Model]"
+
+
+def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
+    """An alignment from a file, a mapping of names to sequences, a dendropy matrix, or as it is.
+
+    Files and mappings hold DNA or proteins; their letters tell.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read or is no alignment of at least 4 taxa.
+    """
+    if isinstance(given, (Sequences, Alignment, Dataset)):
+        return given
+    if isinstance(given, (str, PathLike)):
+        return read_alignment(given)
+    if isinstance(given, Mapping):
+        rows = tuple(map(to_bytes, given.values()))
+        return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
+    names, symbols, states = alignment_from_dendropy(given)
+    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states, told=True)
+
+
+def resolve_inputs(
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
+) -> tuple[Dataset, list[Model]]:
+    """An alignment cut into the parts that have a model of their own, and these models, for a run to change.
+
+    Parameters
+    ----------
+    model : see `plltool.search`; models one per part go with an alignment that is cut already
+    brlen : how the branch lengths of parts hang together, one of LINKAGES: where they are scaled, the models of
+        several parts have scalers
+
+    Raises
+    ------
+    InputError
+        If either cannot be used, or not with the other.
+    """
+    data = as_data(alignment)
+    scheme = _as_scheme(model)
+    if isinstance(data, Dataset):
+        return data, _make_models(model, scheme, data, brlen)
+    if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
+        found = f"found models of {len(scheme)} parts for an alignment that is not cut"
+        raise InputError(f"model: {found}, expected a file that tells their columns, such as the record of a run")
+    cut = cut_alignment(data, scheme)
+    return cut, _make_models(model, scheme, cut, brlen)
+
+
+def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
+    """Models for the parts of an alignment; arguments and errors as of `resolve_inputs`.
+
+    Empirical frequencies are those of the part.
+    """
+    return _make_models(given, _as_scheme(given), data, brlen)
+
+
+def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
+    """The models of a scheme, which `given` has been read as; errors as of `resolve_inputs`."""
+    if brlen not in LINKAGES:
+        raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
+    if len(scheme) != len(data.parts):
+        raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
+    if isinstance(given, Model):
+        return [given.copy()]
+    if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
+        return [own.copy() for own in given]
+    models = []
+    for wanted, part in zip(scheme, data.parts, strict=True):
+        states = part.alignment.states
+        spec = wanted.model or read_model(DEFAULT_MODEL if states is DNA else DEFAULT_PROTEIN_MODEL)
+        if spec.data != states.name:
+            raise InputError(f"{data.source}: found {states.name} data, expected {spec.data} for model {str(spec)!r}")
+        if len(scheme) > 1:
+            spec = _link(spec, wanted, brlen)
+        models.append(Model(spec, empirical_frequencies(part.alignment, states)))
+    return models
+
+
+def _as_scheme(given: ModelLike | None) -> Scheme:
+    if given is None or isinstance(given, ModelSpec):
+        return (PartSpec(given),)
+    if isinstance(given, Model):
+        return (PartSpec(given.spec),)
+    if isinstance(given, (str, PathLike)):
+        return read_scheme(fspath(given))
+    if not given or not all(isinstance(model, Model) for model in given):
+        raise InputError(f"model: found {given!r}, expected a string, a ModelSpec, a Model, or a Model for each part")
+    return tuple(PartSpec(model.spec) for model in given)
+
+
+def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
+    """The model of one of several parts, with a scaler if lengths are scaled, and only then."""
+    if brlen == SCALED:
+        return replace(spec, scaled=True)
+    if spec.scaled:
+        part = f"{wanted.where}: part {show_name(wanted.name)}"
+        raise InputError(f"{part}: found a scaler (+B) in {str(spec)!r}, expected none where lengths are {brlen}")
+    return spec
+
+
+def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
+    """A tree whose tips are numbered as `names`.
+
+    It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
+    which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
+    tree for each part, see `read_tree`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, is not binary, or its taxa are not `names`.
+    """
+    if isinstance(given, Tree):
+        differing = sorted(set(given.names) ^ set(names))
+        if differing:
+            where = "the alignment" if differing[0] in given.names else "the tree"
+            missing = f"{show_name(differing[0])} is missing from {where}"
+            raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
+        return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+    if is_newick(given):
+        return parse_newick(str(given), "the tree given", names)
+    if isinstance(given, (str, PathLike)):
+        return read_tree(given, names, unlinked=several)
+    return from_dendropy(given, names)
+
+
+def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
+    """The constraint that a tree over some of `names` makes, nodes of any degree; None if every tree obeys it.
+
+    The tree comes from a file, a Newick string, a dendropy tree or a Tree, as for `as_tree`.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or a taxon in it occurs twice or is none of `names`.
+    """
+    if isinstance(given, Tree):
+        unknown = sorted(set(given.names).difference(names))
+        if unknown:
+            raise InputError(f"taxa of the constraint that are not in the alignment: {list_names(unknown)}")
+        taxa = {tip: names.index(name) for tip, name in enumerate(given.names)}
+        return make_constraint(names, given.ends, taxa)
+    if is_newick(given):
+        return parse_constraint(str(given), "the constraint given", names)
+    if isinstance(given, (str, PathLike)):
+        return read_constraint(given, names)
+    return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
+
+
+def leave_out_duplicates(
+    data: Dataset, constraint: Constraint | None
+) -> tuple[Dataset, list[list[int]], Constraint | None]:
+    """As `without_duplicates`, minding what a constraint keeps apart; and the constraint of the taxa that stay."""
+    if constraint is None:
+        return (*without_duplicates(data), None)
+    reduced, groups = without_duplicates(data, constraint.attachments.tolist())
+    return reduced, groups, constraint.restrict(reduced.names)
+
+
+def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
+    """Raise InputError if a tree, called `what`, breaks a constraint over the same taxa, numbered alike."""
+    split = constraint.violated_split(tree)
+    if split is not None:
+        sides = " | ".join(map(list_names, split))
+        raise InputError(f"{what} breaks the constraint, it lacks the split {sides}")
+
+
+def link_lengths(tree: Tree, n_lengths: int) -> Tree:
+    """The tree with so many lengths of each branch: 1, or unlinked as many as there are parts.
+
+    Raises InputError if it has several, but not as many.
+    """
+    found = tree.lengths[0].size
+    if found not in (1, n_lengths):
+        several = f" or one for each of {n_lengths} parts" if n_lengths > 1 else ""
+        raise InputError(f"the tree given: found lengths of {found} trees, expected those of 1{several}")
+    return tree.unlink(n_lengths) if found < n_lengths else tree

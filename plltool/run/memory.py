@@ -1,0 +1,149 @@
+"""The memory that a run needs, and what happens where there is less."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from plltool.alignment.patterns import Patterns
+from plltool.constants import (
+    MAX_SCRATCH_SLOTS,
+    MAX_STREAMED_SCRATCH_SLOTS,
+    MIN_SCRATCH_SLOTS,
+)
+from plltool.engine.layout import Layout
+from plltool.engine.opencl.device import list_devices
+from plltool.engine.select import find_automatic, find_device, plan_engine
+from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
+from plltool.errors import DeviceMemoryError
+from plltool.hardware import Hardware
+from plltool.model.model import Model
+from plltool.run.engines import make_shards
+from plltool.tree.operations import directed_slots
+from plltool.tree_search.scan import scan_limit
+
+_log = logging.getLogger("plltool")
+
+T = TypeVar("T")
+
+CHAIN_LENGTH = 4  # newviews from the gap to an insertion that is optimised
+
+
+def search_slots(n_taxa: int) -> Slots:
+    """CLAs of a search: all directed ones and scratch, with more of which more insertions share a launch."""
+    directed = directed_slots(n_taxa)
+    extra, streamed = (
+        max(0, min(most, directed) - MIN_SCRATCH_SLOTS) for most in (MAX_SCRATCH_SLOTS, MAX_STREAMED_SCRATCH_SLOTS)
+    )
+    return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed)
+
+
+def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
+    """The largest requests of a search, by kind.
+
+    How far walks go depends on the data: as many newviews as insertions, and chains of CHAIN_LENGTH, are typical.
+    """
+    n = layout.n_taxa
+    branches, directed = 2 * n - 3, directed_slots(n)
+    scratch = storage.n_slots - directed
+    scan_lengths = 2 * branches + directed
+    # what comes along where CLAs do not outlive a launch
+    newviews, lengths = (0, 0) if storage.resident else (directed, branches)
+    chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * scratch, scan_lengths)
+    squares = layout.n_components * layout.n_states**2
+    steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
+    return [
+        RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
+        RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
+        RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
+        RequestSize(directed + branches, branches, 3 * branches, decays=True),
+        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, True, responses=True),
+    ]
+
+
+def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
+    """What `attempt` returns, made anew with half as much memory for CLAs as long as a request has too little.
+
+    Answers keep every bit. Where not even one tile fits, `open_engine` says so.
+
+    Parameters
+    ----------
+    attempt : opens an engine, or a `Likelihood`, in a ``with`` block and asks it; begins each time with the same
+    hardware : of the first attempt
+    """
+    while True:
+        try:
+            return attempt(hardware)
+        except DeviceMemoryError as error:
+            held = error.cla_bytes
+            if held is None:
+                raise
+            _log.warning("%s; trying with %d bytes for conditional likelihoods instead of %d", error, held // 2, held)
+            hardware = replace(hardware, memory=held // 2)
+
+
+@dataclass(frozen=True)
+class MemoryPlan:
+    """What a search would take.
+
+    Attributes
+    ----------
+    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
+    device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
+    n_bytes : memory that it would hold there at most
+    resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
+    full_bytes : memory of all CLAs at once
+    offered_bytes : memory that CLAs may take
+    """
+
+    device: str
+    kind: str
+    device_name: str
+    layouts: tuple[dict[str, object], ...]
+    n_bytes: int
+    resident: bool
+    full_bytes: int
+    offered_bytes: int
+
+
+def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware) -> MemoryPlan:
+    """Where a search would run, and the memory that it would hold there, without starting one.
+
+    Raises
+    ------
+    DeviceError
+        If a device asked for by name is missing, cannot use the settings or has too little memory.
+    """
+    if hardware.device == "auto":
+        devices = find_automatic()[0][:1]
+    elif hardware.device == "numpy":
+        devices = []
+    else:
+        devices = [find_device(list_devices()[0], hardware.device)]
+    device = devices[0] if devices else None
+    slots = search_slots(parts[0].n_taxa)
+    plans = []
+    for shard in make_shards(parts, models):
+        shape = shard.shape(hardware.precision)
+        plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
+        layout, storage = plan.layout, plan.storage
+        if device is None:
+            n_bytes = numpy_bytes(layout, storage)
+        else:
+            n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
+        full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
+        plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
+    layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
+    return MemoryPlan(
+        device.label if device else "numpy",
+        device.kind if device else "numpy",
+        device.full_name if device else "numpy",
+        layouts,
+        sum(held),
+        all(resident),
+        sum(full_bytes),
+        sum(offered),
+    )

@@ -1,0 +1,311 @@
+"""What a search or an evaluation returns, and the record of it that goes to a file."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from importlib import metadata
+from typing import Any
+
+import numpy as np
+
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns
+from plltool.constants import COLLAPSE_LENGTH, VERSION
+from plltool.engine.shards import AnyEngine
+from plltool.errors import InputError, show_name
+from plltool.io.newick import find_root, write_newick
+from plltool.io.tree_views import collapse_newick
+from plltool.model.model import SCALER, Model
+from plltool.tree.splits import smaller_sides
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.progress import Progress
+
+LIBRARIES = ("numpy", "scipy", "pyopencl")
+
+
+@dataclass(frozen=True)
+class PartResult:
+    """One part of a result.
+
+    Attributes
+    ----------
+    name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
+    n_sites, n_patterns : of the part
+    model : model string with all parameter values
+    scaler : what the tree's branch lengths are multiplied by
+    lnl : log-likelihood of the part
+    parameters : the model as numbers, see `Model.describe`
+    newick : the tree with the part's own branch lengths, where they are unlinked
+    """
+
+    name: str
+    sites: str
+    n_sites: int
+    n_patterns: int
+    model: str
+    scaler: float
+    lnl: float
+    parameters: dict[str, Any]
+    newick: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A tree with its likelihood, and how both were obtained.
+
+    Attributes
+    ----------
+    lnl : log-likelihood of `tree` under `model`, of the whole alignment
+    tree : topology and branch lengths; tips in the alignment's order. Where the parts have lengths of their own, means
+        over sites
+    newick : the same as text, written with the outgroup as one clade if one was asked for
+    model : model string with all parameter values; of several parts a partition file's lines
+    parameters : the same as numbers, see `Model.describe`; of several parts the number of free ones
+    parts : of the alignment, one if there was no partition
+    brlen : how their branch lengths hang together, one of LINKAGES
+    n_taxa, n_sites, n_patterns : of the alignment
+    device, reason : what did the arithmetic, and why it was chosen
+    driver : between the engine and the device, with its version
+    layout : of the engine, see `Layout.describe`
+    counters : launches, instructions and bytes over the bus, see `Counters`
+    seconds : wall time of the whole run
+    seed : of the start trees; None where nothing was random
+    start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
+    warnings : what a user should know, one line each
+    models : of the parts, as they were optimised: another search may begin with their values
+    version : of plltool
+    site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    """
+
+    lnl: float
+    tree: Tree
+    newick: str
+    model: str
+    parameters: dict[str, Any]
+    parts: tuple[PartResult, ...]
+    brlen: str
+    n_taxa: int
+    n_sites: int
+    n_patterns: int
+    device: str
+    reason: str
+    layout: dict[str, object]
+    counters: dict[str, Any]
+    seconds: float
+    seed: int | None
+    start_lnls: tuple[float, ...]
+    warnings: tuple[str, ...]
+    driver: str = field(default="", kw_only=True)
+    models: tuple[Model, ...] = field(kw_only=True)
+    version: str = field(default=VERSION, kw_only=True)
+    site_lnl: FloatArray | None = field(default=None, kw_only=True)
+
+    def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
+        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        return collapse_newick(self.newick, threshold)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
+
+        `command` is the command line that made it, if one did.
+        """
+        return {
+            "lnl": self.lnl,
+            "model": self.model,
+            "n_taxa": self.n_taxa,
+            "n_sites": self.n_sites,
+            "n_patterns": self.n_patterns,
+            "device": self.device,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 3),
+            "tree": self.newick,
+            "seed": self.seed,
+            "start_lnls": list(self.start_lnls),
+            "brlen": self.brlen,
+            "parts": [asdict(part) for part in self.parts],
+            "parameters": self.parameters,
+            "layout": self.layout,
+            "counters": self.counters,
+            "warnings": list(self.warnings),
+            "version": self.version,
+            "driver": self.driver,
+            "software": software_versions(),
+            "command": command,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult(Result):
+    """What `search` found.
+
+    Attributes
+    ----------
+    interrupted : whether a listener stopped the search, so that the tree is the best so far
+    trace : every round, climb by climb in the order of the start trees
+    """
+
+    interrupted: bool = field(default=False, kw_only=True)
+    trace: tuple[Progress, ...] = field(default=(), kw_only=True)
+
+    @property
+    def profile(self) -> dict[str, Any] | None:
+        """Where the run's wall time went, if the device's was measured.
+
+        device_seconds : that kernels ran
+        host_share : of the wall time in which none did, from the first file read to the result
+        launches_per_second : of wall time
+        mean_batch : instructions per request of each kind
+        """
+        busy = self.counters["device_seconds"]
+        if busy is None:
+            return None
+        sizes = self.counters["request_instructions"]
+        return {
+            "device_seconds": busy,
+            "host_share": 1.0 - busy / self.seconds,
+            "launches_per_second": self.counters["launches"] / self.seconds,
+            "mean_batch": {name: sizes[name] / number for name, number in self.counters["requests"].items()},
+        }
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, the trace, and the profile if there is one."""
+        record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
+        return record if self.profile is None else record | {"profile": self.profile}
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationResult(Result):
+    """What `evaluate` computed.
+
+    Attributes
+    ----------
+    site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
+    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    """
+
+    site_rates: FloatArray | None = field(default=None, kw_only=True)
+    length_errors: FloatArray | None = field(default=None, kw_only=True)
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        record = super().as_record(command)
+        if self.length_errors is None:
+            return record
+        sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
+
+
+def software_versions() -> dict[str, str]:
+    """Versions of Python and of the libraries that digits may depend on."""
+    found = {"Python": platform.python_version()}
+    for library in LIBRARIES:
+        with suppress(metadata.PackageNotFoundError):
+            found[library] = metadata.version(library)
+    return found
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
+def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
+    """Raise InputError if a name of the outgroup is no taxon of `whose`, or all are: before a run, not after it."""
+    if outgroup is None:
+        return
+    unknown = sorted(set(outgroup).difference(names))
+    if unknown:
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
+    if not 0 < len(set(outgroup)) < len(names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+
+
+def write_rooted(
+    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
+    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
+    usable, remarks = usable_outgroup(tree, outgroup)
+    return write_newick(tree, outgroup=usable, labels=labels), remarks
+
+
+def usable_outgroup(tree: Tree, outgroup: Sequence[str] | None) -> tuple[Sequence[str] | None, list[str]]:
+    """An outgroup, or its first taxon if it is not one clade, and what to tell of that."""
+    try:
+        find_root(tree, outgroup)
+    except InputError as error:
+        first = list(outgroup or ())[:1]
+        return first, [f"{error}; {first[0]!r} alone is taken for it"]
+    return outgroup, []
+
+
+def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
+    """The models with all values, as `read_scheme` reads them: a model string, or a line for each part."""
+    strings = [model.to_string() for model in models]
+    if not data.parts[0].name:
+        return strings[0]
+    lines = zip(strings, data.parts, strict=True)
+    return "\n".join(f"{string}, {part.name} = {part.ranges}" for string, part in lines)
+
+
+def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
+    """The parameters of all parts; one scaler is not free where all are optimised, for they have a mean of 1."""
+    if len(models) == 1:
+        return models[0].describe()
+    free_scalers = all(SCALER in model.free_parameters for model in models)
+    return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
+
+
+def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
+    """The tree with the means of its parts' own branch lengths, weighted by their `sites` (n_parts,)."""
+    return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
+
+
+def describe(
+    data: Dataset,
+    patterns: Sequence[Patterns],
+    models: Sequence[Model],
+    tree: Tree,
+    lnls: FloatArray,
+    outgroup: Sequence[str] | None,
+) -> tuple[dict[str, Any], list[str]]:
+    """The fields of a result that tell of its tree, models and parts, and warnings."""
+    unlinked = tree.lengths.ndim > 1
+    shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
+    newick, remarks = write_rooted(shown, outgroup)
+    parts = tuple(
+        PartResult(
+            name=part.name,
+            sites=part.ranges,
+            n_sites=len(part.sites),
+            n_patterns=own.n_patterns,
+            model=model.to_string(),
+            scaler=model.scaler,
+            lnl=lnl,
+            parameters=model.describe(),
+            newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
+        )
+        for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))
+    )
+    scheme = format_scheme(data, models)
+    fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
+    return fields | {"parameters": describe_parameters(models)}, remarks
+
+
+def facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
+    """The fields that every result takes from its alignment and engine."""
+    return {
+        "n_taxa": data.n_taxa,
+        "n_sites": data.n_sites,
+        "n_patterns": engine.n_patterns,
+        "device": engine.device_name,
+        "driver": engine.driver,
+        "reason": reason,
+        "layout": engine.describe(),
+        "counters": engine.counters.as_dict(),
+    }

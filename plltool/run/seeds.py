@@ -1,0 +1,12 @@
+"""The random choices of a run: one generator for each purpose, all from one seed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
+
+
+def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
+    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

@@ -1,0 +1,261 @@
+"""Hill climbing by batches of SPR and NNI moves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import (
+    BROAD_CUTOFF,
+    BROAD_PER_PRUNE,
+    GAIN_GRID,
+    MAX_REJECTED_MOVES,
+    MIN_MOVE_GAIN,
+    NARROW_CUTOFF,
+    NARROW_PER_PRUNE,
+    NEAR_MISSES,
+    RESCAN_DISTANCE,
+    ROUND_EPSILON,
+    SMOOTHING_EPSILON,
+)
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.constraint import Constraint
+from plltool.tree.moves import Undo, prune_regraft
+from plltool.tree.topology import NO_NODE, FloatArray, Tree
+from plltool.tree_search.insertions import Insertions, optimise_insertions
+from plltool.tree_search.progress import Move
+from plltool.tree_search.scan import Steps, all_prunes, scan
+
+
+@dataclass(frozen=True)
+class Breadth:
+    """Which scored insertions get their lengths optimised.
+
+    Attributes
+    ----------
+    per_prune : at most so many of each subtree, the best by score
+    cutoff : times the typical loss: insertions that lose more are not looked at
+    near_misses : how many moves are tried singly where none promises to gain, at most two for each joint
+    """
+
+    per_prune: int
+    cutoff: float
+    near_misses: int = 0
+
+
+NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
+BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES)
+
+
+def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.intp]:
+    """Indices of the steps that `breadth` admits, in their order; `lnl` is that of the current tree."""
+    floor = lnl - breadth.cutoff * steps.typical_loss
+    kept = np.flatnonzero(steps.scores >= floor)
+    order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
+    prune = steps.prune[order]
+    first = np.flatnonzero(np.diff(prune, prepend=-1))
+    rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
+    return np.sort(order[rank < breadth.per_prune])
+
+
+def find_moves(
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    breadth: Breadth,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None = None,
+) -> Insertions:
+    """Every promising move of the subtrees at `joints` (None: all) within `radius`.
+
+    `lnl` is that of the current tree, which obeys the `constraint`, as it does after any one of the moves.
+    """
+    prunes = all_prunes(likelihood, joints)
+    admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
+    steps = scan(likelihood, prunes, radius, lnl, admits)
+    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
+
+
+def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
+    """Indices of the moves that gain at least MIN_MOVE_GAIN, best first; ties by index."""
+    gain = np.round((moves.lnl - lnl) / GAIN_GRID)
+    worthy = np.flatnonzero(gain * GAIN_GRID >= MIN_MOVE_GAIN)
+    return worthy[np.argsort(-gain[worthy], kind="stable")]
+
+
+def apply_moves(
+    likelihood: TreeLikelihood,
+    moves: Insertions,
+    ranked: npt.NDArray[np.intp],
+    most: int | None = None,
+    changed: Iterable[int] = (),
+    constraint: Constraint | None = None,
+) -> list[tuple[int, Undo]]:
+    """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
+
+    `changed` are nodes that moves applied before have changed. Two moves may break a `constraint` together that obey it
+    each alone; then only so many are applied that the tree obeys. Returns (move, undo) of those applied.
+    """
+    tree = likelihood.tree
+    touched = set(changed)
+    applied: list[tuple[int, Undo]] = []
+    for k in ranked.tolist():
+        joint, column, branch = int(moves.joints[k]), int(moves.columns[k]), int(moves.branches[k])
+        subtree = int(tree.neighbours[joint, column])
+        nodes = {joint, *tree.neighbours[joint].tolist(), *tree.ends[branch].tolist()}
+        if touched & nodes:
+            continue
+        if len(applied) == most:
+            break
+        toward, away, hanging = moves.lengths[k].T
+        first, second = (toward, away) if moves.toward_gap[k] else (away, toward)
+        undo = prune_regraft(tree, joint, subtree, branch, moves.healed[k], (first, second, hanging))
+        if undo is not None:
+            touched |= nodes
+            applied.append((k, undo))
+    while applied and constraint is not None and not constraint.is_obeyed_by(tree):
+        for _, undo in reversed(applied[len(applied) // 2 :]):
+            undo.restore(tree)
+        del applied[len(applied) // 2 :]
+    if applied:
+        likelihood.topology_changed()
+    return applied
+
+
+def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> npt.NDArray[np.bool_]:
+    """Mask (n_nodes,) of the nodes at most `distance` branches from any of `nodes`."""
+    near = np.zeros(tree.n_nodes, dtype=bool)
+    near[nodes] = True
+    for _ in range(distance):
+        onward = tree.neighbours[near].ravel()
+        near[onward[onward != NO_NODE]] = True
+    return near
+
+
+@dataclass(frozen=True)
+class Round:
+    """What one round of climbing did.
+
+    Attributes
+    ----------
+    lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
+    n_moves, chosen : moves that were kept
+    joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
+    """
+
+    lnl: float
+    n_moves: int
+    joints: npt.NDArray[np.intp]
+    chosen: tuple[Move, ...] = ()
+
+
+def climb_round(
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    breadth: Breadth = NARROW,
+    joints: npt.NDArray[np.integer] | None = None,
+    epsilon: float = ROUND_EPSILON,
+    constraint: Constraint | None = None,
+) -> Round:
+    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
+
+    Where none of them gains, near misses are tried, if `breadth` says so. The tree obeys the `constraint` all along.
+    """
+    moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
+    ranked = rank_moves(moves, lnl)
+    waiting = np.unique(moves.joints[ranked])
+    tree = likelihood.tree
+    before = tree.lengths.copy()
+    most, rejected = len(ranked), 0
+    while len(ranked) and rejected < MAX_REJECTED_MOVES:
+        applied = apply_moves(likelihood, moves, ranked, most, constraint=constraint)
+        if not applied:
+            break
+        reached = smooth(likelihood, epsilon).lnl
+        if reached > lnl:
+            joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
+            return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
+        _take_back(likelihood, applied, before)
+        most = max(1, len(applied) // 2)
+        if len(applied) == 1:  # it fails even alone: the others get their turn
+            ranked = ranked[ranked != applied[0][0]]
+            rejected += 1
+    n_joints = tree.n_taxa - 2 if joints is None else len(joints)
+    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints), constraint)
+
+
+def try_near_misses(
+    likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
+) -> Round:
+    """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
+
+    A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
+    nor loss are left out: they lead to other resolutions of a node without support, as good as the present one.
+    """
+    tree = likelihood.tree
+    order = np.argsort(-moves.lnl, kind="stable")
+    near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
+    kept: list[Undo] = []
+    chosen: list[Move] = []
+    if len(near_misses):  # or what is owed to the lengths would be put down to a move
+        lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
+    before = tree.lengths.copy()
+    for k in near_misses.tolist():
+        changed = (node for undo in kept for node in undo.nodes.tolist())
+        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed, constraint=constraint)
+        if not applied:
+            continue
+        reached = smooth(likelihood, ROUND_EPSILON, floor=lnl).lnl
+        if reached < lnl + MIN_MOVE_GAIN:
+            _take_back(likelihood, applied, before)
+            continue
+        kept.append(applied[0][1])
+        chosen.append(_describe_move(tree, moves, k, lnl))
+        lnl, before = reached, tree.lengths.copy()
+    return Round(lnl, len(kept), _worth_another_look(tree, kept), tuple(chosen))
+
+
+def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
+    """Move `k`, which has been applied to the tree; `lnl` is what it had before."""
+    joint, column = int(moves.joints[k]), int(moves.columns[k])
+    subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
+    roots = [(subtree, joint)]
+    if not tree.is_tip(subtree):
+        roots = [(int(node), subtree) for node in tree.neighbours[subtree] if node != joint]
+    inside = tuple(_some_taxon(tree, node, parent) for node, parent in roots)
+    sides = _some_taxon(tree, first, joint), _some_taxon(tree, second, joint)
+    return Move(inside, sides, float(moves.lnl[k] - lnl), (joint, subtree, first, second))
+
+
+def _some_taxon(tree: Tree, node: int, parent: int) -> str:
+    """A taxon at or behind `node`, seen from `parent`."""
+    while not tree.is_tip(node):
+        node, parent = min(int(other) for other in tree.neighbours[node] if other != parent), node
+    return tree.names[node]
+
+
+def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:
+    """Undo moves, and give the branches the `lengths` that they had before."""
+    for _, undo in reversed(applied):
+        undo.restore(likelihood.tree)
+    likelihood.tree.lengths[:] = lengths
+    likelihood.topology_changed()
+
+
+def _worth_another_look(
+    tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
+) -> npt.NDArray[np.intp]:
+    """The inner nodes near what moves have changed, and those `waiting` besides."""
+    near = np.zeros(tree.n_nodes, dtype=bool)
+    for undo in applied:
+        near[undo.nodes] = True
+    near = nodes_near(tree, np.flatnonzero(near), RESCAN_DISTANCE)
+    if waiting is not None:
+        near[waiting] = True
+    near[: tree.n_taxa] = False
+    return np.flatnonzero(near)

@@ -1,0 +1,252 @@
+"""The stages of a search: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.constants import (
+    NNI_EPSILON,
+    NNI_SHARE,
+    PERTURB,
+    STAGE_EPSILON,
+    STAGE_SHARE,
+    START_EPSILON,
+    TUNING_SHARE,
+)
+from plltool.errors import EngineError
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import optimise_model
+from plltool.optimise.polish import polish
+from plltool.tree_search.climb import BROAD, NARROW, Breadth, climb_round
+from plltool.tree_search.effort import Plan
+from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
+from plltool.tree_search.ratchet import Ratchet
+from plltool.tree_search.state import Cursor, State, stages_with_hope
+from plltool.tree_search.stopping import StopRule
+
+
+def planned_stages(plan: Plan) -> list[tuple[str, int]]:
+    """The stages of a search, each with its number of rounds, 0 if nobody knows."""
+    climb = [("start", 1), ("nni", 0)]
+    for _ in plan.radii:
+        climb += [("spr", 0), ("model", 1)]
+    if plan.broad:
+        climb.append(("broad", 0))
+    perturb = [(PERTURB, plan.perturbations)] if plan.perturbations else []
+    return [*(climb * plan.starts), *perturb, ("polish", 0)]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A stage of a climb.
+
+    Attributes
+    ----------
+    name : as in `Progress`
+    epsilon : lnL gained by a round below which the stage ends; of lengths and model, the precision
+    radius : of the moves; 0 where there are none, but lengths and model are optimised
+    breadth : of the rounds
+    share : like `epsilon`, as a share of lnL; the larger one counts
+    """
+
+    name: str
+    epsilon: float
+    radius: int = 0
+    breadth: Breadth = NARROW
+    share: float = 0.0
+
+
+class TreeSearch:
+    """One start tree on its way.
+
+    It goes on from where `cursor` says that it stands, and says after every step where that is.
+
+    Parameters
+    ----------
+    likelihood : of the tree and the models as they are there
+    save : hears of every state
+    """
+
+    def __init__(
+        self,
+        likelihood: TreeLikelihood,
+        plan: Plan,
+        forecast: Forecast,
+        report: Listener,
+        cursor: Cursor,
+        save: Callable[[State], None] | None = None,
+    ):
+        self.likelihood = likelihood
+        self.plan = plan
+        self._at = cursor
+        self._forecast = forecast
+        self._listener = report
+        self._save = save
+
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> State:
+        """Climb from the start tree to a local optimum, unless that is given up on the way.
+
+        Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
+        wider radius than the first gains nothing; if the plan says so, rounds at the last radius that look at more
+        insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the marks of
+        earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
+        """
+        at, stages = self._at, self._stages()
+        if at.climbed:
+            self._forecast.skip(len(stages))
+            return self._state().judge(rivals)
+        self._forecast.skip(at.stage)
+        rule = StopRule(self.plan.stop, self.likelihood, at.memory)
+        while not at.climbed:
+            stage = stages[at.stage]
+            if at.wide_enough and stage.name in ("spr", "model"):
+                self._forecast.skip(1)
+                at.end_stage()
+            else:
+                try:
+                    with self._naming_models():
+                        self._make_rounds(stage)
+                except StopSearch:
+                    return self._state(interrupted=True)
+                self._end_stage(stage, rule)
+            is_lost = stages_with_hope(at.marks, rivals) < at.stage
+            at.climbed = at.settled or is_lost or at.stage == len(stages)
+        left = len(stages) - at.stage
+        self._forecast.skip(left)
+        if at.settled:
+            at.marks += (at.lnl,) * left
+        self._save_state()
+        return self._state().judge(rivals)
+
+    def _end_stage(self, stage: Stage, rule: StopRule) -> None:
+        """Note what a stage's gain says of the next ones."""
+        at = self._at
+        if stage.name == "spr" and stage.radius > self.plan.radii[0]:
+            at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
+        at.end_stage()
+        at.settled = stage.name != "model" and rule.says_enough()
+        at.memory = rule.memory
+
+    def _state(self, interrupted: bool = False) -> State:
+        return State(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
+
+    def _stages(self) -> list[Stage]:
+        """The stages of a climb."""
+        stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
+        for radius in self.plan.radii:
+            stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
+            stages.append(Stage("model", self.plan.epsilon))
+        if self.plan.broad:
+            stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
+        return stages
+
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[State, int]:
+        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
+
+        `done` of the former have been spent on other trees; also returns how many have been spent now.
+        """
+        at, interrupted, plan = self._at, False, self.plan
+        announce(PERTURB)
+        if at.spent is None or at.generator is None:
+            at.lnl = smooth(self.likelihood).lnl
+        else:
+            done, rng.bit_generator.state = at.spent, at.generator
+        ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
+        try:
+            while at.rest_lnl is None:
+                with self._naming_models():
+                    moves = ratchet.step()
+                done += 1
+                at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
+                at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
+                if done >= plan.perturbations or at.failures >= plan.nstop:
+                    ratchet.finish()
+                    at.rest_lnl, at.best = at.lnl, None
+                self._end_step(PERTURB, done, moves)
+        except StopSearch:
+            interrupted = True
+        ratchet.finish()
+        return self._state(interrupted), done
+
+    def polish(self) -> State:
+        """Lengths and model in turn until neither gains."""
+        at = self._at
+
+        def report(round_: int, lnl: float, is_last: bool) -> None:
+            at.lnl, at.round, at.polished = lnl, round_, is_last
+            self._end_step("polish", round_)
+
+        self._forecast.begin(at.round)
+        if at.polished:
+            return self._state()
+        groups = None if self.plan.optimise_parameters else ()
+        announce("polish")
+        try:
+            with self._naming_models():
+                polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
+        except StopSearch:
+            return self._state(interrupted=True)
+        return self._state()
+
+    @contextmanager
+    def _naming_models(self) -> Iterator[None]:
+        """Within, numbers that cannot be represented are reported with the values of the models that led there."""
+        try:
+            yield
+        except EngineError as error:
+            values = "; ".join(model.to_string() for model in self.likelihood.models)
+            raise EngineError(f"{error}; model {values}") from error
+
+    def _save_state(self) -> None:
+        """Tell where the climb stands."""
+        if self._save is not None:
+            self._save(self._state().copy())
+
+    def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
+        """Save and report what has been reached; in this order, for whoever listens may stop the search."""
+        self._save_state()
+        forecast = self._forecast
+        times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
+        self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
+
+    def _make_rounds(self, stage: Stage) -> None:
+        """The rounds of a stage that are still to be made.
+
+        Those with moves look at the whole tree and then each at what the last one changed. They end with one that gains
+        less than the stage's epsilon or share; the next stage looks at the whole tree again. After the last one nobody
+        does: that has hardly ever gained anything.
+        """
+        at = self._at
+        self._forecast.begin(at.round)
+        announce(f"{stage.name} radius {stage.radius}" if stage.radius else stage.name)
+        while not at.stage_over:
+            moves: tuple[Move, ...] = ()
+            before = at.lnl
+            if stage.radius:
+                done = climb_round(
+                    self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints, constraint=self.plan.constraint
+                )
+                at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
+                at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves
+            else:
+                at.lnl = self._tune(stage)
+                at.stage_over = True
+            at.round += 1
+            self._end_step(stage.name, at.round, moves, stage.radius)
+
+    def _tune(self, stage: Stage) -> float:
+        """Model parameters between two smoothings; returns lnL."""
+        likelihood, epsilon = self.likelihood, stage.epsilon
+        lnl = smooth(likelihood, epsilon).lnl
+        if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
+            optimise_model(likelihood, epsilon=epsilon)
+            before, lnl = lnl, smooth(likelihood, epsilon).lnl
+            while stage.name == "model" and lnl - before > TUNING_SHARE * abs(lnl):
+                optimise_model(likelihood, epsilon=epsilon)
+                before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        return lnl

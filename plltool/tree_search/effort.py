@@ -1,0 +1,126 @@
+"""How hard to search: options, the presets by name, and what the data's difficulty makes of them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from plltool.constants import (
+    DEFAULT_EFFORT,
+    EASY,
+    LARGE_ALIGNMENT,
+    RATCHET_PATIENCE,
+    SEARCH_EPSILON,
+    SEARCH_RADII,
+    STOP_RULES,
+)
+from plltool.errors import InputError
+from plltool.tree.constraint import Constraint
+from plltool.tree_search.scan import MAX_RADIUS
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one search does.
+
+    Attributes
+    ----------
+    starts : start trees
+    radii : SPR radii, a stage each; from the second on, one that gains nothing is the last
+    broad : whether rounds at the last radius that look at more insertions follow
+    perturbations : most steps of the ratchet, on all trees together, the best climb first
+    nstop : steps of the ratchet in a row without gain after which a tree counts as settled
+    epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
+    stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
+    optimise_parameters : whether free model parameters are optimised
+    constraint : that start trees obey and every tree after them
+    """
+
+    starts: int = 1
+    radii: tuple[int, ...] = SEARCH_RADII
+    broad: bool = True
+    perturbations: int = 0
+    nstop: int = RATCHET_PATIENCE
+    epsilon: float = SEARCH_EPSILON
+    stop: str = STOP_RULES[0]
+    optimise_parameters: bool = True
+    constraint: Constraint | None = None
+
+    def __post_init__(self) -> None:
+        if not self.radii or not all(1 <= radius <= MAX_RADIUS for radius in self.radii):
+            raise InputError(f"radii: found {self.radii}, expected at least one, each 1 to {MAX_RADIUS}")
+        if not self.epsilon > 0:
+            raise InputError(f"epsilon: found {self.epsilon}, expected a positive lnL")
+        if self.stop not in STOP_RULES:
+            raise InputError(f"stop: found {self.stop!r}, expected one of: {', '.join(STOP_RULES)}")
+        for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """A preset: a plan, and how many starts and perturbations easy data and the most difficult ask for.
+
+    Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded up.
+    """
+
+    plan: Plan
+    starts: tuple[int, int]
+    perturbations: tuple[int, int]
+
+
+EFFORTS = {
+    "fast": Effort(Plan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
+    "default": Effort(Plan(), (1, 1), (0, 4)),
+    "thorough": Effort(Plan(), (1, 1), (30, 60)),
+}
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How hard to search. What is None is left to the effort, and by that to the data's difficulty.
+
+    Attributes
+    ----------
+    effort : a name in EFFORTS
+    starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `Plan`
+    """
+
+    effort: str = DEFAULT_EFFORT
+    starts: int | None = None
+    radii: tuple[int, ...] | None = None
+    perturbations: int | None = None
+    nstop: int | None = None
+    epsilon: float | None = None
+    stop: str | None = None
+    optimise_parameters: bool | None = None
+
+    def __post_init__(self) -> None:
+        if self.effort not in EFFORTS:
+            raise InputError(f"effort: found {self.effort!r}, expected one of: {', '.join(EFFORTS)}")
+        self.plan(0.0)  # refuses what cannot be
+
+    @property
+    def depends_on_difficulty(self) -> bool:
+        """Whether `plan` heeds the difficulty."""
+        preset = EFFORTS[self.effort]
+        free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
+        return any(given is None and low != high for given, (low, high) in free)
+
+    def plan(self, difficulty: float = 0.0, size: int = 0) -> Plan:
+        """What to do with data of that difficulty, 0 to 1, and of so many taxa times patterns.
+
+        From LARGE_ALIGNMENT on a climb ends once a stage gains nothing significant, unless the effort is thorough.
+        """
+        preset = EFFORTS[self.effort]
+        starts, perturbations = (
+            math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
+        )
+        wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
+        large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
+        stop = "kh" if large else preset.plan.stop
+        planned = replace(preset.plan, starts=starts, perturbations=perturbations, stop=stop)
+        return replace(planned, **{name: wish for name, wish in wishes.items() if wish is not None})

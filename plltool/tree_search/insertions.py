@@ -1,0 +1,151 @@
+"""Promising insertions with their three branch lengths optimised, hundreds at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
+from plltool.engine import program as prog
+from plltool.engine.shards import AnyClas
+from plltool.optimise.likelihood import TreeLikelihood, add_linked
+from plltool.optimise.steps import apply_step, without_rounding
+from plltool.tree.topology import FloatArray, IntArray
+from plltool.tree_search.scan import Prunes, Steps, branch_lengths
+
+
+@dataclass(frozen=True)
+class Insertions:
+    """Moves of one neighbourhood, ready to apply.
+
+    Attributes
+    ----------
+    joints, columns : (n,) what to prune: inner node and column of its subtree
+    branches : (n,) the branch to regraft into, as the tree numbers it before any move
+    toward_gap : (n,) bool, whether the first end of that branch is the one nearer to the gap
+    healed : (n,) length of the branch that closes the gap; (n, n_parts) where parts have lengths of their own
+    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; (n, n_parts, 3)
+    lnl : (n,) log-likelihood with these lengths, all others as they are
+    """
+
+    joints: IntArray
+    columns: IntArray
+    branches: npt.NDArray[np.int64]
+    toward_gap: npt.NDArray[np.bool_]
+    healed: FloatArray
+    lengths: FloatArray
+    lnl: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.lnl)
+
+
+def optimise_insertions(
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+) -> Insertions:
+    """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
+
+    One scratch slot per insertion holds the CLA that looks at the insertion from the gap; as many insertions as
+    there are scratch slots share each launch. Insertions that do not promise to reach the lnL `floor` are given up
+    on the way, with what they had reached.
+    """
+    lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), *likelihood.tree.lengths.shape[1:], 3))
+    for start in range(0, len(chosen), likelihood.n_scratch):
+        part = slice(start, start + likelihood.n_scratch)
+        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor)
+    prune = steps.prune[chosen]
+    tree = likelihood.tree
+    branches = steps.branch[chosen]
+    beyond = steps.beyond[chosen]  # of the end away from the gap
+    first_end = tree.ends[branches, 0]
+    far_node = np.where(beyond < 0, ~beyond, beyond // 3 + tree.n_taxa)
+    return Insertions(
+        prunes.joints[prune], prunes.columns[prune], branches, first_end != far_node, prunes.healed[prune], lengths, lnl
+    )
+
+
+def _optimise_batch(
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+) -> tuple[FloatArray, FloatArray]:
+    tree, view = likelihood.tree, likelihood.view
+    slots = likelihood.scratch + np.arange(len(chosen))
+    chain = _chain_program(steps, chosen, slots)
+    prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
+    prune = steps.prune[chosen]
+    joints, columns = prunes.joints[prune], prunes.columns[prune]
+    operands = np.column_stack([slots, steps.beyond[chosen], view.facing[joints, columns]])
+    half = tree.lengths[steps.branch[chosen]] / 2
+    best = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
+    best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    best_lnl = np.full(best.shape[:-1], -np.inf)
+    active, trial = np.arange(len(chosen)), best.copy()
+    values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
+    for _ in range(TRIPLET_ROUNDS):
+        answer = join(prepared, operands[active], trial)
+        better = answer[..., 0] > best_lnl[active]
+        best[active] = np.where(better[..., None], trial, best[active])
+        values[active] = np.where(better[..., None], answer, values[active])
+        best_lnl[active] = np.where(better, answer[..., 0], best_lnl[active])
+        step, promise = triplet_step(best[active], values[active])
+        onward = apply_step(best[active], step)
+        trial = np.where(better[..., None], onward, (best[active] + trial) / 2)
+        hopeful = add_parts(best_lnl[active] + promise) >= floor
+        active, trial = active[hopeful], trial[hopeful]
+        if not len(active):
+            break
+    return add_parts(best_lnl), best
+
+
+def join(clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray) -> FloatArray:
+    """Values of `program.triplet` for nodes at which three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
+
+    Returns (n, 10), or (n, n_parts, 10) where parts have lengths of their own.
+    """
+    branches = np.arange(operands.size).reshape(-1, 3)
+    joins = np.stack([operands, branches], axis=2).reshape(-1, 6)
+    by_branch = flatten_lengths(lengths)
+    return add_linked(clas.triplets(joins, by_branch.T), by_branch)
+
+
+def flatten_lengths(lengths: FloatArray) -> FloatArray:
+    """(n k, [n_parts]) from (n, [n_parts,] k): item by item, branch by branch."""
+    return np.moveaxis(lengths, -1, 1).reshape(-1, *lengths.shape[1:-1])
+
+
+def add_parts(lnl: FloatArray) -> FloatArray:
+    """(n,) from (n,) or (n, n_parts)."""
+    return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
+
+
+def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
+    """The newviews from the gap to each chosen step, each chain in a slot of its own."""
+    rows = []
+    at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)
+    while len(at):  # from the insertion back to the gap
+        depth = steps.depth[at]
+        source = np.where(depth == 0, steps.source[at], slots)
+        newviews = prog.newview(slots, source, steps.source_branch[at], steps.side[at], steps.side_branch[at])
+        rows.append(np.column_stack([slots, depth, newviews]))
+        onward = steps.parent[at] >= 0
+        at, slots = steps.parent[at[onward]], slots[onward]
+    chain = np.concatenate(rows)
+    return chain[np.lexsort([chain[:, 1], chain[:, 0]]), 2:].astype(np.int32)
+
+
+def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Newton step (..., 3) for the three lengths of each join, and the gain in lnL (...) that it promises.
+
+    `values` (..., 10) are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of
+    different orders weigh alike, and its eigenvalues made negative: the step leads uphill even where lnL is not
+    concave.
+    """
+    hessian = np.empty((*lengths.shape, 3))
+    for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
+        hessian[..., i, j] = hessian[..., j, i] = values[..., 4 + column] * lengths[..., i] * lengths[..., j]
+    eigenvalues, vectors = np.linalg.eigh(hessian)
+    curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
+    gradient = np.einsum("...ij,...i->...j", vectors, without_rounding(values[..., 1:4]) * lengths)
+    step = np.einsum("...ij,...j->...i", vectors, gradient / curvature) * lengths
+    return step, np.sum(gradient**2 / (2 * curvature), axis=-1)

@@ -1,0 +1,126 @@
+"""Leaving local optima: the ratchet (Nixon 1999; for likelihood Vos 2003).
+
+A climb ends where no move gains on the data as they are. With sites reweighted at random other moves gain, those that
+many sites speak for. Applied all at once they lead to a tree from which climbing on the true weights may end higher.
+Only the neighbourhood of what has changed is climbed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import (
+    PLATEAU_DEPTH,
+    RATCHET_EPSILON,
+    RATCHET_FACTOR,
+    RATCHET_RADIUS,
+    RATCHET_REGION,
+    RATCHET_SHARE,
+    ROUND_EPSILON,
+    SMOOTHING_EPSILON,
+    STAGE_EPSILON,
+)
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.constraint import Constraint
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.climb import NARROW, Round, climb_round, nodes_near
+from plltool.tree_search.progress import Move
+
+
+def reweight(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Weights of which each is RATCHET_FACTOR times as large with probability RATCHET_SHARE; same shape."""
+    return np.where(rng.random(weights.shape) < RATCHET_SHARE, RATCHET_FACTOR, 1.0) * weights
+
+
+class Ratchet:
+    """Keeps the best tree of a likelihood and looks for a better one nearby.
+
+    Between two steps the likelihood's tree is the one that the next step sets out from. It may lie PLATEAU_DEPTH
+    below the best: where many trees are as good as each other, a better one is found by wandering among them.
+
+    Attributes
+    ----------
+    lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
+    radius : of the climb after a perturbation
+    constraint : that every tree obeys
+    """
+
+    def __init__(
+        self,
+        likelihood: TreeLikelihood,
+        lnl: float,
+        radius: int,
+        rng: np.random.Generator,
+        best: Tree | None = None,
+        constraint: Constraint | None = None,
+    ):
+        self.likelihood = likelihood
+        self.lnl = lnl
+        self.radius = radius
+        self.constraint = constraint
+        self._rng = rng
+        self._base = likelihood.tree.copy()
+        self.best = best or self._base
+
+    def step(self) -> tuple[Move, ...]:
+        """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
+        likelihood = self.likelihood
+        jump = self._jump()
+        lnl, moves = self._climb(jump.joints)
+        if lnl > self.lnl - ROUND_EPSILON:
+            lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
+        if lnl < self.lnl - PLATEAU_DEPTH:
+            self._return_to(self._base)
+            return ()
+        self._base = likelihood.tree.copy()
+        if lnl <= self.lnl:
+            return ()
+        self.lnl, self.best = lnl, self._base
+        return jump.chosen + moves
+
+    def finish(self) -> None:
+        """Put the best tree back into the likelihood."""
+        self._return_to(self.best)
+
+    def _jump(self) -> Round:
+        """What gains on reweighted sites in some region of the tree."""
+        likelihood, joints = self.likelihood, self._region()
+        with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
+            lnl = likelihood.lnl()
+            return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
+
+    def _region(self) -> npt.NDArray[np.intp] | None:
+        """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
+
+        In a large tree a perturbation everywhere gains in some places and loses in others, and is judged by the sum.
+        """
+        tree = self.likelihood.tree
+        if tree.n_taxa - 2 <= RATCHET_REGION:
+            return None
+        near = np.array([self._rng.integers(tree.n_taxa, tree.n_nodes)])
+        while len(near) < RATCHET_REGION:
+            mask = nodes_near(tree, near, 1)
+            mask[: tree.n_taxa] = False
+            near = np.flatnonzero(mask)
+        return near
+
+    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, tuple[Move, ...]]:
+        """Rounds on the true weights around `joints`; returns lnL and the moves.
+
+        A tree still behind the best after a round is given up: another round has hardly ever made up for that.
+        """
+        lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
+        moves: tuple[Move, ...] = ()
+        while len(joints):
+            done = climb_round(self.likelihood, lnl, self.radius, NARROW, joints, constraint=self.constraint)
+            gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
+            moves += done.chosen
+            if gain < STAGE_EPSILON / 2 or lnl < self.lnl - PLATEAU_DEPTH:
+                break
+        return lnl, moves
+
+    def _return_to(self, tree: Tree) -> None:
+        self.likelihood.tree.assign(tree)
+        self.likelihood.topology_changed()

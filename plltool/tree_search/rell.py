@@ -1,0 +1,136 @@
+"""Estimated lnL of trees on resampled alignments, and which tree each of these keeps (RELL; Minh et al. 2013).
+
+The lnL of a tree on a resampled alignment is estimated by the lnL of its sites, summed with the weights of the
+resampled one. Of all trees met each resampled alignment keeps the best.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.constants import RELL_CHUNK, RELL_TIE
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.statistics.resampling import resample_once
+from plltool.tree.splits import bipartitions
+from plltool.tree.topology import FloatArray, Tree
+from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
+
+IndexArray = npt.NDArray[np.intp]
+WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
+
+KEY_BYTES = 16  # of a topology's digest
+
+
+def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
+    """How often each pattern is drawn in so many resampled alignments: (n_patterns, n_sets).
+
+    `part_patterns` holds of each part the pattern of each of its sites, (n_sites of the part,); patterns are counted
+    from 0 in each part, and the parts' patterns follow one another in the result. Each part is resampled by itself.
+    """
+    ends = np.cumsum([int(patterns.max()) + 1 for patterns in part_patterns])
+    columns = [patterns + first for patterns, first in zip(part_patterns, (0, *ends[:-1]), strict=True)]
+    most = max(len(patterns) for patterns in part_patterns)
+    weights = np.empty((ends[-1], n_sets), dtype=np.uint16 if most < 1 << 16 else np.uint32)
+    for column in range(n_sets):
+        weights[:, column] = resample_once(columns, len(weights), rng)
+    return weights
+
+
+class RellPool:
+    """Of the trees met so far, the one that is best for each resampled alignment.
+
+    Trees whose estimated lnL differ by less than RELL_TIE are as good as each other: one of them is kept at random,
+    each with the same probability, lest a node without support be resolved as the tree that was met first has it.
+
+    Attributes
+    ----------
+    trees : those that are kept, by their numbers
+    chosen : (n_sets,) the number of the tree that each resampled alignment keeps
+    """
+
+    def __init__(self, weights: WeightArray, rng: np.random.Generator):
+        n_sets = weights.shape[1]
+        self.trees: dict[int, Tree] = {}
+        self.chosen = np.zeros(n_sets, dtype=np.intp)
+        self._weights = weights
+        self._rng = rng
+        self._best = np.full(n_sets, -np.inf)
+        self._equals = np.zeros(n_sets)
+        self._seen: set[bytes] = set()
+
+    @property
+    def n_met(self) -> int:
+        """How many topologies were met; they are numbered in this order."""
+        return len(self._seen)
+
+    def add(self, likelihood: TreeLikelihood) -> None:
+        """Take the tree as it stands into account, unless its topology is known."""
+        key = _digest(likelihood.tree)
+        if key in self._seen:
+            return
+        number = self.n_met
+        self._seen.add(key)
+        lnls = self.estimate(likelihood.site_lnl())
+        draws = self._rng.random(len(lnls))
+        better = lnls > self._best + RELL_TIE
+        equal = ~better & (lnls > self._best - RELL_TIE)
+        self._equals = np.where(better, 1, self._equals + equal)
+        takes = better | (equal & (draws * self._equals < 1))
+        self._best = np.maximum(self._best, lnls)
+        self.chosen = np.where(takes, number, self.chosen)
+        candidates = self.trees | {number: likelihood.tree.copy()}
+        self.trees = {kept: candidates[kept] for kept in np.unique(self.chosen).tolist()}
+
+    def estimate(self, site_lnl: FloatArray) -> FloatArray:
+        """The lnL of a tree on each resampled alignment, (n_sets,), by its lnL of each pattern, (n_patterns,)."""
+        lnls = np.zeros(self._weights.shape[1])
+        for first in range(0, len(site_lnl), RELL_CHUNK):
+            some = slice(first, first + RELL_CHUNK)
+            lnls += site_lnl[some] @ self._weights[some].astype(np.float64)
+        return lnls
+
+    def copy(self) -> RellPool:
+        """One that stays as it is when this one meets more trees; its source of random numbers is the same."""
+        other = RellPool(self._weights, self._rng)
+        other.trees, other.chosen = self.trees, self.chosen
+        other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
+        return other
+
+    def pack(self) -> Arrays:
+        """The pool as arrays, apart from weights and random numbers; there was a tree at least."""
+        return {
+            "chosen": self.chosen,
+            "best": self._best,
+            "equals": self._equals,
+            "seen": np.frombuffer(b"".join(sorted(self._seen)), dtype=np.uint8),
+            "kept numbers": np.array(list(self.trees)),
+            **pack_trees("kept", list(self.trees.values())),
+        }
+
+    @classmethod
+    def unpack(
+        cls,
+        packed: Mapping[str, npt.NDArray[Any]],
+        names: Sequence[str],
+        weights: WeightArray,
+        rng: np.random.Generator,
+    ) -> RellPool:
+        """The pool that was packed, of trees over the taxa `names`."""
+        pool = cls(weights, rng)
+        kept = unpack_trees("kept", packed, names)
+        pool.trees = dict(zip(packed["kept numbers"].tolist(), kept, strict=True))
+        pool.chosen, pool._best, pool._equals = packed["chosen"], packed["best"], packed["equals"]
+        seen = packed["seen"].tobytes()
+        pool._seen = {seen[at : at + KEY_BYTES] for at in range(0, len(seen), KEY_BYTES)}
+        return pool
+
+
+def _digest(tree: Tree) -> bytes:
+    """The same for trees of the same topology only."""
+    rows = bipartitions(tree)
+    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).digest()[:KEY_BYTES]

@@ -1,0 +1,122 @@
+"""Several start trees: climb from each, give up hopeless ones, perturb and polish the best."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.constants import PLATEAU_DEPTH
+from plltool.engine.shards import AnyEngine
+from plltool.model.model import Model
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.topology import Tree
+from plltool.tree_search.driver import TreeSearch
+from plltool.tree_search.effort import Plan
+from plltool.tree_search.progress import Forecast, Listener
+from plltool.tree_search.state import Starts, State
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The best tree and its models, one for each part.
+
+    Attributes
+    ----------
+    lnls : reached by the climb from each start tree, or by the time it was given up; the winner's after all stages
+    interrupted : whether the listener stopped the search
+    """
+
+    lnl: float
+    tree: Tree
+    models: list[Model]
+    lnls: tuple[float, ...]
+    interrupted: bool
+
+
+def climb_in_turn(
+    starts: Starts, engine: AnyEngine, plan: Plan, forecast: Forecast, report: Listener
+) -> Iterator[State]:
+    """Climb from each start tree, made when its turn comes, until one is interrupted."""
+    rivals: list[Sequence[float]] = []
+    for number in range(plan.starts):
+        _log.info("start tree %d of %d", number + 1, plan.starts)
+        climbed = search_on(number, starts.begin(number), starts, engine, plan, forecast, report).climb(rivals)
+        if not climbed.cursor.given_up:
+            rivals.append(climbed.cursor.marks)
+        yield climbed
+        if climbed.interrupted:
+            return
+
+
+def search_on(
+    number: int,
+    state: State,
+    starts: Starts,
+    engine: AnyEngine,
+    plan: Plan,
+    forecast: Forecast,
+    report: Listener,
+) -> TreeSearch:
+    """The search from start tree `number`, at the state in which it is."""
+    likelihood = TreeLikelihood(state.tree, state.models, engine)
+    return TreeSearch(likelihood, plan, forecast, report, state.cursor, starts.saver(number))
+
+
+def search_starts(
+    climbs: Iterable[State],
+    starts: Starts,
+    engine: AnyEngine,
+    plan: Plan,
+    rng: np.random.Generator,
+    forecast: Forecast,
+    report: Listener,
+) -> Found:
+    """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
+
+    `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
+    next best. Climbs that are given up have no say in who wins. Climbs that have been perturbed or polished before are
+    not again.
+    """
+    everyone: list[State] = []
+
+    def go_on(number: int) -> TreeSearch:
+        return search_on(number, everyone[number], starts, engine, plan, forecast, report)
+
+    for climbed in climbs:
+        everyone.append(climbed)
+        if climbed.cursor.given_up:
+            _log.info("start tree %d given up at lnL %.3f: too far behind", len(everyone), climbed.lnl)
+    hopeful = [number for number, climbed in enumerate(everyone) if not climbed.cursor.given_up]
+    leader = _leader([one.climb_lnl for one in everyone], hopeful)
+    if plan.perturbations and not _interrupted(everyone):
+        hopeful.sort(key=lambda number: (number != leader, -everyone[number].climb_lnl))
+        forecast.begin(max(one.cursor.spent or 0 for one in everyone))
+        done = 0
+        for number in hopeful:
+            if done < plan.perturbations and not everyone[number].cursor.settled and not _interrupted(everyone):
+                everyone[number], done = go_on(number).perturb(rng, done)
+        leader = _leader([one.rest_lnl for one in everyone], hopeful)
+    if _interrupted(everyone):
+        leader = max(hopeful, key=lambda number: everyone[number].lnl)
+    else:
+        everyone[leader] = go_on(leader).polish()
+    best = everyone[leader]
+    return Found(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
+
+
+def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
+    """The best in that order; one that is better by less than PLATEAU_DEPTH owes it to convergence."""
+    leader = order[0]
+    for number in order:
+        if lnls[number] > lnls[leader] + PLATEAU_DEPTH:
+            leader = number
+    return leader
+
+
+def _interrupted(climbs: Sequence[State]) -> bool:
+    return any(climbed.interrupted for climbed in climbs)

@@ -1,0 +1,322 @@
+"""Bootstrap replicates: what they depend on, and that each is the search of its resampled alignment."""
+
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from plltool.analyses import replicates
+from plltool.analyses.bootstrap import bootstrap, replicate_options, resample_alignment
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.analyses.support import supports
+from plltool.engine import select
+from plltool.errors import InputError
+from plltool.io import checkpoint
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.newick import write_newick
+from plltool.run import inputs as session
+from plltool.run.inputs import resolve_inputs
+from plltool.tree.duplicates import restrict_tree
+from plltool.tree.splits import rf_distance
+from plltool.tree.tree_set import members_of, splits_of
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.progress import StopSearch
+
+MODEL = "K80+G4"  # no frequencies, which would be those of all sites and not of the drawn ones
+PARTS = "HKY+F, one = 1-200\nJC, two = 201-400, 402-898\n"  # column 401 is in no part
+
+
+def same(a, b):
+    return rf_distance(a, b) == 0 and (np.sort(a.lengths) == np.sort(b.lengths)).all()
+
+
+@pytest.fixture(scope="module")
+def primates(data_dir):
+    return data_dir / "primates.phy"
+
+
+@pytest.fixture(scope="module")
+def three(primates):
+    return bootstrap(primates, MODEL, replicates=3, seed=4, device="numpy", workers=1)
+
+
+def test_a_replicate_depends_on_seed_and_number_only(primates, three):
+    others = bootstrap(primates, MODEL, replicates=2, seed=4, device="numpy", workers=2)
+    assert others.lnls == three.lnls[:2]
+    assert all(same(a, b) for a, b in zip(others.trees, three.trees, strict=False))
+    assert len(set(three.lnls)) == 3
+    assert bootstrap(primates, MODEL, replicates=1, seed=5, device="numpy").lnls[0] not in three.lnls
+
+
+def test_each_is_the_search_of_its_alignment(primates, three):
+    sequences = read_alignment(primates)
+    data, _ = resolve_inputs(sequences, MODEL)
+    for number, (tree, lnl) in enumerate(zip(three.trees, three.lnls, strict=True)):
+        resampled = resample_alignment(sequences, data, 4, number)
+        own = {name: row.decode() for name, row in resampled.items()}
+        again = evaluate(own, tree, MODEL, device="numpy")
+        assert lnl - 0.01 < again.lnl < lnl + 3.0  # lengths and model to 1 each, and no polish
+        assert again.lnl >= search(own, MODEL, device="numpy", effort="fast").lnl - 0.5
+
+
+def test_a_model_that_is_given_is_kept(primates):
+    fixed = "HKY{1.0/9.0}+FU{0.3/0.3/0.1/0.3}+G4{0.4}"
+    kept = bootstrap(primates, fixed, replicates=1, seed=4, device="numpy")
+    held = bootstrap(
+        primates, fixed, replicates=1, seed=4, device="numpy", options=SearchOptions("fast", optimise_parameters=False)
+    )
+    assert kept.lnls == held.lnls
+
+
+def test_parts_are_resampled_by_themselves(primates, tmp_path):
+    scheme = tmp_path / "two.part"
+    scheme.write_text(PARTS)
+    sequences = read_alignment(primates)
+    data, _ = resolve_inputs(sequences, str(scheme))
+    resampled = resample_alignment(sequences, data, 1, 0)
+    columns = [set(), set()]
+    old = np.array([list(row) for row in sequences.rows])
+    new = np.array([list(row) for row in resampled.values()])
+    for part, ranges in zip(columns, ([*range(200)], [*range(200, 400), *range(401, 898)]), strict=True):
+        part.update(map(tuple, old[:, ranges].T.tolist()))
+        assert all(tuple(column) in part for column in new[:, ranges].T.tolist())
+    assert (old[:, 400] == new[:, 400]).all()
+    assert (old != new).any()
+    found = bootstrap(sequences, scheme, replicates=1, brlen="unlinked", device="numpy")
+    assert found.trees[0].lengths.shape == (21, 2)
+    assert 0 <= np.nanmin(supports(found.trees[0], found.trees, ["tbe"]).values["tbe"]) == 1
+
+
+def test_duplicates_come_back_in_an_order_by_chance(data_dir):
+    sequences = {name: row.decode() for name, row in _some(data_dir, 5).items()}
+    first = next(iter(sequences.values()))
+    sequences |= {f"twin{k}": first for k in range(2)}
+    found = bootstrap(sequences, "JC", replicates=12, device="numpy", workers=1)
+    shares = supports(found.trees[0], found.trees).values["fbp"]
+    assert np.nanmin(shares) < 1  # of three identical sequences no two are always the closest
+
+
+def _some(data_dir, n_taxa):
+    sequences = read_alignment(data_dir / "primates.phy")
+    return {name: row[:300] for name, row in list(zip(sequences.names, sequences.rows, strict=True))[:n_taxa]}
+
+
+def test_replicates_obey_a_constraint(data_dir):
+    small = {name: row.decode() for name, row in _some(data_dir, 8).items()}
+    names = list(small)
+    free = bootstrap(small, "JC", replicates=3, device="numpy", workers=1)
+    assert names[:4] == ["Tarsius_syrichta", "Lemur_catta", "Homo_sapiens", "Pan"]
+    text = "((Homo_sapiens,Lemur_catta),Pan,Tarsius_syrichta);"  # which nobody would find
+    bound = bootstrap(small, "JC", replicates=3, device="numpy", workers=1, constraint=text)
+    for found, obeys in ((free, False), (bound, True)):
+        for tree in found.trees:
+            kept = restrict_tree(tree, names[:4])
+            assert _has_split(kept, {"Homo_sapiens", "Lemur_catta"}) == obeys
+
+
+def _has_split(tree, side):
+    sides = [{tree.names[taxon] for taxon in members_of(split)} for split in splits_of(tree)]
+    return any(own == side or set(tree.names) - own == side for own in sides)
+
+
+def test_automatic_numbers_and_interruption(data_dir):
+    events = []
+    kept = []
+
+    def stop(event):
+        events.append(event)
+        if event.round == 3:
+            raise StopSearch
+
+    small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
+    found = bootstrap(small, "JC", replicates=9, device="numpy", workers=1, listener=stop, taken=kept.append)
+    assert found.interrupted
+    assert len(found.trees) == len(kept) == 3
+    assert [(event.stage, event.round, event.n_rounds) for event in events] == [("bootstrap", k, 9) for k in (1, 2, 3)]
+    enough = bootstrap(small, "JC", replicates="auto", device="numpy", workers=1)
+    assert not enough.interrupted
+    assert len(enough.trees) == 50 * len(enough.convergence)
+    assert enough.convergence[-1].converged
+
+
+def test_errors(primates):
+    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
+        bootstrap(primates, replicates=0)
+    with pytest.raises(InputError, match="replicates: found 'x', expected a number, auto, autoMRE or autoFC"):
+        bootstrap(primates, replicates="x")
+    with pytest.raises(InputError, match="seed: found -1"):
+        bootstrap(primates, replicates=1, seed=-1)
+
+
+def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+    folder, heard = tmp_path / "saved", []
+
+    def stop(event):
+        heard.append(event)
+        if len(heard) == 2:
+            raise StopSearch
+
+    settings = {"model": "JC", "device": "numpy", "workers": 1, "checkpoint": folder}
+    stopped = bootstrap(primates, replicates=3, listener=stop, **settings)
+    assert stopped.interrupted
+    made = []
+    monkeypatch.setattr(replicates.Replicator, "__call__", count(made, replicates.Replicator.__call__))
+    found = bootstrap(primates, replicates=3, **settings)
+    assert made == [2]
+    fresh = bootstrap(primates, replicates=3, **{**settings, "checkpoint": None})
+    assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
+    assert found.lnls == fresh.lnls
+    with pytest.raises(InputError, match="seed: found 1, expected 2; --redo"):
+        bootstrap(primates, replicates=3, seed=2, **settings)
+
+
+def count(made, call):
+    def counted(self, number, before, report=None):
+        made.append(number)
+        return call(self, number, before, report)
+
+    return counted
+
+
+# --- rapid replicates -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_chains(monkeypatch):
+    """Two chains, each of two replicates until it begins anew."""
+    monkeypatch.setattr(replicates, "RAPID_CHAINS", 2)
+    monkeypatch.setattr(replicates, "RAPID_LENGTH", 2)
+
+
+RAPID_OPTIONS = replicate_options(rapid=True)
+RAPID = {"model": MODEL, "rapid": True, "seed": 4, "device": "numpy"}
+
+
+def test_rapid_replicates_begin_where_earlier_ones_ended(primates, short_chains, monkeypatch):
+    make, begun = replicates.Replicator.__call__, []
+
+    def call(self, number, before, report=None):
+        begun.append((number, before))
+        return make(self, number, before, report)
+
+    monkeypatch.setattr(replicates.Replicator, "__call__", call)
+    found = bootstrap(primates, replicates=7, workers=1, **RAPID)
+    earlier = [None, None, 0, 1, None, None, 4]
+    assert [number for number, _ in begun] == list(range(7))
+    for (_, before), number in zip(begun, earlier, strict=True):
+        assert before is (None if number is None else found.trees[number])
+    plain = bootstrap(primates, MODEL, replicates=1, seed=4, device="numpy", workers=1)
+    assert begun[7][1] is None
+    assert 0 < plain.lnls[0] - found.lnls[0] < 10  # of the same alignment, the model's parameters held
+
+
+def test_a_rapid_replicate_is_a_search_of_its_alignment(primates):
+    """With the parameters that are best for all sites, on whatever good tree."""
+    sequences = read_alignment(primates)
+    data, _ = resolve_inputs(sequences, MODEL)
+    found = bootstrap(primates, replicates=11, workers=1, **RAPID)
+    own = {name: row.decode() for name, row in resample_alignment(sequences, data, 4, 10).items()}
+    values = evaluate(primates, found.trees[0], MODEL, device="numpy").models[0].to_string()
+    assert abs(evaluate(own, found.trees[10], values, device="numpy").lnl - found.lnls[10]) < 3
+    assert found.lnls[10] > search(own, values, device="numpy", effort="fast").lnl - 3
+
+
+def test_chains_share_what_there_is(primates, short_chains, caplog):
+    """A replicate waits for the one before it, so that more processes than chains would be idle."""
+    caplog.set_level("INFO", "plltool")
+    bootstrap(primates, replicates=3, threads=8, workers=4, options=SearchOptions("fast", radii=(1,)), **RAPID)
+    assert "replicates: 2 at the same time, threads of each: 4" in caplog.messages
+
+
+def test_rapid_replicates_resume_and_share_the_work(primates, short_chains, tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+    fresh = bootstrap(primates, replicates=4, workers=1, **RAPID)
+
+    def stop(event):
+        if event.round == 3:
+            raise StopSearch
+
+    folder = tmp_path / "saved"
+    assert bootstrap(primates, replicates=4, workers=2, checkpoint=folder, listener=stop, **RAPID).interrupted
+    resumed = bootstrap(primates, replicates=4, workers=1, checkpoint=folder, **RAPID)
+    for found in (resumed, bootstrap(primates, replicates=4, workers=2, **RAPID)):
+        assert found.lnls == fresh.lnls
+        assert [write_newick(tree) for tree in found.trees] == [write_newick(tree) for tree in fresh.trees]
+    with pytest.raises(InputError, match="rapid: found True, expected False; --redo"):
+        bootstrap(primates, replicates=4, checkpoint=folder, options=RAPID_OPTIONS, **RAPID | {"rapid": False})
+
+
+@pytest.mark.usefixtures("short_chains")
+def test_rapid_replicates_of_parts_and_duplicates(data_dir):
+    small = {name: row.decode() for name, row in _some(data_dir, 6).items()}
+    small["twin"] = next(iter(small.values()))
+    found = bootstrap(small, "JC", replicates=7, rapid=True, device="numpy", workers=1)
+    assert all(set(tree.names) == set(small) for tree in found.trees)
+    split = bootstrap(
+        data_dir / "primates.phy",
+        data_dir / "primates.part",
+        replicates=3,
+        rapid=True,
+        brlen="unlinked",
+        device="numpy",
+        workers=1,
+    )
+    assert {tree.lengths.shape for tree in split.trees} == {(21, 4)}
+
+
+def topologies(data_dir, monkeypatch, length, constraint=None, rapid=True):
+    """Those of replicates of 300 sites whose searches leave the tree that they begin with, all branches that long."""
+    monkeypatch.setattr(replicates, "RAPID_CHAINS", 1)
+    monkeypatch.setattr(replicates, "RAPID_LENGTH", 300)
+
+    def leave(_self, _parts, start, _rng):
+        return SimpleNamespace(tree=start.with_lengths(np.full(start.n_edges, length)), lnl=-1.0)
+
+    monkeypatch.setattr(replicates.Replicator, "_search", leave)
+    small = {name: row.decode() for name, row in _some(data_dir, 5).items()}
+    settings = {"replicates": 300, "rapid": rapid, "device": "numpy", "workers": 1, "constraint": constraint}
+    found = bootstrap(small, "JC", **settings)
+    return Counter(frozenset(splits_of(tree)) for tree in found.trees)
+
+
+def test_replicates_tell_what_sites_say_only(data_dir, monkeypatch):
+    """A branch with less than a tenth of a substitution is nobody's finding: any may be in its place."""
+    assert len(topologies(data_dir, monkeypatch, 0.11 / 300)) == 1
+    for rapid in (True, False):
+        drawn = topologies(data_dir, monkeypatch, 0.09 / 300, rapid=rapid)
+        assert len(drawn) == 15
+        assert max(drawn.values()) < 20 + 5 * np.sqrt(20)  # five standard deviations, for a fixed seed
+    names = list(_some(data_dir, 5))
+    text = f"(({names[0]},{names[3]}),{','.join(names[1:3] + names[4:])});"
+    assert len(topologies(data_dir, monkeypatch, 0.09 / 300, text)) == 3
+
+
+def replicates_by(primates, folder, device, vw=None):
+    settings = {"replicates": 2, "workers": 1, "options": SearchOptions("fast", radii=(1,)), "checkpoint": folder}
+    return bootstrap(primates, "JC", device=device, vw=vw, **settings)
+
+
+def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monkeypatch):
+    """Whatever it was asked for by."""
+    for module in (select, session):
+        monkeypatch.setattr(module, "find_automatic", lambda: ([], ["none"]))
+    folder = tmp_path / "saved"
+    expected = replicates_by(primates, folder, "numpy")
+    again = replicates_by(primates, folder, "auto")
+    assert again.lnls == expected.lnls
+    with pytest.raises(InputError, match=r"another run: layout: found .*'vw': 4.*, expected .*'vw': 2"):
+        replicates_by(primates, folder, "numpy", vw=2)
+
+
+@pytest.mark.opencl
+def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypatch):
+    folder = tmp_path / "saved"
+    with monkeypatch.context() as patched:
+        for module in (select, session):
+            patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
+        replicates_by(primates, folder, "auto")
+    with pytest.raises(InputError, match="another run: device: found numpy, expected "):
+        replicates_by(primates, folder, "auto")

@@ -1,0 +1,258 @@
+"""Disks that are full and devices that fail: what happens is a stated rule, and what was reached is saved."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from plltool.analyses.alrt import alrt, local_supports
+from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.bootstrap import bootstrap
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.analyses.topology_tests import topology_tests
+from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.errors import DeviceError
+from plltool.io import checkpoint as files
+from plltool.tree_search.effort import SearchOptions
+
+OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
+SETTINGS = {"model": "HKY+G2", "seed": 5, "workers": 1, "threads": 1, "options": OPTIONS}
+
+
+@pytest.fixture(scope="module")
+def few(data_dir):
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
+    return {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+
+
+@pytest.fixture(autouse=True)
+def _every_state_is_written(monkeypatch):
+    monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
+
+
+def outcome(result):
+    return result.newick, float(result.lnl).hex()
+
+
+class TestDisks:
+    def test_a_full_disk_costs_the_checkpoint_not_the_run(self, few, tmp_path, monkeypatch, caplog):
+        expected = search(few, device="numpy", **SETTINGS)
+        write, written = files.write_bytes, []
+
+        def write_some(path, content):
+            written.append(path)
+            if len(written) > 3:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+            write(path, content)
+
+        monkeypatch.setattr(files, "write_bytes", write_some)
+        found = search(few, device="numpy", checkpoint=tmp_path / "saved", **SETTINGS)
+        assert outcome(found) == outcome(expected)
+        assert "could not be saved: [Errno 28] No space left on device" in found.warnings[-1]
+        assert caplog.text.count("the run goes on and tries again") == 1
+        monkeypatch.setattr(files, "write_bytes", write)
+        events = []  # what was written before is still good
+        again = search(few, device="numpy", checkpoint=tmp_path / "saved", listener=events.append, **SETTINGS)
+        assert outcome(again) == outcome(expected)
+        assert events
+
+    def test_a_small_disk_that_fills_up(self, few, tmp_path):
+        """A real one: the run ends with one line; the same command resumes it once there is room."""
+        disk = tmp_path / "disk"
+        disk.mkdir()
+        if os.geteuid() or subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False, capture_output=True
+        ).returncode:
+            pytest.skip("only root may mount a disk, where that is allowed at all")
+        try:
+            alignment = tmp_path / "few.fasta"
+            alignment.write_text("".join(f">{name}\n{row}\n" for name, row in few.items()))
+            run = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')", "search"]
+            run += [str(alignment), "--device", "numpy", "--effort", "fast", "--prefix", str(disk / "x")]
+            ballast = disk / "ballast"
+            ballast.write_bytes(bytes((os.statvfs(disk).f_bavail - 4) * os.statvfs(disk).f_frsize))
+            full = subprocess.run(run, capture_output=True, text=True, check=False)
+            assert full.returncode == 1
+            assert "No space left on device" in full.stderr.splitlines()[-1]
+            assert "Traceback" not in full.stderr
+            assert "internal error" not in full.stderr
+            ballast.unlink()
+            done = subprocess.run(run, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
+            left = {path.name for path in disk.iterdir()}
+            assert {"x.best.nwk", "x.json", "x.log"} <= left
+            assert "x.checkpoint" not in left
+        finally:
+            subprocess.run(["umount", disk], check=True)
+
+    @pytest.mark.parametrize("obstacle", ["a file", "missing"])
+    def test_a_folder_that_cannot_be_made_is_found_first(self, few, tmp_path, obstacle):
+        folder = tmp_path / ("saved" if obstacle == "a file" else "nowhere/saved")
+        if obstacle == "a file":
+            folder.write_text("mine")
+        events = []
+        with pytest.raises(Exception, match=r"saved: cannot make the folder: "):
+            search(few, device="numpy", checkpoint=folder, listener=events.append, **SETTINGS)
+        assert not events
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the device fail: ``failing(n, error)`` raises `error` at every launch from the n-th on, until undone."""
+    cl = pytest.importorskip("pyopencl")
+    from plltool.engine.opencl.engine import OpenCLEngine
+
+    launch = OpenCLEngine._launch
+
+    def fail(first, error, last=10**9):
+        launches = [0]
+
+        def counted(self, *arguments, **named):
+            launches[0] += 1
+            if first <= launches[0] <= last:
+                raise error(cl)
+            return launch(self, *arguments, **named)
+
+        monkeypatch.setattr(OpenCLEngine, "_launch", counted)
+        return launches
+
+    yield fail
+    monkeypatch.setattr(OpenCLEngine, "_launch", launch)
+
+
+def lost(cl):
+    """What NVIDIA's driver says of a device that has fallen off the bus."""
+    return cl.LogicError("clEnqueueNDRangeKernel failed: INVALID_COMMAND_QUEUE")
+
+
+def exhausted(cl):
+    return cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
+
+
+TREES = [f"({a},t02,(t03,(t04,({b},(t06,(t07,t08))))));" for a, b in (("t01", "t05"), ("t05", "t01"))]
+CPU = {"model": "HKY+G2", "device": "cpu", "threads": 1}
+
+
+def compare_trees(few):
+    found = topology_tests(few, TREES, n_replicates=20, **CPU)
+    return found.newicks, found.tests.au.tolist()
+
+
+def ancestors(few):
+    found = ancestral_states(few, TREES[0], **CPU)
+    return found.labelled, [part.probabilities.tolist() for part in found.ancestors]
+
+
+QUESTIONS = {
+    "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
+    "alrt": lambda few: alrt(few, TREES[0], n_replicates=20, **CPU).labelled,
+    "search --supports": lambda few: local_supports(few, TREES[0], n_replicates=20, **CPU).newick_named(),
+    "ufboot": lambda few: ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick_named(),
+    "test": compare_trees,
+    "ancestral": ancestors,
+}
+
+
+@pytest.mark.opencl
+class TestDevices:
+    def test_a_device_that_disappears_ends_the_run_with_what_was_reached(self, few, tmp_path, failing, monkeypatch):
+        expected = search(few, device="cpu", **SETTINGS)
+        launches = failing(10**9, lost)
+        search(few, device="cpu", **SETTINGS)
+        for share in (0.2, 0.6, 0.95):
+            run = {"device": "cpu", "checkpoint": tmp_path / f"saved-{share}", **SETTINGS}
+            failing(int(share * launches[0]), lost)
+            with pytest.raises(DeviceError, match="INVALID_COMMAND_QUEUE") as info:
+                search(few, **run)
+            assert "\n" not in str(info.value)
+            assert (run["checkpoint"] / "best.nwk").exists()
+            failing(10**9, lost)
+            events = []
+            assert outcome(search(few, listener=events.append, **run)) == outcome(expected)
+
+    def test_memory_that_is_short_on_the_way_is_done_with_less(self, few, tmp_path, failing, caplog):
+        expected = search(few, device="cpu", **SETTINGS)
+        failing(40, exhausted, last=41)
+        events = []
+        run = {"device": "cpu", "checkpoint": tmp_path / "saved", **SETTINGS}
+        found = search(few, listener=events.append, **run)
+        assert outcome(found) == outcome(expected)
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 2
+        assert [event.stage for event in events].count("start") == 2, "no climb began anew"
+
+    def test_replicates_with_less_memory(self, few, failing, caplog):
+        run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}
+        settings = {name: SETTINGS[name] for name in ("model", "seed", "workers", "threads")}
+        expected = bootstrap(few, device="cpu", **run, **settings)
+        launches = failing(10**9, exhausted)
+        bootstrap(few, device="cpu", **run, **settings)
+        failing(launches[0] - 3, exhausted, last=launches[0] - 3)
+        found = bootstrap(few, device="cpu", **run, **settings)
+        assert found.lnls == expected.lnls
+        assert [tree.ends.tolist() for tree in found.trees] == [tree.ends.tolist() for tree in expected.trees]
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+
+    @pytest.mark.parametrize("name", [*QUESTIONS])
+    def test_questions_of_a_tree_with_less_memory(self, few, failing, caplog, name):
+        ask = QUESTIONS[name]
+        launches = failing(10**9, exhausted)
+        expected = ask(few)
+        failing(launches[0] - 1, exhausted, last=launches[0] - 1)
+        assert ask(few) == expected
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+
+    @pytest.mark.parametrize("asked", [{}, {"site_lnl": True}])
+    def test_what_follows_a_search_with_less_memory(self, few, failing, caplog, asked):
+        """Identical sequences are put back, and the lnL of sites asked for, by an engine of its own."""
+        twins = few | {"twin": next(iter(few.values()))}
+        run = {"device": "cpu", **SETTINGS, **asked}
+        launches = failing(10**9, exhausted)
+        expected = search(twins, **run)
+        failing(launches[0], exhausted, last=launches[0])
+        found = search(twins, **run)
+        assert outcome(found) == outcome(expected)
+        assert not asked or np.array_equal(found.site_lnl, expected.site_lnl)
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+
+    def test_memory_that_never_suffices_ends_the_run(self, few, tmp_path, failing):
+        failing(40, exhausted)
+        with pytest.raises(DeviceError, match="the memory for them has"):
+            search(few, device="cpu", checkpoint=tmp_path / "saved", **SETTINGS)
+        failing(10**9, exhausted)
+        again = search(few, device="cpu", checkpoint=tmp_path / "saved", **SETTINGS)
+        assert outcome(again) == outcome(search(few, device="cpu", **SETTINGS))
+
+    @pytest.mark.parametrize("device", ["auto", "cpu"])
+    def test_kernels_that_do_not_build(self, few, monkeypatch, device):
+        """By itself plltool takes the next device, in the end numpy; a device that was asked for fails."""
+        cl = pytest.importorskip("pyopencl")
+
+        def build(self, *_, **__):
+            raise cl.RuntimeError("clBuildProgram failed: BUILD_PROGRAM_FAILURE\nline 1: error")
+
+        monkeypatch.setattr(cl.Program, "build", build)
+        if device == "auto":
+            found = search(few, device=device, **SETTINGS)
+            assert found.device.startswith("numpy") or "numpy" in found.reason
+            assert "BUILD_PROGRAM_FAILURE" in found.reason
+        else:
+            with pytest.raises(DeviceError, match=r"kernels do not build on .*BUILD_PROGRAM_FAILURE"):
+                search(few, device=device, **SETTINGS)
+
+    def test_what_a_driver_says_of_memory_when_an_engine_is_made(self, few, monkeypatch):
+        from plltool.engine.opencl.engine import OpenCLEngine
+
+        cl = pytest.importorskip("pyopencl")
+
+        def upload(self, array):
+            raise exhausted(cl)
+
+        monkeypatch.setattr(OpenCLEngine, "_upload", upload)
+        with pytest.raises(DeviceError, match=r"the memory for them has|ALLOCATION_FAILURE"):
+            search(few, device="cpu", **SETTINGS)
+
+

@@ -1,0 +1,105 @@
+"""Searches with less memory than all CLAs take, and what `plan_memory` foretells of it."""
+
+import logging
+
+import pytest
+
+from plltool.alignment.partition import without_duplicates
+from plltool.alignment.patterns import compress
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.likelihood import Likelihood
+from plltool.analyses.search import search
+from plltool.errors import DeviceError
+from plltool.hardware import Hardware
+from plltool.io.alignment_reader import read_states
+from plltool.run.inputs import resolve_inputs
+from plltool.run.memory import plan_memory
+from plltool.tree.operations import round_slots, stack_slots
+from plltool.tree.splits import rf_distance
+
+MODEL = "GTR+F+G4"
+PEAK_RTOL = 0.05  # what a user is promised; how far walks go, hence the size of programs, depends on the data
+
+
+def foretell(alignment, device, memory=None):
+    data, models = resolve_inputs(alignment, MODEL)
+    patterns = [compress(part) for part in without_duplicates(data)[0].alignments]
+    return plan_memory(patterns, models, Hardware(device, memory=memory))
+
+
+def assert_little_memory_changes_nothing(alignment, device):
+    """A search with a tenth of the memory: the same tree to the bit; both take what was foretold."""
+    plan = foretell(alignment, device)
+    assert plan.resident
+    tenth = plan.full_bytes // 10
+    little = foretell(alignment, device, tenth)
+    assert not little.resident
+    assert little.full_bytes == plan.full_bytes
+    whole = search(alignment, MODEL, device=device)
+    streamed = search(alignment, MODEL, device=device, memory=tenth)
+    assert streamed.lnl == whole.lnl
+    assert streamed.newick == whole.newick
+    assert rf_distance(streamed.tree, whole.tree) == 0
+    for result, foretold in ((whole, plan), (streamed, little)):
+        assert result.counters["peak_bytes"] == pytest.approx(foretold.n_bytes, rel=PEAK_RTOL)
+    assert streamed.counters["peak_bytes"] < whole.counters["peak_bytes"] / 4
+
+
+def test_a_tenth_of_the_memory_numpy(sequences, caplog):
+    caplog.set_level(logging.INFO, "plltool")
+    tree = search(sequences, MODEL, device="numpy")
+    assert "memory:" not in caplog.text
+    streamed = search(sequences, MODEL, device="numpy", memory=100_000)
+    assert (streamed.lnl, streamed.newick) == (tree.lnl, tree.newick)
+    assert "memory: holds the conditional likelihoods of" in caplog.text
+    assert streamed.counters["launches"] > 2 * tree.counters["launches"]
+    assert streamed.counters["peak_bytes"] < tree.counters["peak_bytes"]
+
+
+@pytest.mark.opencl
+def test_a_tenth_of_the_memory(data_dir):
+    assert_little_memory_changes_nothing(read_states(data_dir / "primates.phy"), "opencl")
+
+
+@pytest.mark.slow
+@pytest.mark.opencl
+def test_a_tenth_of_the_memory_on_larger_data(shared):
+    assert_little_memory_changes_nothing(read_states(shared / "data" / "dna150.phy"), "opencl")
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_answers_of_a_likelihood_with_little_memory(sequences, device):
+    tree = search(sequences, "HKY+F", device="numpy").tree
+    answers = []
+    for memory in (None, 50_000):
+        with Likelihood(sequences, tree, MODEL, device=device, memory=memory) as likelihood:
+            assert likelihood.engine.resident == (memory is None)
+            assert likelihood.engine.n_slots == round_slots(7)
+            lnl = likelihood.lnl()
+            optimum = likelihood.optimise()
+            answers.append((lnl, optimum, likelihood.newick(), likelihood.site_lnl().tolist()))
+    assert answers[0] == answers[1]
+
+
+def test_a_fixed_evaluation_takes_a_stack(sequences):
+    tree = search(sequences, "HKY+F", device="numpy").tree
+    result = evaluate(sequences, tree, MODEL, fixed=True, site_lnl=True, device="numpy")
+    with Likelihood(sequences, tree, MODEL, device="numpy", lnl_only=True) as likelihood:
+        assert likelihood.engine.n_slots == stack_slots(7)
+        assert likelihood.lnl() == result.lnl
+    assert result.site_lnl.sum() == pytest.approx(result.lnl, rel=1e-11)
+
+
+def test_workers_share_the_memory(sequences):
+    """With the process that they work for: while they do it holds no CLAs. Besides these there are tips and weights."""
+    memory = 2 * foretell(sequences, "numpy").full_bytes
+    options = {"effort": "fast", "starts": 2, "device": "numpy", "memory": memory}
+    alone = search(sequences, MODEL, workers=1, **options)
+    both = search(sequences, MODEL, workers=2, **options)
+    assert (both.lnl, both.newick) == (alone.lnl, alone.newick)
+    assert alone.counters["peak_bytes"] < both.counters["peak_bytes"] < 1.25 * memory
+
+
+def test_too_little(sequences):
+    with pytest.raises(DeviceError, match=r"^\d+ CLAs of \d+ patterns, the least, take \d+ bytes; the memory for them"):
+        search(sequences, MODEL, device="numpy", memory=1000)

@@ -1,0 +1,84 @@
+"""Proteins from file to tree, and mixtures beside another program."""
+
+import numpy as np
+import pytest
+
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.errors import InputError
+
+# lnL of avian_ovomucoids.phy on trees/avian.fixed.nwk by IQ-TREE 2.0.7 (-blfix), with its model strings written out:
+# MIX{LG4M1,...}*G4{0.7}, LG+FMIX{C10pi1:1:0.119...}+G4{0.7}, MIX{BurEX2:0.672...:0.4,...}. It prints 4 digits. Its C60
+# is left out: it raises weights below 0.001, as one of the 60 is.
+IQTREE = [
+    ("LG+IU{0.1}+G4{0.7}", -3152.8306),
+    ("Poisson", -3544.6241),
+    ("LG4M+G4{0.7}", -3149.7096),
+    ("LG4X+R4{0.2/0.6/1.2/2.5}{0.25/0.3/0.25/0.2}", -3140.4801),
+    ("LG+C10+G4{0.7}", -3165.2368),
+    ("LG+C20+G4{0.7}", -3128.8386),
+    ("LG+C30", -3179.6552),
+    ("LG+C40", -3170.6601),
+    ("LG+C50", -3170.0419),
+    ("EX2{0.4/0.6}+G4{0.7}", -3146.0099),
+    ("UL3{0.4/0.4/0.2}", -3181.6095),
+]
+
+SEQUENCES = {
+    "a": "MKLVWYRNDCQEGHILKMFPSTAAVB",
+    "b": "MKLVWYRNDCQEGHILKMFPSTAGVD",
+    "c": "MKIVWFRNECQDGHLLRMFPTTSGIZ",
+    "d": "MRIVWFKNECQDGNLLRMYPTSSGI-",
+    "e": "MRIAWFKSECADGNLVRLYPASSGLX",
+}
+
+
+@pytest.mark.parametrize(("model", "expected"), IQTREE)
+def test_another_programs_likelihood(shared, model, expected):
+    alignment, tree = shared / "data/avian_ovomucoids.phy", shared / "reference/trees/avian.fixed.nwk"
+    result = evaluate(alignment, tree, model, fixed=True, device="numpy")
+    assert result.lnl == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("model", ["LG+IU{0.1}+G4{0.7}", "LG4M+G4{0.7}", "LG+C10+G4{0.7}", "EX2{0.4/0.6}+G2{0.7}"])
+def test_opencl_is_numpy(model):
+    tree = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
+    found = [evaluate(SEQUENCES, tree, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
+    assert found[1] == pytest.approx(found[0], rel=1e-11)
+
+
+@pytest.mark.parametrize("model", [None, "LG+I+G2", "LG4X", "EX2"])
+def test_search(model):
+    """Pairs that share their replacements end together; lnL does not fall."""
+    result = search(SEQUENCES, model, device="numpy")
+    assert result.parameters["data"] == "protein"
+    assert model is not None or result.model.startswith("LG+G4{")
+    again = evaluate(SEQUENCES, result.newick, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
+    pairs = {frozenset(names) for names in ("ab", "de")}
+    splits = {frozenset(result.tree.names[tip] for tip in split) for split in _small_splits(result.tree)}
+    assert pairs <= splits
+
+
+def _small_splits(tree):
+    """Pairs of tips that hang on one node."""
+    for node in range(tree.n_taxa, tree.n_nodes):
+        tips = [int(other) for other in tree.neighbours[node] if tree.is_tip(int(other))]
+        if len(tips) == 2:
+            yield tips
+
+
+def test_models_of_other_data_are_refused():
+    with pytest.raises(InputError, match=r"found protein data, expected DNA for model 'GTR\+FO\+G4'"):
+        search(SEQUENCES, "GTR+G4", device="numpy")
+    bases = dict(zip("abcd", ("ACGT", "ACGA", "ACTA", "AATA"), strict=True))
+    with pytest.raises(InputError, match="found DNA data, expected protein for model 'LG'"):
+        search(bases, "LG", device="numpy")
+
+
+def test_sites_under_a_mixture_sum_to_the_whole():
+    tree = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
+    result = evaluate(SEQUENCES, tree, "LG+C10+I{0.1}", fixed=True, device="numpy", site_lnl=True)
+    assert result.site_lnl.shape == (26,)
+    assert np.sum(result.site_lnl) == pytest.approx(result.lnl, rel=1e-12)

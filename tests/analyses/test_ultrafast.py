@@ -1,0 +1,220 @@
+"""The ultrafast bootstrap: supports of IQ-TREE, when it ends, and that it goes on with the same bits."""
+
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+from plltool.analyses import ultrafast
+from plltool.analyses.search import search
+from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.errors import InputError
+from plltool.io import checkpoint as files
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.checkpoint import remove_checkpoint
+from plltool.tree.tree_set import members_of, splits_of
+from plltool.tree_search.excursions import Excursions
+from plltool.tree_search.progress import StopSearch
+
+MODEL = "K80{4.0}+G4{0.5}"
+
+# iqtree2 2.0.7 -s primates.phy -m GTR+F+G4 -B 1000 -seed 3: per cent, by the clade without Tarsius
+IQTREE = {
+    "Homo_sapiens Pan": 91,
+    "Homo_sapiens Pan Gorilla": 100,
+    "Homo_sapiens Pan Gorilla Pongo": 94,
+    "Homo_sapiens Pan Gorilla Pongo Hylobates": 99,
+    "Macaca_fuscata M_mulatta": 97,
+    "Macaca_fuscata M_mulatta M_fascicularis": 92,
+    "Macaca_fuscata M_mulatta M_fascicularis M_sylvanus": 100,
+    "Homo_sapiens Pan Gorilla Pongo Hylobates Macaca_fuscata M_mulatta M_fascicularis M_sylvanus": 95,
+}
+
+
+class PowerCut(Exception):  # noqa: N818 - none is
+    """What a listener raises in its place."""
+
+
+@pytest.fixture(scope="module")
+def primates(data_dir):
+    return data_dir / "primates.phy"
+
+
+@pytest.fixture(scope="module")
+def few(data_dir):
+    """Name to sequence: 9 taxa of the hard set, one of them twice."""
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:10]
+    few = {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    return few | {"twin": next(iter(few.values()))}
+
+
+@pytest.fixture(scope="module")
+def tree(few):
+    return search(few, "JC", device="numpy", effort="fast").tree
+
+
+@pytest.fixture
+def _soon_over(monkeypatch):
+    """Six excursions, three tests; every state is written."""
+    monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
+    for name, value in (("STEP", 2), ("LEAST", 6), ("MOST", 6), ("DIFFERENCE", -1.0), ("CORRELATION", 1.1)):
+        monkeypatch.setattr(ultrafast, f"UFBOOT_{name}", value)
+
+
+@pytest.mark.opencl
+def test_supports_are_near_those_of_iqtree(primates):
+    best = search(primates, "GTR+F+G4", device="opencl")
+    found = ultrafast_bootstrap(primates, best.tree, best.models, device="opencl")
+    names = found.tree.names
+    values = dict(zip(splits_of(found.tree), found.values["ufboot"], strict=True))
+    shares = {frozenset(names[i] for i in members_of(split)): 100 * value for split, value in values.items()}
+    differences = [shares[frozenset(clade.split())] - value for clade, value in IQTREE.items()]
+    assert np.abs(differences).max() < 6  # two samples of 1000 of some 90 % differ by up to 4
+    assert abs(np.mean(differences)) < 2
+
+
+def test_interruption(primates):
+    sequences = read_alignment(primates)
+
+    def stop(event):
+        assert event.stage == "ufboot"
+        raise StopSearch
+
+    small = {name: row[:200].decode() for name, row in zip(sequences.names, sequences.rows, strict=True)}
+    best = search(small, MODEL, device="numpy", effort="fast")
+    found = ultrafast_bootstrap(small, best.tree, MODEL, device="numpy", replicates=20, listener=stop)
+    assert 0 <= np.nanmin(found.values["ufboot"]) <= np.nanmax(found.values["ufboot"]) <= 1
+    assert found.n_replicates == {"ufboot": 20}
+
+
+CASES = {
+    "twins": {"model": "JC"},
+    "constraint": {"model": "HKY{2.0}+G2{0.7}"},
+    "unlinked": {"model": "parts", "brlen": "unlinked"},
+}
+
+
+@pytest.fixture
+def make_run(few, tree, tmp_path):
+    """The arguments of a run by the name of a case."""
+
+    def make(case):
+        run = {"device": "numpy", "replicates": 50, "seed": 3, "tree": tree, "alignment": few, **CASES[case]}
+        if case == "unlinked":
+            run["model"] = str(tmp_path / "scheme")
+            (tmp_path / "scheme").write_text("HKY+G2, one = 1-70\nJC, two = 71-150\n")
+        if case == "constraint":
+            side = max((list(members_of(split)) for split in splits_of(tree)), key=lambda some: 4 - abs(4 - len(some)))
+            rest = [name for i, name in enumerate(tree.names) if i not in side]
+            run["constraint"] = f"(({','.join(tree.names[i] for i in side)}),{','.join(rest)});"
+        return run
+
+    return make
+
+
+@pytest.mark.usefixtures("_soon_over")
+@pytest.mark.parametrize("case", CASES)
+def test_stopped_at_every_excursion_and_resumed(make_run, case, tmp_path, monkeypatch):
+    """Each call makes one excursion, and all together those of the run that nobody stopped."""
+    if case == "twins":  # settled by the second test
+        monkeypatch.setattr(ultrafast, "UFBOOT_LEAST", 4)
+        monkeypatch.setattr(ultrafast, "UFBOOT_DIFFERENCE", 1.0)
+    run, whole, parts = make_run(case), [], []
+    expected = ultrafast_bootstrap(listener=whole.append, **run)
+    folder = tmp_path / "saved"
+
+    def listen(event):
+        parts.append(event)
+        raise PowerCut
+
+    for _ in whole:
+        with pytest.raises(PowerCut):
+            ultrafast_bootstrap(listener=listen, checkpoint=folder, **run)
+    found = ultrafast_bootstrap(listener=listen, checkpoint=folder, **run)
+    assert [(event.round, event.lnl.hex()) for event in parts] == [(event.round, event.lnl.hex()) for event in whole]
+    assert [event.round for event in whole] == list(range(1, 5 if case == "twins" else 7))
+    assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+    remove_checkpoint(folder)
+    assert not folder.exists()
+
+
+@pytest.mark.usefixtures("_soon_over")
+@pytest.mark.parametrize("n_events", [1, 4, 5])
+def test_stopped_anywhere_and_resumed_at_once(make_run, n_events, tmp_path):
+    """One process goes on to the end; an interruption or an error, between two excursions or within one."""
+    run, heard = make_run("twins"), []
+    expected = ultrafast_bootstrap(**run)
+
+    def listen(event):
+        heard.append(event)
+        if len(heard) == n_events:
+            raise StopSearch if n_events == 1 else PowerCut
+
+    with suppress(PowerCut):
+        ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run)
+    found = ultrafast_bootstrap(listener=listen, checkpoint=tmp_path, **run)
+    assert [event.round for event in heard] == [1, 2, 3, 4, 5, 6]
+    assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+
+
+@pytest.mark.usefixtures("_soon_over")
+def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, tmp_path):
+    """What is saved is not what the excursion has changed by then."""
+    monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 1e9)  # the state waits until the end
+    run = make_run("twins")
+    expected = ultrafast_bootstrap(**run)
+    climb, calls = Excursions._climb_back, []
+
+    def broken(self, joints):
+        calls.append(joints)
+        lnl = climb(self, joints)
+        if len(calls) == 4:
+            raise PowerCut
+        return lnl
+
+    monkeypatch.setattr(Excursions, "_climb_back", broken)
+    with pytest.raises(PowerCut):
+        ultrafast_bootstrap(checkpoint=tmp_path, **run)
+    found = ultrafast_bootstrap(checkpoint=tmp_path, **run)
+    assert len(calls) == 7
+    assert found.values["ufboot"].tobytes() == expected.values["ufboot"].tobytes()
+
+
+@pytest.mark.usefixtures("_soon_over")
+def test_checkpoints_that_are_refused(make_run, tree, tmp_path):
+    run = make_run("constraint") | {"checkpoint": tmp_path / "saved"}
+    ultrafast_bootstrap(**run)
+    other = tree.with_lengths(2 * tree.lengths)
+    for change, item in (
+        ({"seed": 4}, "seed: found 3, expected 4"),
+        ({"replicates": 51}, "replicates: found 50, expected 51"),
+        ({"constraint": None}, "constraint: found tree "),
+        ({"tree": other}, "tree: found tree "),
+        ({"model": "JC"}, "model: found HKY"),
+    ):
+        with pytest.raises(InputError, match=f"saved: a checkpoint of another run: {item}.*; --redo starts over"):
+            ultrafast_bootstrap(**(run | change))
+    for path in (tmp_path / "saved").glob("*.state*"):
+        path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(InputError, match=r"ufboot\.state: a damaged checkpoint: its digest .*; --redo starts over"):
+        ultrafast_bootstrap(**run)
+
+
+def test_numbers_that_make_no_sense(few, tree):
+    with pytest.raises(InputError, match="replicates: found 0, expected at least 1"):
+        ultrafast_bootstrap(few, tree, "JC", replicates=0)
+    with pytest.raises(InputError, match="seed: found -1, expected at least 0"):
+        ultrafast_bootstrap(few, tree, "JC", seed=-1)
+
+
+def test_a_star_settles(caplog):
+    """Where there is no signal supports go on changing at random, but less and less."""
+    rng = np.random.default_rng(1)
+    root = rng.integers(4, size=400)
+    rows = np.where(rng.random((8, 400)) < 0.2, rng.integers(4, size=(8, 400)), root)
+    star = {f"taxon{k}": "".join(row) for k, row in enumerate(np.array(list("ACGT"))[rows])}
+    best, heard = search(star, "JC", device="numpy", effort="fast"), []
+    found = ultrafast_bootstrap(star, best.tree, "JC", device="numpy", listener=heard.append)
+    assert len(heard) < ultrafast.UFBOOT_MOST
+    assert "not settled" not in caplog.text
+    assert np.nanmax(found.values["ufboot"]) < 0.9

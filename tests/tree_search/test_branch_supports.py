@@ -1,0 +1,146 @@
+"""Supports from nearest neighbours: their likelihoods beside an oracle's, the statistics beside slow ones."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+from oracles.likelihood import pruning
+from scipy.optimize import minimize
+
+from plltool.constants import ALRT_MARGIN
+from plltool.tree.splits import branch_splits
+from plltool.tree.topology import Tree
+from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
+from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+
+N_TAXA = 6
+
+
+@pytest.fixture(scope="module")
+def case():
+    """A tree that the data did not evolve on, so that interchanges may be better or worse."""
+    rng = np.random.default_rng(11)
+    mixture = random_mixture(rng, 4, 2)
+    ends, lengths = random_ends(rng, N_TAXA, 0.1)
+    codes = simulate_codes(rng, ends, lengths, N_TAXA, 30, mixture)
+    weights = rng.integers(1, 4, 30).astype(float)
+    tree = make_tree(ends, lengths, N_TAXA)
+    return tree, codes, weights, mixture
+
+
+def interchange(tree, branch, which):
+    """The other tree's ends, and its five branches around `branch`."""
+    u, v = (int(node) for node in tree.ends[branch])
+    _, b = [e for e in tree.edges[u].tolist() if e != branch]
+    moved = [e for e in tree.edges[v].tolist() if e != branch][which]
+    ends = tree.ends.copy()
+    ends[b][ends[b] == u] = v
+    ends[moved][ends[moved] == v] = u
+    five = sorted({*tree.edges[u].tolist(), *tree.edges[v].tolist()})
+    return ends, five
+
+
+def best_by_oracle(ends, lengths, five, codes, weights, mixture):
+    """lnL with five lengths optimised by scipy from two starts."""
+
+    def loss(logs):
+        at = lengths.copy()
+        at[five] = np.exp(logs)
+        return -weights @ pruning(ends.tolist(), at, codes.T.tolist(), mixture.oracle)
+
+    bounds = [(math.log(1e-6), math.log(2))] * 5
+    return -minimize(loss, np.full(5, math.log(0.05)), method="L-BFGS-B", bounds=bounds).fun
+
+
+@pytest.mark.parametrize("place", range(N_TAXA - 3))
+def test_interchanges_are_as_likely_as_the_oracle_can_make_them(case, place):
+    tree, codes, weights, mixture = case
+    likelihood = likelihood_of(tree.copy(), codes, weights, mixture)
+    branch = inner_branches(likelihood)[place : place + 1]
+    found = neighbour_sites(likelihood, branch)[0] @ weights
+    others = [interchange(tree, int(branch[0]), which) for which in (0, 1)]
+    expected = [best_by_oracle(ends, tree.lengths, five, codes, weights, mixture) for ends, five in others]
+    np.testing.assert_allclose(sorted(found), sorted(expected), rtol=0, atol=0.005)  # NEIGHBOUR_EPSILON
+
+
+def test_batches_change_nothing_and_the_tree_stays(case):
+    tree, codes, weights, mixture = case
+    answers = []
+    for n_scratch in (2, 5, 12):
+        likelihood = likelihood_of(tree.copy(), codes, weights, mixture, n_scratch)
+        answers.append(neighbour_sites(likelihood, inner_branches(likelihood)))
+        assert np.array_equal(likelihood.tree.lengths, tree.lengths)
+        assert np.array_equal(likelihood.tree.ends, tree.ends)
+    for answer in answers[1:]:
+        np.testing.assert_allclose(answer, answers[0], rtol=1e-11)  # other batches, other sums of lnL
+
+
+def test_lengths_of_their_own(case):
+    """Two parts of the same patterns, unlinked, are each as one alone."""
+    from helpers import FixedModel
+
+    from plltool.engine.layout import Layout
+    from plltool.engine.numpy_engine import NumpyEngine
+    from plltool.optimise.likelihood import TreeLikelihood
+
+    tree, codes, weights, mixture = case
+    alone = likelihood_of(tree.copy(), codes, weights, mixture)
+    expected = neighbour_sites(alone, inner_branches(alone))
+    layout = Layout(4, 2, N_TAXA, (30, 30), 4)
+    engine = NumpyEngine(layout, 3 * (N_TAXA - 2) + 12, np.hstack([codes, codes]), np.append(weights, weights))
+    both = TreeLikelihood(tree.unlink(2), [FixedModel(mixture.components)] * 2, engine)
+    found = neighbour_sites(both, inner_branches(both))
+    np.testing.assert_allclose(found @ np.append(weights, weights), 2 * expected @ weights, rtol=0, atol=0.01)
+
+
+def test_supports_do_not_depend_on_how_branches_are_numbered(case):
+    tree, codes, weights, mixture = case
+    order = np.random.default_rng(3).permutation(tree.n_edges)
+    renamed = Tree.from_edges(tree.names, tree.ends[order, ::-1], tree.lengths[order])
+    tables = []
+    for some in (tree, renamed):
+        likelihood = likelihood_of(some.copy(), codes, weights, mixture)
+        supports = support_branches(likelihood, 200, np.random.default_rng(5))
+        splits = branch_splits(some)[supports.branches][:, 0].tolist()
+        assert supports.lnl.shape == (N_TAXA - 3, 3)
+        assert np.ptp(supports.lnl[:, 0]) == 0
+        tables.append(dict(zip(splits, zip(supports.sh_alrt, supports.abayes, strict=True), strict=True)))
+    assert tables[0].keys() == tables[1].keys()
+    for split, values in tables[0].items():
+        assert values[0] == pytest.approx(tables[1][split][0], abs=0.02)  # ends of optimisations differ
+        assert values[1] == pytest.approx(tables[1][split][1], abs=1e-3)
+
+
+def test_sh_alrt_replicate_by_replicate():
+    """Guindon et al. 2010: 2 (l1 - l2) against 2 (first - second) of the centred sums."""
+    rng = np.random.default_rng(8)
+    lnl = rng.normal(0, 2, (4, 3))
+    drawn = lnl + rng.normal(0, 2, (500, 4, 3))
+    expected = []
+    for branch in range(4):
+        statistic = lnl[branch, 0] - max(lnl[branch, 1:])
+        count = 0
+        for replicate in drawn[:, branch]:
+            first, second, _ = sorted((replicate - lnl[branch]).tolist(), reverse=True)
+            count += statistic > first - second + ALRT_MARGIN
+        expected.append(count / 500)
+    found = sh_alrt(lnl[:, 1:] - lnl[:, :1], drawn[..., 1:] - drawn[..., :1])
+    assert found.tolist() == expected
+    assert 0 < max(expected) < 1
+
+
+def test_abayes_is_the_share_of_the_likelihood():
+    gains = np.array([[0.0, 0.0], [-math.log(2), -math.log(4)], [-900.0, -5000.0], [900.0, 0.0]])
+    np.testing.assert_allclose(abayes(gains), [1 / 3, 4 / 7, 1.0, 0.0], rtol=1e-12, atol=1e-300)
+
+
+def test_identical_sequences_get_no_support():
+    rng = np.random.default_rng(2)
+    mixture = random_mixture(rng, 4, 1)
+    codes = np.repeat(1 << rng.integers(0, 4, (1, 30)), 5, axis=0)
+    ends, _ = random_ends(rng, 5)
+    likelihood = likelihood_of(make_tree(ends, np.full(len(ends), 1e-6), 5), codes, np.ones(30), mixture)
+    supports = support_branches(likelihood, 100, rng)
+    assert supports.sh_alrt.tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(supports.abayes, 1 / 3, atol=1e-4)

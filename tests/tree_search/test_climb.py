@@ -1,0 +1,292 @@
+"""Rounds of moves: which are applied together, that the tree stays one, and that lnL never falls."""
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from helpers import assert_valid_tree, likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+
+from plltool.constants import MIN_MOVE_GAIN
+from plltool.optimise.lengths import smooth
+from plltool.tree.splits import rf_distance
+from plltool.tree_search import climb
+from plltool.tree_search.climb import (
+    BROAD,
+    NARROW,
+    Breadth,
+    apply_moves,
+    best_steps,
+    climb_round,
+    find_moves,
+    nodes_near,
+    rank_moves,
+    try_near_misses,
+)
+from plltool.tree_search.insertions import Insertions
+from plltool.tree_search.scan import STEP_COLUMNS, Steps
+
+
+def make_moves(rows):
+    """Insertions from (joint, column, branch), all of equal lengths."""
+    joints, columns, branches = np.array(rows, dtype=np.int32).T
+    n = len(rows)
+    return Insertions(
+        joints,
+        columns,
+        branches,
+        np.ones(n, dtype=bool),
+        np.full(n, 0.1),
+        np.tile([0.11, 0.12, 0.13], (n, 1)),
+        -np.arange(n, dtype=float),
+    )
+
+
+def make_case(seed, n_taxa=12, n_patterns=150):
+    rng = np.random.default_rng(seed)
+    mixture = random_mixture(rng, 4, 1)
+    true_ends, true_lengths = random_ends(rng, n_taxa)
+    codes = simulate_codes(rng, true_ends, true_lengths, n_taxa, n_patterns, mixture)
+    data = codes, np.ones(n_patterns), mixture
+    start = make_tree(*random_ends(rng, n_taxa), n_taxa)
+    return likelihood_of(start, *data), make_tree(true_ends, true_lengths, n_taxa), data
+
+
+def state(tree):
+    return [array.tobytes() for array in (tree.neighbours, tree.edges, tree.ends, tree.lengths)]
+
+
+CHAIN = [(0, 8), (1, 8), (8, 9), (9, 2), (9, 10), (10, 3), (10, 11), (11, 4), (11, 12), (12, 5), (12, 13)]
+CHAIN += [(13, 6), (13, 7)]
+
+
+@pytest.fixture
+def chain():
+    rng = np.random.default_rng(1)
+    mixture = random_mixture(rng)
+    tree = make_tree(CHAIN, np.full(13, 0.1), 8)
+    codes = simulate_codes(rng, CHAIN, [0.1] * 13, 8, 20, mixture)
+    return likelihood_of(tree, codes, np.ones(20), mixture)
+
+
+def move(tree, joint, subtree, target):
+    return joint, tree.position(joint, subtree), CHAIN.index(target)
+
+
+def test_moves_that_touch_the_same_nodes_are_skipped(chain):
+    tree = chain.tree
+    # the second shares node 9 with the first, the third is far from both
+    moves = make_moves([move(tree, 9, 2, (0, 8)), move(tree, 10, 3, (9, 2)), move(tree, 12, 5, (13, 6))])
+    applied = apply_moves(chain, moves, np.arange(3))
+    assert [index for index, _ in applied] == [0, 2]
+    assert_valid_tree(tree)
+
+
+def test_distant_moves_are_applied_together(chain):
+    tree = chain.tree
+    moves = make_moves([move(tree, 9, 2, (0, 8)), move(tree, 12, 5, (13, 6))])
+    before = state(tree)
+    applied = apply_moves(chain, moves, np.arange(2))
+    assert [index for index, _ in applied] == [0, 1]
+    assert_valid_tree(tree)
+    assert tree.lengths[tree.edge_between(9, 2)] == 0.13
+    for _, undo in reversed(applied):
+        undo.restore(tree)
+    assert state(tree) == before
+
+
+def test_two_moves_that_each_carry_the_others_target(chain):
+    """Only the first is applied: both, blindly, would tear the tree apart."""
+    tree = chain.tree
+    moves = make_moves([move(tree, 11, 12, (0, 8)), move(tree, 10, 9, (13, 7))])
+    for ranked in ([0, 1], [1, 0]):
+        before = state(tree)
+        applied = apply_moves(chain, moves, np.array(ranked))
+        assert [index for index, _ in applied] == ranked[:1]
+        assert_valid_tree(tree)
+        applied[0][1].restore(tree)
+        assert state(tree) == before
+
+
+def test_a_longer_chain_where_no_node_is_shared():
+    """As above, but the two moves share no node, so that only the look into the subtree can refuse the second."""
+    n = 12
+    inner = list(range(n, 2 * n - 2))
+    ends = [(0, inner[0])] + [(i + 1, node) for i, node in enumerate(inner)] + [(n - 1, inner[-1])]
+    ends += list(pairwise(inner))
+    rng = np.random.default_rng(2)
+    mixture = random_mixture(rng)
+    codes = simulate_codes(rng, ends, [0.1] * len(ends), n, 10, mixture)
+    likelihood = likelihood_of(make_tree(ends, np.full(len(ends), 0.1), n), codes, np.ones(10), mixture)
+    tree = likelihood.tree
+    a = inner[5], tree.position(inner[5], inner[6]), ends.index((0, inner[0]))
+    b = inner[3], tree.position(inner[3], inner[2]), ends.index((n - 1, inner[-1]))
+    touched = [{j, *tree.neighbours[j].tolist(), *ends[e]} for j, _, e in (a, b)]
+    moves = make_moves([a, b])
+    applied = apply_moves(likelihood, moves, np.arange(2))
+    assert [index for index, _ in applied] == [0]
+    assert_valid_tree(tree)
+    assert touched[0] & touched[1] <= {inner[4]}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_blind_application_of_everything_found(seed):
+    """All moves of a neighbourhood, worthy or not, in any order: the tree stays a tree and comes back bit by bit."""
+    likelihood, _, _ = make_case(seed)
+    lnl, _ = likelihood.all_derivatives()
+    moves = find_moves(likelihood, lnl - 1e6, 5, BROAD, None)
+    tree = likelihood.tree
+    before = state(tree)
+    applied = apply_moves(likelihood, moves, np.random.default_rng(seed).permutation(len(moves)))
+    assert applied
+    assert_valid_tree(tree)
+    for _, undo in reversed(applied):
+        undo.restore(tree)
+    assert state(tree) == before
+
+
+@pytest.mark.parametrize("breadth", [NARROW, BROAD], ids=["narrow", "broad"])
+@pytest.mark.parametrize("seed", range(3))
+def test_climbing_reaches_the_true_tree_or_better(seed, breadth):
+    likelihood, true_tree, data = make_case(seed)
+    lnl = smooth(likelihood).lnl
+    start = rf_distance(likelihood.tree, true_tree)
+    for _ in range(12):
+        after = climb_round(likelihood, lnl, 5, breadth)
+        assert after.lnl >= lnl
+        assert after.lnl > lnl or not after.n_moves
+        assert np.all((after.joints >= 12) & (after.joints < likelihood.tree.n_nodes))
+        assert_valid_tree(likelihood.tree)
+        assert likelihood.lnl() == pytest.approx(after.lnl, rel=1e-12)
+        assert likelihood.lnl() == pytest.approx(after.lnl, rel=1e-12)
+        lnl = after.lnl
+        if not after.n_moves:
+            break
+    assert after.n_moves == 0
+    assert rf_distance(likelihood.tree, true_tree) < start
+    lnl = smooth(likelihood).lnl
+    assert lnl >= smooth(likelihood_of(true_tree, *data)).lnl - 0.1
+
+
+def test_moves_that_do_not_pay_are_taken_back(monkeypatch):
+    """Moves that promise much and give nothing: the tree is as before, bit by bit."""
+    likelihood, _, _ = make_case(5)
+    lnl = smooth(likelihood).lnl
+    for _ in range(12):
+        after = climb_round(likelihood, lnl, 5)
+        lnl = after.lnl
+        if not after.n_moves:
+            break
+    lnl = smooth(likelihood, 1e-4).lnl
+    before = state(likelihood.tree)
+    monkeypatch.setattr(climb, "rank_moves", lambda moves, lnl: np.arange(len(moves)))
+    after = climb_round(likelihood, lnl, 5, BROAD)
+    assert (after.lnl, after.n_moves, len(after.joints)) == (lnl, 0, 0)
+    assert state(likelihood.tree) == before
+    assert likelihood.lnl() == pytest.approx(lnl, rel=1e-12)
+
+
+def one_at_a_time(likelihood, data, moves, order):
+    """The slow way: each move on a copy of the tree, with a likelihood of its own, kept if lnL rises."""
+    tree, changed = likelihood.tree.copy(), set()
+    best = smooth(likelihood_of(tree.copy(), *data), 1e-3).lnl
+    for k in order:
+        trial = likelihood_of(tree.copy(), *data)
+        applied = apply_moves(trial, moves, np.array([k]), changed=changed)
+        if applied and (lnl := smooth(trial, 1e-3).lnl) > best + 0.1:
+            tree, best, changed = trial.tree, lnl, changed | set(applied[0][1].nodes.tolist())
+    return best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_near_misses_are_kept_where_they_gain(seed):
+    """Moves from a random tree, their promises spoilt: among them are many that do gain."""
+    likelihood, _, data = make_case(seed)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    moves = replace(found, lnl=found.lnl - (found.lnl.max() - lnl) - 1.0)
+    assert not len(rank_moves(moves, lnl))
+    order = np.argsort(-moves.lnl, kind="stable")[:20]
+    expected = one_at_a_time(likelihood, data, moves, order)
+    done = try_near_misses(likelihood, moves, lnl, 20)
+    assert done.n_moves > 1
+    assert done.lnl > lnl + 1.0
+    assert_valid_tree(likelihood.tree)
+    assert likelihood.lnl() == pytest.approx(done.lnl, rel=1e-12)
+    assert smooth(likelihood, 1e-3).lnl == pytest.approx(expected, abs=1.0)
+    near = nodes_near(likelihood.tree, done.joints, 0)
+    assert near[12:].any()
+    assert not near[:12].any()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_move_that_fails_leaves_the_lengths_that_those_before_it_got(seed):
+    likelihood, _, _ = make_case(seed)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    order = np.argsort(found.lnl)
+    promises = np.full(len(found), lnl - 100.0)
+    promises[order[-1]] = lnl - 1.0  # the best, then the worst
+    promises[order[:20]] = lnl - 2.0
+    done = try_near_misses(likelihood, replace(found, lnl=promises), lnl, 21)
+    assert done.n_moves >= 1
+    assert likelihood.lnl() == pytest.approx(done.lnl, rel=1e-12)
+
+
+def test_near_misses_that_gain_nothing_are_taken_back():
+    likelihood, true_tree, data = make_case(1)
+    likelihood = likelihood_of(true_tree, *data)
+    lnl = smooth(likelihood, 1e-4).lnl
+    moves = find_moves(likelihood, lnl, 5, BROAD, None)
+    before = state(likelihood.tree)
+    done = try_near_misses(likelihood, moves, lnl, 10)
+    assert (done.lnl, done.n_moves, len(done.joints)) == (lnl, 0, 0)
+    assert state(likelihood.tree) == before
+
+
+def test_moves_that_are_flat_or_too_many_are_no_near_misses(monkeypatch):
+    likelihood, _, _ = make_case(2)
+    lnl = smooth(likelihood).lnl
+    found = find_moves(likelihood, lnl, 5, BROAD, None)
+    tried = []
+    monkeypatch.setattr(climb, "apply_moves", lambda *given, **settings: tried.append(int(given[2][0])))
+    promises = np.full(len(found), -5.0)
+    promises[[3, 5, 7]] = 0.0, -MIN_MOVE_GAIN / 2, -0.5
+    try_near_misses(likelihood, replace(found, lnl=lnl + promises), lnl, 3)
+    assert tried == [7, 0, 1]
+
+
+def make_steps(prune, scores, typical_loss):
+    columns = {name: np.zeros(len(prune), dtype=np.int64) for name in STEP_COLUMNS}
+    columns["prune"] = np.array(prune, dtype=np.int64)
+    return Steps(**columns, scores=np.array(scores), typical_loss=typical_loss)
+
+
+def test_best_steps():
+    steps = make_steps([0, 0, 0, 0, 0, 1, 2, 2], [-5.0, -1.0, -3.0, -2.0, -4.0, -99.0, -7.0, -6.0], 10.0)
+    assert best_steps(steps, 0.0, Breadth(3, 5.0)).tolist() == [1, 2, 3, 6, 7]
+    assert best_steps(steps, 0.0, Breadth(1, 5.0)).tolist() == [1, 7]
+    assert best_steps(steps, 0.0, Breadth(3, 0.25)).tolist() == [1, 3]
+    assert best_steps(steps, 0.0, Breadth(3, 0.0)).tolist() == []
+
+
+def test_nodes_near(chain):
+    """On the chain 8 - 9 - 10 - 11 - 12 - 13 with its tips."""
+    assert np.flatnonzero(nodes_near(chain.tree, np.array([10]), 0)).tolist() == [10]
+    assert np.flatnonzero(nodes_near(chain.tree, np.array([10]), 1)).tolist() == [3, 9, 10, 11]
+    assert np.flatnonzero(nodes_near(chain.tree, np.array([8, 13]), 1)).tolist() == [0, 1, 6, 7, 8, 9, 12, 13]
+
+
+def test_only_the_subtrees_asked_for_move(chain):
+    lnl, _ = chain.all_derivatives()
+    moves = find_moves(chain, lnl - 1e6, 5, BROAD, np.array([9, 12]))
+    assert set(moves.joints.tolist()) == {9, 12}
+
+
+def test_rank_moves():
+    moves = make_moves([(8, 0, 0)] * 5)
+    gains = np.array([0.5, MIN_MOVE_GAIN / 2, 2.0, 2.0 + 1e-6, -1.0])  # the third and fourth are equal on the grid
+    moves = Insertions(
+        moves.joints, moves.columns, moves.branches, moves.toward_gap, moves.healed, moves.lengths, -100.0 + gains
+    )
+    assert rank_moves(moves, -100.0).tolist() == [2, 3, 0]

@@ -1,0 +1,44 @@
+"""Clear data count as easy, noise as hopeless, and the numbers behind that are those that can be counted by hand."""
+
+import numpy as np
+import pytest
+
+from plltool.tree_search.difficulty import Difficulty, assess_difficulty
+
+NAMES = [f"t{i}" for i in range(8)]
+
+
+def clear_codes():
+    """Eight taxa on a caterpillar, each inner branch marked by three columns: parsimony has one best tree."""
+    columns = [[1 if taxon < k else 2 for taxon in range(8)] for k in range(2, 7)]
+    return np.array(columns, dtype=np.uint8).T.copy()
+
+
+def test_data_with_one_best_tree_are_easy():
+    found = assess_difficulty(clear_codes(), np.full(5, 3.0), NAMES, np.random.default_rng(1))
+    assert found.disagreement == 0.0
+    assert found.patterns_per_taxon == 5 / 8
+    assert found.gaps == 0.0
+    # 0.1 for each halving from 10 patterns per taxon down to 5/8: four of them
+    assert found.score == pytest.approx(0.4)
+
+
+def test_noise_is_hard():
+    rng = np.random.default_rng(2)
+    codes = (1 << rng.integers(0, 4, (8, 4))).astype(np.uint8)
+    assert assess_difficulty(codes, np.ones(4), NAMES, rng).disagreement > 0.3
+
+
+def test_gaps_are_counted_by_site():
+    codes = clear_codes()
+    codes[:4, 0] = 3  # two states and no gap count nothing: the largest set that occurs must be known to be a gap
+    codes[:2, 1] = 15
+    found = assess_difficulty(codes, np.array([1.0, 3.0, 1.0, 1.0, 2.0]), NAMES, np.random.default_rng(1))
+    assert found.gaps == pytest.approx(3 * 2 / 8 / 8)
+
+
+def test_the_score_ends_at_1_and_says_why():
+    assert Difficulty(0.9, 0.1, 0.0).score == 1.0
+    assert Difficulty(0.25, 20.0, 0.0).score == 0.25
+    text = str(Difficulty(0.25, 20.0, 0.125))
+    assert text == "0.25 of 1: 3 parsimony trees differ in 25 % of their branches, 20.0 patterns per taxon, 12 % gaps"

@@ -1,0 +1,44 @@
+"""Presets: what they mean for data of a difficulty, and what a user may override."""
+
+from itertools import pairwise
+
+import pytest
+
+from plltool.constants import DEFAULT_EFFORT, EFFORT_NAMES
+from plltool.errors import InputError
+from plltool.tree_search.effort import EFFORTS, SearchOptions
+
+
+def test_the_names_that_the_command_offers_are_those_that_there_are():
+    assert tuple(EFFORTS) == EFFORT_NAMES
+    assert DEFAULT_EFFORT in EFFORTS
+
+
+def test_more_effort_never_means_less():
+    plans = [[SearchOptions(name).plan(score) for score in (0.0, 0.5, 1.0)] for name in EFFORT_NAMES]
+    for lazy, busy in pairwise(plans):
+        for a, b in zip(lazy, busy, strict=True):
+            assert a.starts <= b.starts
+            assert a.perturbations <= b.perturbations
+            assert a.radii[-1] <= b.radii[-1]
+            assert a.broad <= b.broad
+            assert a.epsilon >= b.epsilon
+    for by_score in plans:
+        assert by_score == sorted(by_score, key=lambda plan: plan.perturbations)
+
+
+def test_what_a_user_asks_for_overrides_the_preset():
+    plan = SearchOptions("thorough", starts=7, perturbations=0, nstop=3, radii=(2, 4), epsilon=0.5).plan(1.0)
+    assert (plan.starts, plan.perturbations, plan.nstop, plan.radii, plan.epsilon) == (7, 0, 3, (2, 4), 0.5)
+    assert SearchOptions("thorough").depends_on_difficulty
+    assert not SearchOptions("thorough", starts=2, perturbations=5).depends_on_difficulty
+    assert not SearchOptions("fast").depends_on_difficulty
+
+
+@pytest.mark.parametrize(
+    "wishes",
+    [{"effort": "lazy"}, {"starts": 0}, {"perturbations": -1}, {"nstop": 0}, {"radii": ()}, {"epsilon": 0.0}],
+)
+def test_wishes_that_make_no_sense(wishes):
+    with pytest.raises(InputError, match=next(iter(wishes))):
+        SearchOptions(**wishes)

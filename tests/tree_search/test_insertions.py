@@ -1,0 +1,154 @@
+"""Optimised insertions: what they report is what the moved tree has, and better than the scan's score."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.engine import program as prog
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.moves import prune_regraft
+from plltool.tree_search import insertions
+from plltool.tree_search.insertions import Insertions, optimise_insertions, triplet_step
+from plltool.tree_search.scan import Prunes, Steps, all_prunes, scan
+
+RTOL = 1e-11  # the same sum in another order
+EVERYTHING = -1e9  # an lnL that every insertion reaches, so that none is left out or given up
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    likelihood: TreeLikelihood
+    data: tuple
+    prunes: Prunes
+    steps: Steps
+    chosen: np.ndarray
+    moves: Insertions
+
+
+def make_case(n_scratch=12):
+    rng = np.random.default_rng(6)
+    n_taxa = 9
+    mixture = random_mixture(rng, 4, 2)
+    codes = simulate_codes(rng, *random_ends(rng, n_taxa), n_taxa, 60, mixture)
+    ends, lengths = random_ends(rng, n_taxa)  # another tree than the data's
+    data = codes, np.ones(60), mixture
+    likelihood = likelihood_of(make_tree(ends, lengths, n_taxa), *data, n_scratch)
+    likelihood.all_derivatives()
+    return likelihood, data
+
+
+@pytest.fixture(scope="module")
+def case():
+    likelihood, data = make_case()
+    prunes = all_prunes(likelihood)
+    steps = scan(likelihood, prunes, 5, EVERYTHING)
+    chosen = np.arange(0, len(steps), 3)
+    return Case(
+        likelihood, data, prunes, steps, chosen, optimise_insertions(likelihood, prunes, steps, chosen, EVERYTHING)
+    )
+
+
+def apply(tree, moves, index):
+    joint, column = int(moves.joints[index]), int(moves.columns[index])
+    toward, away, hanging = moves.lengths[index].tolist()
+    first, second = (toward, away) if moves.toward_gap[index] else (away, toward)
+    subtree = int(tree.neighbours[joint, column])
+    return prune_regraft(
+        tree, joint, subtree, int(moves.branches[index]), float(moves.healed[index]), (first, second, hanging)
+    )
+
+
+def test_lnl_is_that_of_the_tree_after_the_move(case):
+    likelihood, data, moves = case.likelihood, case.data, case.moves
+    for index in range(len(moves)):
+        tree = likelihood.tree.copy()
+        assert apply(tree, moves, index) is not None
+        assert likelihood_of(tree, *data).lnl() == pytest.approx(moves.lnl[index], rel=RTOL)
+
+
+def test_lnl_is_at_least_the_score(case):
+    scores = case.steps.scores[case.chosen]
+    assert np.all(case.moves.lnl >= scores - 1e-9 * np.abs(scores))
+    assert np.mean(case.moves.lnl > scores + 0.1) > 0.5
+
+
+def test_lengths_are_nearly_optimal(case, monkeypatch):
+    """Few Newton steps from the middle: many more gain little for most insertions, and nothing is beyond bounds."""
+    moves = case.moves
+    assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
+    monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
+    best = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, EVERYTHING)
+    assert np.all(best.lnl >= moves.lnl)
+    assert np.median(best.lnl - moves.lnl) < 0.1
+
+
+def test_the_nearer_end(case):
+    tree, moves = case.likelihood.tree, case.moves
+    for index in range(len(moves)):
+        joint = int(moves.joints[index])
+        node_of = {joint: 0}  # distance from the joint
+        queue = [joint]
+        for node in queue:
+            for neighbour in tree.neighbours[node].tolist():
+                if neighbour >= 0 and neighbour not in node_of:
+                    node_of[neighbour] = node_of[node] + 1
+                    queue.append(neighbour)
+        first, second = tree.ends[int(moves.branches[index])].tolist()
+        assert moves.toward_gap[index] == (node_of[first] < node_of[second])
+
+
+def test_little_scratch_gives_the_same(case):
+    """As many at a time as there are scratch slots."""
+    likelihood, _ = make_case(n_scratch=7)
+    prunes = all_prunes(likelihood)
+    steps = scan(likelihood, prunes, 5, EVERYTHING)
+    moves = optimise_insertions(likelihood, prunes, steps, case.chosen, EVERYTHING)
+    for name in (field.name for field in dataclasses.fields(moves)):
+        np.testing.assert_array_equal(getattr(moves, name), getattr(case.moves, name))
+
+
+def test_none_chosen(case):
+    none = np.zeros(0, dtype=np.intp)
+    assert len(optimise_insertions(case.likelihood, case.prunes, case.steps, none, EVERYTHING)) == 0
+
+
+def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
+    """Those that are carried to the end are the same bits as without a floor; none of them above it is lost."""
+    floor = float(np.median(case.moves.lnl))
+    some = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, floor)
+    scores = case.steps.scores[case.chosen]
+    assert np.all(some.lnl <= case.moves.lnl)
+    assert np.all(some.lnl >= scores - 1e-9 * np.abs(scores))
+    reached = case.moves.lnl >= floor
+    assert np.mean(some.lnl[reached] == case.moves.lnl[reached]) > 0.9
+    assert np.any(some.lnl[~reached] < case.moves.lnl[~reached])
+    once = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, np.inf)
+    np.testing.assert_allclose(once.lnl, scores, rtol=RTOL)  # one evaluation, in the middle
+
+
+def values_of(gradient, hessian):
+    values = np.zeros((1, prog.TRIPLET_VALUES))
+    values[0, 1:4] = gradient
+    values[0, 4:] = [hessian[i][j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
+    return values
+
+
+def test_triplet_step_is_newton_where_concave():
+    hessian = -np.array([[50.0, 10.0, 5.0], [10.0, 80.0, 20.0], [5.0, 20.0, 30.0]])
+    gradient = np.array([1.0, -2.0, 3.0])
+    for lengths in ([0.1, 0.1, 0.1], [0.01, 0.5, 2.0]):
+        step, gain = triplet_step(np.array([lengths]), values_of(gradient, hessian))
+        newton = -np.linalg.solve(hessian, gradient)
+        np.testing.assert_allclose(step[0], newton, rtol=1e-10)
+        assert gain[0] == pytest.approx(gradient @ newton / 2)  # of the parabola at its top
+
+
+def test_triplet_step_goes_uphill_elsewhere():
+    hessian = np.array([[50.0, 10.0, 5.0], [10.0, -80.0, 20.0], [5.0, 20.0, 0.0]])
+    gradient = np.array([1.0, -2.0, 3.0])
+    step, gain = triplet_step(np.array([[0.1, 0.2, 0.3]]), values_of(gradient, hessian))
+    assert step[0] @ gradient > 0
+    assert gain[0] > 0

@@ -1,0 +1,71 @@
+"""Perturbations: they only ever lead upwards, and out of local optima where another program has been higher."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+
+from plltool.analyses.search import search
+from plltool.constants import RATCHET_FACTOR, RATCHET_SHARE
+from plltool.optimise.lengths import smooth
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.ratchet import Ratchet, reweight
+
+# HKY+FQ, seed 1, its default search: IQ-TREE 2.0.7
+IQTREE_LNL = -3586.302
+
+
+def test_reweighting_multiplies_a_share_of_the_weights():
+    weights = np.arange(1.0, 20_001.0)
+    found = reweight(weights, np.random.default_rng(1)) / weights
+    assert set(found.tolist()) == {1.0, RATCHET_FACTOR}
+    # five standard deviations of a binomial
+    assert abs(np.mean(found > 1) - RATCHET_SHARE) < 5 * (RATCHET_SHARE * (1 - RATCHET_SHARE) / 20_000) ** 0.5
+
+
+def make_ratchet(seed, n_taxa=14, n_patterns=40):
+    rng = np.random.default_rng(seed)
+    mixture = random_mixture(rng, 4, 1)
+    codes = simulate_codes(rng, *random_ends(rng, n_taxa), n_taxa, n_patterns, mixture)
+    likelihood = likelihood_of(make_tree(*random_ends(rng, n_taxa), n_taxa), codes, np.ones(n_patterns), mixture)
+    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones((1, n_patterns))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_steps_never_lead_down_and_weights_come_back(seed):
+    ratchet, likelihood, weights = make_ratchet(seed)
+    lnls = [ratchet.lnl]
+    for _ in range(6):
+        moves = ratchet.step()
+        lnls.append(ratchet.lnl)
+        assert bool(moves) == (lnls[-1] > lnls[-2])
+        np.testing.assert_array_equal(likelihood.engine.weights, weights)
+    assert all(after >= before for before, after in pairwise(lnls))
+    assert lnls[-1] > lnls[0]  # from a random tree there is a way up
+    ratchet.finish()
+    assert likelihood.lnl() == pytest.approx(ratchet.lnl, rel=1e-12)
+
+
+@pytest.fixture(scope="module")
+def hard(data_dir):
+    """Results on a small alignment on which a single climb is caught: (single climb, with perturbations)."""
+    path, settings = data_dir / "hard.fasta", {"model": "HKY+FE", "device": "opencl", "seed": 3}
+    climb = search(path, options=SearchOptions("default", perturbations=0), **settings)
+    return climb, search(path, options=SearchOptions("thorough", starts=1, perturbations=20), **settings)
+
+
+@pytest.mark.opencl
+def test_perturbations_reach_what_another_program_found(hard):
+    climb, perturbed = hard
+    assert climb.lnl < IQTREE_LNL - 0.5  # else the data are too easy to show anything
+    assert perturbed.lnl > IQTREE_LNL - 0.1
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("threads", [(1, 1), (1, None)], ids=["again", "on more threads"])
+def test_the_same_seed_gives_the_same_tree(data_dir, threads):
+    options = SearchOptions("fast", starts=2, perturbations=3)
+    settings = {"model": "JC", "device": "cpu", "seed": 3, "options": options}
+    first, second = (search(data_dir / "hard.fasta", threads=number, **settings) for number in threads)
+    assert (first.lnl, first.newick) == (second.lnl, second.newick)

@@ -1,0 +1,229 @@
+"""A search that is stopped anywhere ends, once resumed, with the same bits as the run that nobody stopped."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from plltool.analyses.search import search
+from plltool.errors import InputError
+from plltool.io import checkpoint as files
+from plltool.io.checkpoint import remove_checkpoint
+from plltool.tree.duplicates import restrict_tree
+from plltool.tree_search import state
+from plltool.tree_search.effort import SearchOptions
+
+SETTINGS = {"device": "numpy", "seed": 5, "workers": 1}
+OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=5, nstop=2)
+SHORT = replace(OPTIONS, starts=1, radii=(1,), perturbations=2)
+
+
+class PowerCut(Exception):  # noqa: N818 - none is
+    """What a listener raises in its place."""
+
+
+@pytest.fixture(scope="module")
+def few(data_dir):
+    """Name to sequence: 9 taxa of the hard set, one of them twice."""
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:10]
+    few = {name: "".join(lines)[:150] for name, *lines in map(str.split, records)}
+    return few | {"twin": next(iter(few.values()))}
+
+
+@pytest.fixture(autouse=True)
+def _every_state_is_written(monkeypatch):
+    monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
+
+
+def stop_after(n_events, error=PowerCut):
+    heard = []
+
+    def listen(event):
+        heard.append(event)
+        if len(heard) == n_events:
+            raise error
+
+    return listen
+
+
+def describe(event):
+    """What does not depend on the clock."""
+    return event.stage, event.round, event.lnl.hex(), event.moves, event.radius
+
+
+def outcome(result):
+    """Everything that resuming must not change, as text of all bits."""
+    return result.newick, float(result.lnl).hex(), result.model, [float(lnl).hex() for lnl in result.start_lnls]
+
+
+CASES = {
+    "dna": ("HKY+FO+G2", OPTIONS, "linked"),
+    "given up": ("JC", replace(OPTIONS, starts=4, perturbations=0), "linked"),
+    "rf": ("JC+R2", replace(OPTIONS, stop="rf"), "linked"),
+    "kh": ("JC+I", replace(OPTIONS, stop="kh", starts=1), "linked"),
+    "parts": ("parts", replace(OPTIONS, perturbations=2), "scaled"),
+    "unlinked": ("parts", replace(OPTIONS, starts=1, perturbations=2), "unlinked"),
+}
+
+
+@pytest.fixture
+def make_run(tmp_path):
+    """The arguments of a search by the name of a case."""
+
+    def make(case):
+        model, options, brlen = CASES[case]
+        if model == "parts":
+            model = str(tmp_path / "scheme")
+            (tmp_path / "scheme").write_text("HKY+G2, one = 1-70\nJC, two = 71-150\n")
+        return {**SETTINGS, "model": model, "options": options, "brlen": brlen, "start": "random"}
+
+    return make
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monkeypatch, caplog):
+    """Each process makes one step, and all together those of the run that nobody stopped."""
+    if case == "given up":
+        monkeypatch.setattr(state, "ABANDON_MARGIN", 0.0)
+        caplog.set_level("INFO", "plltool")
+    run, steps, events = make_run(case), [], []
+    expected = search(few, listener=steps.append, **run)
+    assert case != "given up" or "given up" in caplog.text
+    folder = tmp_path / "saved"
+
+    def listen(event):
+        events.append(event)
+        raise PowerCut
+
+    for _ in steps:
+        with pytest.raises(PowerCut):
+            search(few, listener=listen, checkpoint=folder, **run)
+    found = search(few, listener=listen, checkpoint=folder, **run)
+    assert [describe(event) for event in events] == [describe(event) for event in steps]
+    assert outcome(found) == outcome(expected)
+    remove_checkpoint(folder)
+    assert not folder.exists()
+
+
+def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run):
+    run = make_run("dna") | {"options": replace(OPTIONS, starts=3, radii=(1,), perturbations=1)}
+    expected = search(few, **run)
+    for n_events, n_workers in ((9, 1), (13, 2)):
+        folder = tmp_path / f"stopped-{n_events}"
+        with pytest.raises(PowerCut):
+            search(few, listener=stop_after(n_events), checkpoint=folder, **{**run, "workers": 2})
+        assert list(folder.glob("climb-*.state"))
+        assert outcome(search(few, checkpoint=folder, **{**run, "workers": n_workers})) == outcome(expected)
+
+
+def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
+    """One process goes on to the end."""
+    run, steps = {**make_run("dna"), "options": SHORT}, []
+    expected = search(few, listener=steps.append, **run)
+    assert [step.round for step in steps if step.stage == "polish"][:2] == [1, 2]
+    for n_events in range(1, len(steps) + 1):
+        folder = tmp_path / f"stopped-{n_events}"
+        with pytest.raises(PowerCut):
+            search(few, listener=stop_after(n_events), checkpoint=folder, **run)
+        rest = []
+        assert outcome(search(few, listener=rest.append, checkpoint=folder, **run)) == outcome(expected)
+        assert [describe(event) for event in rest] == [describe(event) for event in steps[n_events:]]
+
+
+def test_what_has_ended_is_not_done_again(few, tmp_path, make_run):
+    run = make_run("dna") | {"options": SHORT, "checkpoint": tmp_path / "saved"}
+    first, events = search(few, **run), []
+    assert outcome(search(few, listener=events.append, **run)) == outcome(first)
+    assert not events
+
+
+def test_states_may_be_of_different_times(few, tmp_path):
+    """Each state alone leads to the end; that of a climb may be older than those of later ones, or missing."""
+    run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": tmp_path / "saved"}
+    expected = search(few, **run)
+    for name in ("climb-1", "climb-2"):
+        (tmp_path / "saved" / f"{name}.state").unlink()
+        assert outcome(search(few, **run)) == outcome(expected)
+        for ending in (".state", ".state.old"):
+            (tmp_path / "saved" / f"{name}{ending}").unlink()
+        assert outcome(search(few, **run)) == outcome(expected)
+
+
+def test_the_best_tree_so_far_has_all_taxa(few, tmp_path):
+    from plltool.io.part_trees import read_tree
+
+    folder = tmp_path / "saved"
+    lnls = []
+
+    def listen(event):
+        lnls.append(event.lnl)
+        written = (folder / "best.nwk").read_text()
+        assert float(written.split("]")[0].removeprefix("[lnL ")) == max(lnls)
+        tree = read_tree(folder / "best.nwk", tuple(few))
+        assert math.isfinite(tree.total_length())
+
+    search(few, "JC", options=OPTIONS, listener=listen, checkpoint=folder, **SETTINGS)
+    assert len(lnls) > 5
+
+
+DIFFERENT = {
+    "alignment": {"alignment": "other"},
+    "model": {"model": "HKY"},
+    "seed": {"seed": 6},
+    "start": {"start": "parsimony"},
+    "perturbations": {"options": replace(OPTIONS, perturbations=4)},
+    "radii": {"options": replace(OPTIONS, radii=(1, 3))},
+    "layout": {"vw": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def stopped(few, tmp_path_factory):
+    """A checkpoint and the run that it is of."""
+    folder = tmp_path_factory.mktemp("stopped") / "saved"
+    run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": folder}
+    with pytest.raises(PowerCut):
+        search(few, listener=stop_after(3), **run)
+    return run
+
+
+@pytest.mark.parametrize("item", DIFFERENT)
+def test_a_checkpoint_of_another_run_is_refused(few, stopped, item):
+    change = dict(DIFFERENT[item])
+    data = {name: row[::-1] for name, row in few.items()} if change.pop("alignment", None) else few
+    with pytest.raises(InputError, match=rf"of another run: {item}: found .+, expected .+; --redo") as info:
+        search(data, **{**stopped, **change})
+    assert "\n" not in str(info.value)
+
+
+def test_a_start_tree_is_part_of_the_run(few, tmp_path):
+    run = {**SETTINGS, "model": "JC", "options": replace(OPTIONS, starts=1), "checkpoint": tmp_path / "saved"}
+    tree = search(few, **{**run, "checkpoint": None}).tree
+    with pytest.raises(PowerCut):
+        search(few, start=tree, listener=stop_after(1), **run)
+    other = restrict_tree(tree, tree.names)
+    other.lengths[0] *= 2
+    with pytest.raises(InputError, match=r"start: found tree .+, expected tree "):
+        search(few, start=other, **run)
+
+
+def test_numbers_keep_every_bit(few, tmp_path):
+    """What is read is what was saved, types, order and generator included."""
+    saved = {}
+    original = files.Checkpoint.save
+
+    def save(self, name, state):
+        saved[name] = state.pack()
+        original(self, name, state)
+        found = self.load(name)
+        assert found.keys() == saved[name].keys()
+        for key, array in found.items():
+            np.testing.assert_array_equal(array, saved[name][key])
+            assert array.dtype == saved[name][key].dtype
+        assert type(state).unpack(found, state.models).pack().keys() == found.keys()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(files.Checkpoint, "save", save)
+        search(few, "GTR+FO+I+G2", options=SHORT, checkpoint=tmp_path / "saved", **SETTINGS)
+    assert saved

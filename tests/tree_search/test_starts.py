@@ -1,0 +1,159 @@
+"""Several starts: hopeless ones are given up without changing the winner, and a search may be stopped at any event."""
+
+import math
+from itertools import pairwise
+
+import pytest
+
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.errors import InputError
+from plltool.tree_search import state
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.progress import Forecast, StopSearch
+from plltool.tree_search.state import Cursor, State, stages_with_hope
+
+SETTINGS = {"model": "JC", "device": "numpy", "seed": 5}
+
+
+def test_no_hope_means_further_behind_than_twice_what_a_rival_gained_from_there(monkeypatch):
+    monkeypatch.setattr(state, "ABANDON_STAGES", 0)
+    rival = [-100.0, -50.0, -40.0]
+    assert stages_with_hope([-164.9], [rival]) == 1  # the rival gained 60 from here, and 5 are allowed besides
+    assert stages_with_hope([-165.1], [rival]) == 0
+    assert stages_with_hope([-90.0, -65.1], [rival]) == 1
+    assert stages_with_hope([-90.0, -65.0], [rival]) == 2
+    assert stages_with_hope([-90.0, -55.0, -45.1], [rival]) == 2
+    assert stages_with_hope([-90.0, -55.0, -45.1], [[-80.0, -60.0, -50.0]]) == 3
+    assert stages_with_hope([-90.0, -65.1, -45.0], [[-80.0, -60.0, -50.0], rival]) == 1
+    assert stages_with_hope([-200.0], []) == 1
+
+
+def test_the_first_stages_do_not_count():
+    rival = [-50.0, -50.0, -50.0, -50.0]
+    assert stages_with_hope([-90.0, -90.0, -90.0, -50.0], [rival]) == 4
+    assert stages_with_hope([-50.0, -50.0, -50.0, -90.0], [rival]) == 3
+
+
+@pytest.fixture(scope="module")
+def few(data_dir):
+    """Name to sequence: 14 taxa of the hard set."""
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:15]
+    return {name: "".join(lines) for name, *lines in map(str.split, records)}
+
+
+def test_giving_up_does_not_change_the_winner(few, monkeypatch):
+    monkeypatch.setattr(state, "ABANDON_STAGES", 1)
+    settings = {**SETTINGS, "options": SearchOptions("fast", starts=4, radii=(1,)), "workers": 1}
+    found = search(few, start="random", **settings)
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
+    patient = search(few, start="random", **settings)
+    assert (found.lnl, found.newick) == (patient.lnl, patient.newick)
+    given_up = [a < b for a, b in zip(found.start_lnls, patient.start_lnls, strict=True)]
+    assert any(given_up), "else nothing was tested"
+    assert found.lnl >= max(found.start_lnls) - 0.01
+    assert found.counters["instructions"] < patient.counters["instructions"]
+
+
+@pytest.mark.parametrize("n_workers", [2, 3])
+def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
+    heard = []
+    options = SearchOptions("fast", starts=4, radii=(1, 2), perturbations=2)
+    settings = {**SETTINGS, "options": options, "start": "random", "seed": 3}
+    in_turn = search(few, **settings, workers=1)
+    found = search(few, **settings, workers=n_workers, threads=n_workers, listener=heard.append)
+    assert (found.lnl, found.newick, found.start_lnls) == (in_turn.lnl, in_turn.newick, in_turn.start_lnls)
+    assert {event.start for event in heard if event.stage == "nni"} == {1, 2, 3, 4}
+    assert {event.start for event in heard if event.stage == "perturb"} == {0}
+    assert all(event.left >= event.stage_left >= 0 for event in heard)
+    assert found.counters["instructions"] >= in_turn.counters["instructions"]
+
+
+def test_a_climb_is_judged_by_those_before_it_whether_or_not_it_went_on():
+    rivals = [[-60.0, -55.0, -50.0, -50.0, -50.0]]
+    climbed = State(None, [], Cursor(-40.0, (-99.0, -90.0, -80.0, -70.0, -40.0)))
+    judged = climbed.judge(rivals)
+    assert judged.cursor.given_up
+    assert (judged.lnl, judged.cursor.marks) == (-70.0, (-99.0, -90.0, -80.0, -70.0))
+    assert climbed.judge([]) is climbed
+
+
+def test_a_search_of_several_processes_may_be_stopped(few):
+    heard = []
+
+    def listen(event):
+        heard.append(event)
+        if len(heard) == 3:
+            raise StopSearch
+
+    found = search(few, listener=listen, options=SearchOptions("fast", starts=9), workers=2, **SETTINGS)
+    assert found.interrupted
+    assert len(found.start_lnls) < 9
+    fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
+    assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+def test_workers_must_be_some(few):
+    with pytest.raises(InputError, match="workers: found 0"):
+        search(few, workers=0, **SETTINGS)
+
+
+def test_what_is_left_of_the_perturbations_goes_to_the_next_best_climb(few, monkeypatch):
+    monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
+    options = SearchOptions("fast", starts=2, radii=(1,), perturbations=9, nstop=1)
+    heard = []
+    settings = {**SETTINGS, "model": "HKY+FE", "listener": heard.append}
+    found = search(few, start="random", options=options, workers=1, **settings)
+    steps = [event for event in heard if event.stage == "perturb"]
+    assert [event.round for event in steps] == list(range(1, len(steps) + 1))
+    assert any(after.lnl < before.lnl for before, after in pairwise(steps)), "the second tree, which is lower"
+    assert found.lnl >= max(event.lnl for event in steps) - 0.01
+    # each climb has a model of its own, and the engine must hold the winner's
+    fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
+    assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+@pytest.mark.parametrize("after", [1, 3, 8])
+def test_a_search_that_is_stopped_returns_the_best_tree_so_far(few, after):
+    heard = []
+
+    def listen(event):
+        heard.append(event)
+        if len(heard) == after:
+            raise StopSearch
+
+    options = SearchOptions("fast", starts=2, perturbations=4)
+    found = search(few, listener=listen, options=options, workers=1, **SETTINGS)
+    assert found.interrupted
+    assert any("interrupted" in line for line in found.warnings)
+    assert len(heard) == after
+    assert found.lnl == max(event.lnl for event in heard)
+    fixed = evaluate(few, found.tree, found.model, fixed=True, device="numpy")
+    assert fixed.lnl == pytest.approx(found.lnl, rel=1e-10)
+
+
+def test_the_forecast_adds_up(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr("plltool.tree_search.progress.time.perf_counter", lambda: clock[0])
+    costs = {"start": 1.0, "nni": 2.0, "perturb": 3.0, "polish": 1.0}
+    monkeypatch.setattr("plltool.tree_search.progress.STAGE_COSTS", costs)
+    forecast = Forecast([("start", 1), ("nni", 0), ("perturb", 4), ("polish", 0)])
+    forecast.begin()
+    clock[0] = 5.0  # a unit of cost takes 5 seconds
+    assert forecast.left(1) == (0.0, 5.0 * (2 + 12 + 1))
+    forecast.begin()
+    clock[0] = 9.0
+    assert forecast.left(1) == (6.0, 6.0 + 5.0 * 13)
+    clock[0] = 17.0  # 12 seconds for what should take 10
+    assert forecast.left(2) == (0.0, 5.0 * 13)
+    forecast.begin()
+    clock[0] = 17.0 + 8.0  # a perturbation takes 8 seconds, so the price of a unit is 8/3
+    assert forecast.left(1) == pytest.approx((24.0, 24.0 + 8 / 3))
+
+
+def test_every_event_tells_what_is_left(few):
+    heard = []
+    options = SearchOptions("fast", perturbations=2)
+    search(few, listener=heard.append, options=options, **SETTINGS)
+    assert all(event.left >= event.stage_left >= 0 for event in heard)
+    assert [event.n_rounds for event in heard if event.stage == "perturb"] == [2, 2]
