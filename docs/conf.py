@@ -19,10 +19,10 @@ root_doc = "index"
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
 
+smartquotes = False  # help texts and docstrings are full of --options
 default_role = "code"  # docstrings write `name` for what is typed
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # each docstring says what it takes
-autodoc_preserve_defaults = True
 
 html_theme = "furo"
 html_title = f"plltool {version}"

@@ -8,7 +8,7 @@ from pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
-HEAD = re.compile(r"^\|[-|]+\|$", re.MULTILINE)
+HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
 
 
 def rows_of(text):
