@@ -1,10 +1,6 @@
 """How Sphinx builds the site: ``sphinx-build -W --keep-going docs build/docs``."""
 
 import re
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))
 
 import plltool
 

@@ -1,10 +1,10 @@
 """The examples of a page: command lines with what they print, and Python.
 
-Lines that begin with `$ ` in a block marked ``console`` are command lines, which a backslash at the end continues; the
-lines below one are what it prints. A line
-`...` stands for any lines, `...` within a line for any text. Numbers need only be near: seconds not even that. A comment
-``# exit status 3`` at the end of a command line says how it ends, if not with 0. The comment ``<!-- needs OpenCL -->``
-before a block leaves it out where there is no device. Blocks marked ``python`` run as one program per page.
+Lines that begin with `$ ` in a block marked ``console`` are command lines, which a backslash at the end continues. The
+lines below one are what it prints, on stdout or on stdout and stderr. A line `...` stands for any lines, `...` within a
+line for any text. Numbers need only be near, seconds not even that. A comment ``# exit status 3`` at the end of a
+command line says how it ends, if not with 0. The comment ``<!-- needs OpenCL -->`` before a block leaves it out where
+there is no device. The blocks marked ``python`` of a page run as one program.
 """
 
 import re

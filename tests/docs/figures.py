@@ -9,10 +9,10 @@ A comment names the file in ``scripts/results/`` and says for each column where 
     median sets/{row}/plltool:intel/*/seconds
     -->
 
-A `-` is a column that holds no figure. `{row}` is the word of that row, or the words between bars. ``cells:`` instead of
-``columns:`` gives every row a line of its own, its columns separated by semicolons. A path consists of keys, numbers
-of list items, `*` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#`` before it
-names another file. Words before a path change the number: `median`, `percent`, `milli`, `mega`, `giga`, `minus`, `largest`.
+A `-` is a column that holds no figure. `{row}` is the word of that row, or the words between bars. ``cells:`` instead
+of ``columns:`` gives every row a line of its own, its columns separated by semicolons. A path consists of keys, numbers
+of list items, `*` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#``
+before it names another file. Words before a path change the number: `median` of all, `percent`, `milli`, `mega`.
 A cell whose path leads nowhere must be empty.
 """
 
@@ -24,8 +24,7 @@ from functools import cache
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[2] / "scripts" / "results"
-MANY = {"median": statistics.median, "largest": max, "smallest": min}
-ONE = {"percent": 100.0, "milli": 1e3, "mega": 1e-6, "giga": 1e-9, "minus": -1.0}
+FACTORS = {"percent": 100.0, "milli": 1e3, "mega": 1e-6}
 TABLE = re.compile(r"<!-- (figures:.*?)-->\n\n((?:\|[^\n]*\n)+)", re.DOTALL)
 
 
@@ -89,24 +88,16 @@ def follow(value, steps):
 
 def evaluate(expression):
     """The number that an expression gives, None if its path leads nowhere."""
-    source, *words = expression.split(" ")
-    names = []
-    while words[0] in MANY or words[0] in ONE:
-        names.append(words.pop(0))
-    path = " ".join(words)
+    source, word, path = re.fullmatch(r"(\S+) (?:(median|percent|milli|mega) )?(.*)", expression).groups()
     if "#" in path:
         source, path = path.split("#", 1)
     numbers = follow(load(source), split_path(path))
-    if not numbers or numbers == [None]:
+    if not numbers:
         return None
-    many = [name for name in names if name in MANY]
-    if many:
-        numbers = [MANY[many[0]](numbers)]
+    if word == "median":
+        return statistics.median(numbers)
     assert len(numbers) == 1, f"{expression}: found {len(numbers)} numbers, expected one"
-    number = numbers[0]
-    for name in names:
-        number *= ONE.get(name, 1.0)
-    return number
+    return numbers[0] * FACTORS.get(word, 1.0)
 
 
 def tables(text):

@@ -1,4 +1,4 @@
-"""Every command line and every Python example of README.md and docs/ works, in the order in which it stands on its page."""
+"""Every command line and every Python example of README.md and docs/ works, in the order of its page."""
 
 import os
 import re
