@@ -45,8 +45,9 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_constraint
 from plltool.run.memory import plan_memory
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import Splits, make_tree_set, splits_of
+from plltool.tree.tree_set import Splits, make_tree_set
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
 

@@ -20,9 +20,10 @@ from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
 from plltool.io.newick import number_tips, unrooted_tree, write_newick
 from plltool.io.tree_files import find_splits, load_nodes
+from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.supports import frequencies, transfer_supports
 from plltool.tree.topology import FloatArray, Tree
-from plltool.tree.tree_set import TreeSet, everyone, members_of, splits_of
+from plltool.tree.tree_set import TreeSet
 
 FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
 MEANINGS = {

@@ -15,7 +15,7 @@ from plltool.constants import ALRT_MARGIN
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
 from plltool.tree.topology import FloatArray
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +46,7 @@ def support_branches(likelihood: TreeLikelihood, n_replicates: int, rng: np.rand
     n_replicates : of the resampling that SH-aLRT is made of; 0 leaves it out. All branches see the same replicates
     rng : source of the replicates
     """
-    branches = inner_branches(likelihood)
+    branches = np.flatnonzero(likelihood.tree.is_inner_branch)
     weights = likelihood.engine.weights[0]
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))

@@ -9,10 +9,10 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import ALRT_MARGIN
-from plltool.tree.splits import branch_splits
+from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 
 N_TAXA = 6
 
@@ -57,7 +57,7 @@ def best_by_oracle(ends, lengths, five, codes, weights, mixture):
 def test_interchanges_are_as_likely_as_the_oracle_can_make_them(case, place):
     tree, codes, weights, mixture = case
     likelihood = likelihood_of(tree.copy(), codes, weights, mixture)
-    branch = inner_branches(likelihood)[place : place + 1]
+    branch = np.flatnonzero(likelihood.tree.is_inner_branch)[place : place + 1]
     found = neighbour_sites(likelihood, branch)[0] @ weights
     others = [interchange(tree, int(branch[0]), which) for which in (0, 1)]
     expected = [best_by_oracle(ends, tree.lengths, five, codes, weights, mixture) for ends, five in others]
@@ -69,7 +69,7 @@ def test_batches_change_nothing_and_the_tree_stays(case):
     answers = []
     for n_scratch in (2, 5, 12):
         likelihood = likelihood_of(tree.copy(), codes, weights, mixture, n_scratch)
-        answers.append(neighbour_sites(likelihood, inner_branches(likelihood)))
+        answers.append(neighbour_sites(likelihood, np.flatnonzero(likelihood.tree.is_inner_branch)))
         assert np.array_equal(likelihood.tree.lengths, tree.lengths)
         assert np.array_equal(likelihood.tree.ends, tree.ends)
     for answer in answers[1:]:
@@ -86,11 +86,11 @@ def test_lengths_of_their_own(case):
 
     tree, codes, weights, mixture = case
     alone = likelihood_of(tree.copy(), codes, weights, mixture)
-    expected = neighbour_sites(alone, inner_branches(alone))
+    expected = neighbour_sites(alone, np.flatnonzero(alone.tree.is_inner_branch))
     layout = Layout(4, 2, N_TAXA, (30, 30), 4)
     engine = NumpyEngine(layout, 3 * (N_TAXA - 2) + 12, np.hstack([codes, codes]), np.append(weights, weights))
     both = TreeLikelihood(tree.unlink(2), [FixedModel(mixture.components)] * 2, engine)
-    found = neighbour_sites(both, inner_branches(both))
+    found = neighbour_sites(both, np.flatnonzero(both.tree.is_inner_branch))
     np.testing.assert_allclose(found @ np.append(weights, weights), 2 * expected @ weights, rtol=0, atol=0.01)
 
 
@@ -102,7 +102,7 @@ def test_supports_do_not_depend_on_how_branches_are_numbered(case):
     for some in (tree, renamed):
         likelihood = likelihood_of(some.copy(), codes, weights, mixture)
         supports = support_branches(likelihood, 200, np.random.default_rng(5))
-        splits = branch_splits(some)[supports.branches][:, 0].tolist()
+        splits = inner_splits(some)
         assert supports.lnl.shape == (N_TAXA - 3, 3)
         assert np.ptp(supports.lnl[:, 0]) == 0
         tables.append(dict(zip(splits, zip(supports.sh_alrt, supports.abayes, strict=True), strict=True)))
