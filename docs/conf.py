@@ -33,24 +33,28 @@ ENTRY = re.compile(r"(?P<names>[\w*, ]+?) : (?P<text>.*)")
 
 
 def list_sections(_app, _what, _name, _object, _options, lines):
-    """Turn the sections of a docstring, a heading and lines of `name : text`, into lists that Sphinx knows."""
-    made, section = [], None
-    for number, line in enumerate(lines):
-        underlined = number + 1 < len(lines) and set(lines[number + 1]) == {"-"}
-        if line in SECTIONS and underlined:
-            section = line
-            made += ["", f"**{section}**", ""]
-        elif section and set(line) == {"-"}:
-            continue
-        elif section and line and not line.startswith(" "):
-            entry = ENTRY.fullmatch(line)
-            names = [name.strip() for name in (entry["names"] if entry else line).split(",")]
-            made.append(f"- {', '.join(f'**{name}**' for name in names)}: {entry['text'] if entry else ''}")
-        elif section:
-            made.append(f"  {line.strip()}" if line else "")
-        else:
+    """Turn the sections of a docstring, a heading over lines of `name : text`, into lists that Sphinx knows."""
+    made, in_section = [], False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line in SECTIONS and set(following) == {"-"}:
+            in_section = True
+            made += ["", f"**{line}**", ""]
+        elif not in_section:
             made.append(line)
+        elif set(line) == {"-"}:
+            continue
+        elif entry := ENTRY.fullmatch(line):
+            made.append(f"- {set_bold(entry['names'])}: {entry['text']}")
+        elif line and not line.startswith(" ") and following.startswith(" "):  # the name of an exception or a type
+            made.append(f"- {set_bold(line)}:")
+        else:
+            made.append(f"  {line.strip()}" if line.startswith(" ") else line)
     lines[:] = made
+
+
+def set_bold(names):
+    """Names separated by commas, each in bold."""
+    return ", ".join(f"**{name.strip()}**" for name in names.split(","))
 
 
 def setup(app):
