@@ -36,6 +36,10 @@ def test_every_command_has_a_page_and_a_row_in_the_readme(command):
     assert f"\n| [`{command}`](docs/commands/{stem}.md) | " in README
 
 
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
 @pytest.mark.parametrize("name", sorted(plltool.__all__))
 def test_every_public_name_stands_in_the_python_reference(name):
     assert re.search(rf"^\.\. auto\w+:: {name}$", API, re.MULTILINE)
