@@ -12,9 +12,9 @@ import pytest
 from examples import blocks, commands, matches
 from pages import PAGES, REPOSITORY, name_of
 
-SLOW = {  # more than 5 s in all, even with an OpenCL device
-    *("README.md", "docs/guide/supports.md", "docs/guide/search.md", "docs/guide/models.md", "docs/guide/install.md"),
-    *("docs/guide/topology_tests.md", "docs/guide/interrupted.md", "docs/guide/compare.md", "docs/guide/python.md"),
+SLOW = {  # guides whose commands take more than 5 s in all
+    f"docs/guide/{stem}.md"
+    for stem in ("compare", "interrupted", "models", "python", "search", "supports", "topology_tests")
 }
 SECONDS = 900.0  # that a command may take before the test gives up
 
