@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     ALRT_REPLICATES,
     COARSE_ERROR_STEP,
@@ -35,7 +36,7 @@ from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
 from plltool.tree.operations import round_slots, stack_slots
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import BranchSupports, support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
 

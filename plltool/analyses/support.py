@@ -13,16 +13,16 @@ from os import PathLike
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.analyses.trees import TreesLike, as_tree_set, format_share
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import ABAYES, SH_ALRT
 from plltool.errors import InputError
 from plltool.io.newick import number_tips, unrooted_tree, write_newick
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.supports import frequencies, transfer_supports
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
 FBP, TBE, UFBOOT = "fbp", "tbe", "ufboot"
@@ -47,7 +47,7 @@ class Target(NamedTuple):
     """
 
     tree: Tree
-    added: npt.NDArray[np.bool_]
+    added: BoolArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +65,7 @@ class Supports:
     tree: Tree
     n_replicates: dict[str, int]
     values: dict[str, FloatArray]
-    added: npt.NDArray[np.bool_] | None = None
+    added: BoolArray | None = None
 
     def newick(self, kind: str, outgroup: Sequence[str] | None = None) -> str:
         """The tree with supports of one kind as labels: per cent, or of "tbe" from 0 to 1; errors as in `write_newick`.

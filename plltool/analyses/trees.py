@@ -11,11 +11,12 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import TypeAlias
 
+from plltool.arrays import FloatArray
 from plltool.constants import MAJORITY
 from plltool.io.tree_files import read_tree_set, write_splits
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.splits import splits_of
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import RF, TreeSet, distances, make_tree_set
 
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]] | Sequence[Tree] | TreeSet

@@ -13,6 +13,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, show_name
@@ -20,7 +21,7 @@ from plltool.io.newick import find_root, write_newick
 from plltool.io.tree_views import collapse_newick
 from plltool.model.model import SCALER, Model
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Progress
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")

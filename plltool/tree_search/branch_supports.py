@@ -9,12 +9,11 @@ import copy
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import ALRT_MARGIN
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.neighbours import neighbour_sites
 
 
@@ -30,7 +29,7 @@ class BranchSupports:
     abayes : (n,) posterior probability, 0 to 1, of the branch among the three
     """
 
-    branches: npt.NDArray[np.intp]
+    branches: IndexArray
     lnl: FloatArray
     sh_alrt: FloatArray | None
     abayes: FloatArray
@@ -47,7 +46,7 @@ def support_branches(likelihood: TreeLikelihood, n_replicates: int, rng: np.rand
     rng : source of the replicates
     """
     branches = np.flatnonzero(likelihood.tree.is_inner_branch)
-    weights = likelihood.engine.weights[0]
+    weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
     alrt = np.empty(len(branches)) if n_replicates else None
