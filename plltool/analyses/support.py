@@ -124,7 +124,7 @@ def supports(
     Parameters
     ----------
     tree : file, Newick string or Tree, or from `load_target`; nodes may have any number of branches
-    replicates : trees of the same taxa, see `treesets.as_tree_set`; they may have multifurcations
+    replicates : trees of the same taxa, see `trees.as_tree_set`; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both
 
     Raises
