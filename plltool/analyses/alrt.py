@@ -65,6 +65,10 @@ class SupportResult(Result):
         }
         return super().as_record(command) | {"supports": described}
 
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool alrt` writes, by the ends of their names; `command` as of `as_record`."""
+        return {"alrt.json": self.to_json(command) + "\n", "support.nwk": self.labelled + "\n"}
+
 
 def alrt(
     alignment: AlignmentLike,

@@ -4,43 +4,26 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from glob import escape
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.command import command
 from plltool.cli.options import (
     PATH,
-    OutputChoice,
-    alignment_argument,
-    brlen_option,
-    constraint_option,
-    data_type_option,
+    SearchTask,
     hardware_options,
-    json_progress_option,
     load_alignment,
-    model_option,
-    outgroup_option,
-    output_options,
     packed,
-    quiet_option,
-    seed_option,
+    search_task_options,
     split_outgroup,
 )
-from plltool.cli.outputs import claim_files, claim_folder, print_line
-from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
-from plltool.cli.support import (
-    MAPPED_KINDS,
-    SEARCH_KINDS,
-    claim_supports,
-    kinds_option,
-    support_path,
-    write_supports,
-)
+from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.support import MAPPED_KINDS, SEARCH_KINDS, SUPPORT_FILES, kinds_option, write_supports
 from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
-from plltool.errors import InputError
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -50,6 +33,14 @@ if TYPE_CHECKING:
     from plltool.run.results import SearchResult
     from plltool.tree.topology import Tree
     from plltool.tree_search.progress import Listener
+
+REPLICATE_FILES = (
+    OutputFile("bootstraps.nwk", "bootstrap trees", "one a line"),
+    OutputFile("replicate.N.fasta", "resampled alignment", "with --write-replicates"),
+    OutputFile("bootstrap.checkpoint", "finished replicates of an unfinished bootstrap", "a folder"),
+)
+UFBOOT_FILES = (OutputFile("ufboot.checkpoint", "state of an unfinished ultrafast bootstrap", "a folder"),)
+BOOTSTRAP_FILES = (*REPLICATE_FILES, OutputFile("bootstrap.log", "log"), *SUPPORT_FILES)
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
@@ -108,31 +99,11 @@ class SupportChoice:
             if getattr(self, name) and self.bootstrap is None:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
 
-    def claim(self, prefix: Path, redo: bool, resumes: bool) -> None:
-        """Make sure that the files can be written; a search that `resumes` has its own.
-
-        Raises InputError if there are supports on the way of another run: those of this one begin with what it finds.
-        """
-        from plltool.io.checkpoint import has_states
-
-        claim_supports(prefix, redo, SEARCH_KINDS if resumes else ())
-        if self.bootstrap is not None:
-            ReplicateFiles(prefix).claim(redo or resumes, self.write_replicates)
-        for folder in self._checkpoints(prefix):
-            claim_folder(folder)
-            if has_states(folder) and not (redo or resumes):
-                raise InputError(f"{folder}: a checkpoint of supports, but none of this search; --redo starts over")
-
-    def forget(self, prefix: Path) -> None:
-        """Remove what is kept of supports on the way."""
-        from plltool.io.checkpoint import remove_checkpoint
-
-        for folder in self._checkpoints(prefix):
-            remove_checkpoint(folder)
-
-    def _checkpoints(self, prefix: Path) -> list[Path]:
-        folders = [ReplicateFiles(prefix).checkpoint] if self.bootstrap is not None else []
-        return [*folders, ultrafast_checkpoint(prefix)] if "ufboot" in self.kinds else folders
+    def choose(self, outputs: Outputs) -> Outputs:
+        """The files of a search less those of the supports that it does not make."""
+        if self.bootstrap is None:
+            outputs = outputs.without(REPLICATE_FILES)
+        return outputs if "ufboot" in self.kinds else outputs.without(UFBOOT_FILES)
 
 
 def support_tree(
@@ -140,7 +111,7 @@ def support_tree(
     result: SearchResult,
     sequences: Sequences,
     data: Dataset,
-    prefix: Path,
+    outputs: Outputs,
     outgroup: Sequence[str] | None,
     listener: Listener,
     settings: Mapping[str, Any],
@@ -159,14 +130,14 @@ def support_tree(
     found, lines, interrupted = Supports(result.tree, {}, {}), [], False
     if UFBOOT in choice.kinds:
         alone = {name: value for name, value in settings.items() if name != "workers"}
-        alone |= {"listener": listener, "checkpoint": ultrafast_checkpoint(prefix)}
+        alone |= {"listener": listener, "checkpoint": outputs.path("ufboot.checkpoint")}
         found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, **alone))
     local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
     if local:
         own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
         found = found.joined(local_supports(data, result.tree, result.models, local, **own))
     if choice.bootstrap is not None:
-        files = ReplicateFiles(prefix)
+        files = ReplicateFiles(outputs)
         replicates = make_replicates(
             data,
             result.models,
@@ -187,13 +158,8 @@ def support_tree(
         if mapped and replicates.trees:
             found = found.joined(plltool.supports(result.tree, replicates.trees, mapped))
     if found.values:
-        lines += write_supports(found.in_order(choice.kinds), prefix, outgroup)
+        lines += write_supports(found.in_order(choice.kinds), outputs, outgroup)
     return lines, interrupted
-
-
-def ultrafast_checkpoint(prefix: Path) -> Path:
-    """The folder that holds where the ultrafast bootstrap stands."""
-    return support_path(prefix, "ufboot.checkpoint")
 
 
 support_options = packed(
@@ -221,30 +187,11 @@ support_options = packed(
 class ReplicateFiles:
     """The files of a bootstrap: its trees, which are there as soon as they are made, and resampled alignments."""
 
-    def __init__(self, prefix: Path):
-        self.prefix = prefix
-        self.trees = support_path(prefix, "bootstraps.nwk")
-        self.checkpoint = support_path(prefix, "bootstrap.checkpoint")
+    def __init__(self, outputs: Outputs):
+        self._outputs = outputs
+        self.trees = outputs.path("bootstraps.nwk")
+        self.checkpoint = outputs.path("bootstrap.checkpoint")
         self._lines: list[str] = []
-
-    @property
-    def resumable(self) -> bool:
-        """Whether there are replicates to go on with."""
-        from plltool.io.checkpoint import has_states
-
-        return has_states(self.checkpoint)
-
-    def claim(self, redo: bool, alignments: bool) -> None:
-        """Make sure that files, `alignments` among them, can be written, and replicates kept."""
-        older = f"{escape(self.prefix.name)}.replicate.*.fasta"
-        claim_files([self.trees, *(self.prefix.parent.glob(older) if alignments else ())], redo)
-        claim_folder(self.checkpoint)
-
-    def forget(self) -> None:
-        """Remove the replicates that are kept to go on with."""
-        from plltool.io.checkpoint import remove_checkpoint
-
-        remove_checkpoint(self.checkpoint)
 
     def take(self, tree: Tree) -> None:
         """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
@@ -259,21 +206,18 @@ class ReplicateFiles:
 
     def write(self) -> None:
         """Write all trees so far."""
-        from plltool.io.record import write_text
-
-        write_text(self.trees, "".join(self._lines))
+        self._outputs.write({"bootstraps.nwk": "".join(self._lines)})
 
     def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
         """The resampled alignments, in FASTA; returns what to tell of them."""
         from plltool.analyses.bootstrap import resample_alignment
         from plltool.io.alignment_writer import format_fasta
-        from plltool.io.record import write_text
 
         for k in range(number):
             rows = resample_alignment(sequences, data, seed, k)
             text = format_fasta(list(rows), [row.decode("ascii") for row in rows.values()])
-            write_text(support_path(self.prefix, f"replicate.{k + 1}.fasta"), text)
-        return f"resampled alignments: {support_path(self.prefix, 'replicate.N.fasta')}, N from 1 to {number}"
+            self._outputs.write({f"replicate.{k + 1}.fasta": text})
+        return f"resampled alignments: {self._outputs.path('replicate.N.fasta')}, N from 1 to {number}"
 
 
 def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
@@ -283,8 +227,12 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
     return [*lines, f"bootstrap trees: {path} ({len(found.trees)} replicates, {found.seconds:.1f} s)"]
 
 
-@click.command()
-@alignment_argument
+@command(
+    examples=(
+        "plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run",
+    )
+)
+@search_task_options
 @click.option(
     "--replicates",
     type=NumberOfReplicates(),
@@ -295,92 +243,69 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
 )
 @click.option("--tree", type=PATH, metavar="FILE", help="Write the supports of this tree's branches, too.")
 @kinds_option(MAPPED_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
-@model_option
-@brlen_option
-@data_type_option
-@seed_option
-@outgroup_option
-@constraint_option
 @rapid_option
 @replicate_effort_option
 @write_replicates_option
-@click.option("--workers", type=click.IntRange(min=1), help="Make so many replicates at the same time.")
 @hardware_options
-@output_options
-@quiet_option
-@json_progress_option
+@file_options(BOOTSTRAP_FILES, source="alignment")
 def bootstrap(
-    alignment: Path,
+    task: SearchTask,
     replicates: int | str,
     tree: Path | None,
     supports: tuple[str, ...],
-    model: str | None,
-    brlen: str,
-    data_type: str,
-    seed: int,
-    outgroup: tuple[str, ...],
-    constraint: Path | None,
     rapid: bool,
     replicate_effort: str | None,
     write_replicates: bool,
-    workers: int | None,
     hardware: Hardware,
-    output: OutputChoice,
-    quiet: bool,
-    json_progress: str | None,
+    outputs: Outputs,
 ) -> None:
     """Trees of resampled ALIGNMENTs, and how well they support a tree.
 
-    Writes PREFIX.bootstraps.nwk, one tree a line, and with --tree the files of `plltool support`. Each replicate is a
-    search of its own, parameters without values in braces are optimised for it anew; `--model run.json`, the record of
-    a search, keeps those of the search. Replicate N depends on the seed and on N only.
-
-    Example: plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run
+    Each replicate is a search of its own, parameters without values in braces are optimised for it anew; `--model
+    run.json`, the record of a search, keeps those of the search. Replicate N depends on the seed and on N only.
     """
-    prefix = output.prefix or alignment.with_name(alignment.name + ".plltool")
-    files = ReplicateFiles(prefix)
-    resumes = files.resumable and not output.redo
-    files.claim(output.redo or resumes, write_replicates)
-    if tree is not None:
-        claim_supports(prefix, output.redo, MAPPED_KINDS if resumes else ())
+    if tree is None:
+        outputs = outputs.without(SUPPORT_FILES)
+    outputs.claim()
     import plltool
     from plltool.analyses.support import load_target
     from plltool.run.inputs import resolve_inputs
     from plltool.run.results import check_outgroup
 
-    sequences = load_alignment(alignment, data_type)
+    sequences = load_alignment(task.alignment, task.data_type)
     target = None if tree is None else load_target(tree, sequences.names)
-    members = split_outgroup(outgroup, sequences.names)
+    members = split_outgroup(task.outgroup, sequences.names)
     check_outgroup(members, sequences.names)
-    reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
-    with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
+    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    with reporter, reporter.interrupts_wait(), outputs.checkpointed():
         prepare_devices(hardware)
-        if output.redo:
-            files.forget()
-        data, models = resolve_inputs(sequences, model, brlen)
-        found = plltool.bootstrap(
-            data,
-            models,
-            replicates=replicates,
-            seed=seed,
-            rapid=rapid,
-            options=plltool.replicate_options(replicate_effort, rapid),
-            constraint=constraint,
-            brlen=brlen,
-            workers=workers,
-            listener=reporter.progress,
-            taken=files.take,
-            checkpoint=files.checkpoint,
-            **asdict(hardware),
-        )
+        data, models = resolve_inputs(sequences, task.model, task.brlen)
+
+        def make() -> tuple[BootstrapResult, ReplicateFiles]:
+            files = ReplicateFiles(outputs)
+            made = plltool.bootstrap(
+                data,
+                models,
+                replicates=replicates,
+                rapid=rapid,
+                options=plltool.replicate_options(replicate_effort, rapid),
+                listener=reporter.progress,
+                taken=files.take,
+                checkpoint=files.checkpoint,
+                **task.settings(hardware),
+            )
+            return made, files
+
+        found, files = outputs.go_on_or_start_over(make)
         files.write()
         lines = describe_bootstrap(found, files.trees)
         if write_replicates:
-            lines.append(files.write_alignments(sequences, data, seed, len(found.trees)))
+            lines.append(files.write_alignments(sequences, data, task.seed, len(found.trees)))
         if target is not None and found.trees:
-            lines += write_supports(plltool.supports(target, found.trees, supports), prefix, members)
+            lines += write_supports(plltool.supports(target, found.trees, supports), outputs, members)
+        outputs.remove_stale()
         if not found.interrupted:
-            files.forget()
+            outputs.forget_checkpoints()
     for line in lines:
         print_line(line)
     if found.interrupted:

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from plltool.cli import pulse, reporting
+from plltool.cli import heartbeat, reporting
 from plltool.cli.reporting import Reporter, describe_progress
 from plltool.errors import InputError
 from plltool.tree_search.progress import Progress, StopSearch, announce
@@ -111,8 +111,8 @@ def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
 
 def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
     now = [100.0]
-    monkeypatch.setattr(pulse.time, "monotonic", lambda: now[0])
-    told = pulse.Pulse()
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
+    told = heartbeat.Pulse()
     assert told.facts() == {
         "activity": "reading", "activity_seconds": 0.0, "best_lnl": None, "seconds": 0.0, "left": None
     }  # fmt: skip
@@ -193,14 +193,14 @@ def test_a_log_that_cannot_be_written_any_more_stays_locked(monkeypatch, tmp_pat
         reporter.write_log("one")
         reporter.write_log("two")
         with pytest.raises(InputError, match=r"x\.log: another run is writing results with this prefix"):
-            pulse.open_log(log, append=True)
+            heartbeat.open_log(log, append=True)
     assert capsys.readouterr().err == f"plltool: warning: {log}: the log ends here: No space left on device\n"
     assert "two" not in log.read_text()
-    pulse.open_log(log, append=True).close()
+    heartbeat.open_log(log, append=True).close()
 
 
 def test_a_log_may_be_a_device(tmp_path):
     log = tmp_path / "x.log"
     log.symlink_to(os.devnull)
-    with pulse.open_log(log, append=False), pulse.open_log(log, append=False) as stream:
+    with heartbeat.open_log(log, append=False), heartbeat.open_log(log, append=False) as stream:
         stream.write("anything")
