@@ -31,6 +31,7 @@ from .errors import CheckpointError as CheckpointError
 from .errors import DeviceError as DeviceError
 from .errors import InputError as InputError
 from .errors import PlltoolError as PlltoolError
+from .errors import PlltoolWarning as PlltoolWarning
 from .hardware import Hardware as Hardware
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.checkpoint import has_checkpoint as has_checkpoint

@@ -1,4 +1,10 @@
-"""One exception class per cause; the command line prints any of them as one line and exits with 1."""
+"""One exception class per cause; the command line prints any of them as one line and exits with 1.
+
+What a user should know of a run that goes on is a `PlltoolWarning`.
+"""
+
+import inspect
+import warnings
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
 
@@ -46,3 +52,15 @@ class DeviceMemoryError(DeviceError):
 
 class EngineError(PlltoolError):
     """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""
+
+
+class PlltoolWarning(UserWarning):
+    """Something that a user should know of a run that goes on, such as a driver that cannot be used."""
+
+
+def warn_caller(message: str) -> None:
+    """Give a `PlltoolWarning` for the line of code outside plltool that called it."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "plltool":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, PlltoolWarning, stacklevel=level)

@@ -27,7 +27,6 @@ from plltool.analyses.search import search
 from plltool.analyses.simulate import Simulation, simulate
 from plltool.analyses.trees import as_tree_set
 from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import splits_of
@@ -97,7 +96,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    prepare_environment(asked.threads)
     whole = search(asked.alignment, MODEL, threads=asked.threads)
     columns: dict[str, list[float]] = {}
     for number in range(1, asked.sets + 1):

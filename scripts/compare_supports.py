@@ -29,7 +29,6 @@ import numpy as np
 
 from plltool.analyses.trees import as_tree_set
 from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.part_trees import read_tree
 from plltool.tree.tree_set import TreeSet, splits_of
@@ -134,7 +133,6 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     asked = parse_arguments()
-    prepare_environment(asked.threads)
     programs: dict[str, Any] = {}
     shares: dict[str, dict[int, float]] = {}
     with tempfile.TemporaryDirectory() as name:

@@ -12,7 +12,7 @@ import click
 from plltool.cli.command import given_command
 from plltool.cli.options import PATH, hardware_options, quiet_option
 from plltool.cli.outputs import claim_files, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -81,7 +81,6 @@ def bench(
 
     old = read_benchmark(compare) if compare else None
     with Reporter(quiet):
-        prepare_devices(hardware)
         chosen = QUICK_SHAPES if quick else tuple(Shape(*shape) for shape in shapes) or None
         done = plltool.bench(hardware, states, chosen, repetitions)
     if output:

@@ -21,7 +21,7 @@ from plltool.cli.options import (
     split_outgroup,
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter
 from plltool.cli.support import MAPPED_KINDS, SEARCH_KINDS, SUPPORT_FILES, kinds_option, write_supports
 from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
 from plltool.hardware import Hardware
@@ -278,7 +278,6 @@ def bootstrap(
     check_outgroup(members, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
-        prepare_devices(hardware)
         data, models = resolve_inputs(sequences, task.model, task.brlen)
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:

@@ -24,24 +24,12 @@ from plltool.cli.heartbeat import JSON_TO_STDERR, JsonLines, Pulse, about, descr
 from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS, VERSION
 
 if TYPE_CHECKING:
-    from plltool.hardware import Hardware
     from plltool.tree_search.progress import Progress
 
 BAR_WIDTH = 20
 CLEAR_LINE = "\r\x1b[K"
 
 _log = logging.getLogger("plltool")
-
-
-def prepare_devices(*choices: Hardware) -> None:
-    """Set up this process's environment for OpenCL before it loads, and say what was done."""
-    from plltool.engine.opencl.environment import prepare_environment
-
-    if all(choice.device == "numpy" for choice in choices):
-        return
-    threads = {choice.threads for choice in choices}
-    for line in prepare_environment(threads.pop() if len(threads) == 1 else None):
-        _log.info(line)
 
 
 class Reporter(logging.Handler):

@@ -34,7 +34,7 @@ from plltool.cli.options import (
     view_options,
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -104,7 +104,6 @@ def search(
     members = split_outgroup(task.outgroup, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
-        prepare_devices(hardware)
         data, models = resolve_inputs(sequences, task.model, task.brlen)
         settings = task.settings(hardware)
         result = outputs.go_on_or_start_over(

@@ -25,7 +25,7 @@ from plltool.cli.options import (
     split_outgroup,
 )
 from plltool.cli.outputs import Outputs, print_line
-from plltool.cli.reporting import Reporter, prepare_devices
+from plltool.cli.reporting import Reporter
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -85,7 +85,6 @@ class TreeTask:
         """
         data = load_alignment(self.alignment, self.data_type)
         with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
-            prepare_devices(hardware)
             result = analyse(
                 data,
                 load(data),

@@ -16,7 +16,7 @@ from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick import write_newick
-from plltool.run import inputs as session
+from plltool.run import memory
 from plltool.run.inputs import resolve_inputs
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import rf_distance
@@ -301,7 +301,7 @@ def replicates_by(primates, folder, device, vw=None):
 
 def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monkeypatch):
     """Whatever it was asked for by."""
-    for module in (select, session):
+    for module in (select, memory):
         monkeypatch.setattr(module, "find_automatic", lambda: ([], ["none"]))
     folder = tmp_path / "saved"
     expected = replicates_by(primates, folder, "numpy")
@@ -315,7 +315,7 @@ def test_a_checkpoint_knows_the_device_that_was_chosen(primates, tmp_path, monke
 def test_a_checkpoint_of_another_device_is_refused(primates, tmp_path, monkeypatch):
     folder = tmp_path / "saved"
     with monkeypatch.context() as patched:
-        for module in (select, session):
+        for module in (select, memory):
             patched.setattr(module, "find_automatic", lambda: ([], ["none"]))
         replicates_by(primates, folder, "auto")
     with pytest.raises(InputError, match="another run: device: found numpy, expected "):
