@@ -34,6 +34,7 @@ from plltool.constants import (
     RAPID_RADII,
     REPLICATE_EFFORT,
     REPLICATE_RADII,
+    REPLICATE_STAGE,
     UNLINKED,
 )
 from plltool.errors import InputError
@@ -48,7 +49,7 @@ from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set, splits_of
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 AUTO = "auto"
 

@@ -32,6 +32,7 @@ from plltool.constants import (
     UFBOOT_MOST,
     UFBOOT_SETS,
     UFBOOT_STEP,
+    ULTRAFAST_STAGE,
     UNLINKED,
 )
 from plltool.errors import InputError
@@ -61,7 +62,7 @@ from plltool.tree.topology import FloatArray, Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set, splits_of
 from plltool.tree_search.excursions import Excursions, Standing
 from plltool.tree_search.parsimony import stepwise_addition
-from plltool.tree_search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
 
 STATE = "ufboot"  # its name in a checkpoint

@@ -36,6 +36,7 @@ from plltool.cli.options import (
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES
+from plltool.constants import REPLICATE_STAGE
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 
@@ -106,6 +107,7 @@ def search(
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
         data, models = resolve_inputs(sequences, task.model, task.brlen)
         settings = task.settings(hardware)
+        reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(
                 data,
@@ -125,6 +127,7 @@ def search(
         if site_lnl:
             lines.append(f"lnL of sites: {site_lnl}")
         if choice.kinds and not interrupted:
+            reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and "ufboot" in choice.kinds else "")
             told, interrupted = support_tree(
                 choice, result, sequences, data, outputs, members, reporter.progress, settings
             )
