@@ -35,7 +35,8 @@ class Facts:
     seconds : since the command began
     left : seconds that the present step still takes, None where nobody knows
     later : steps that follow it, empty if none does
-    round, moves, tree : of the last report, as text; empty if something else is being done since
+    round, moves, tree : of the last report, as text; empty if something else is being done since, other than the next
+        replicate
     """
 
     activity: str
@@ -121,7 +122,7 @@ class Heartbeat:
             "left": left if left is not None and left > 0 else None,
             "later": self.later,
         }
-        if event is not None and self._event_came > self._activity_began:
+        if event is not None and (event.stage == REPLICATE_STAGE or self._event_came > self._activity_began):
             known |= {"activity": event.name, **name_counts(event)}
         return Facts(**known)
 
