@@ -18,10 +18,12 @@ from plltool.constants import (
     ERROR_STEP,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
+    NEIGHBOUR_KINDS,
+    SH_ALRT,
     UNLINKED,
 )
 from plltool.engine.storage import Slots
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
@@ -32,11 +34,13 @@ from plltool.optimise.polish import polish
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import search_slots
-from plltool.run.results import format_scheme, mean_tree, write_rooted
+from plltool.run.results import format_scheme
+from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
+from plltool.run.supports import Supports, check_kinds
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import FloatArray, Tree
-from plltool.tree_search.branch_supports import BranchSupports, support_branches
+from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
 
 LENGTHS = "lengths"
@@ -254,12 +258,33 @@ class Likelihood(Parameters):
         lnl, slopes = self._likelihood.all_derivatives()
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
-    def support_branches(self, n_replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED) -> BranchSupports:
-        """SH-aLRT, from so many replicates, and aBayes of every inner branch.
+    def support_branches(
+        self,
+        kinds: Sequence[str] = NEIGHBOUR_KINDS,
+        n_replicates: int = ALRT_REPLICATES,
+        seed: int = DEFAULT_SEED,
+    ) -> Supports:
+        """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
 
         The likelihood must have been made with `neighbours`, and should be optimised.
+
+        Parameters
+        ----------
+        kinds : "sh-alrt", "abayes", or both
+        n_replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+
+        Raises
+        ------
+        InputError
+            If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
         """
-        return support_branches(self._likelihood, n_replicates, generator(seed, SUPPORTS))
+        check_kinds(kinds, NEIGHBOUR_KINDS)
+        check_least("replicates", n_replicates, 1)
+        check_least("seed", seed, 0)
+        rng = generator(seed, SUPPORTS)
+        values, lnl = support_branches(self._likelihood, kinds, n_replicates, rng)
+        numbers = {SH_ALRT: n_replicates} if SH_ALRT in kinds else {}
+        return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self) -> list[FloatArray]:
         """Of each part (n_taxa - 2, n_patterns, n_states), the marginal probability of each state at each inner node.

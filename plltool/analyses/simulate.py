@@ -13,7 +13,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, check_least, show_name
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
@@ -22,7 +22,7 @@ from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
 from plltool.run.inputs import TreeLike, link_lengths
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
-from plltool.run.results import mean_tree
+from plltool.run.rooting import mean_tree
 from plltool.run.seeds import SIMULATION, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
@@ -84,10 +84,8 @@ def simulate(
         If tree or model cannot be used, frequencies are to be counted in an alignment, there are no sites, or parts
         have columns beyond them.
     """
-    if n_sites < 1:
-        raise InputError(f"sites: found {n_sites}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("sites", n_sites, 1)
+    check_least("seed", seed, 0)
     scheme, models = _fill(model)
     on = _as_tree(tree, len(models))
     if on.lengths.ndim > 1:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from plltool.alignment.patterns import Patterns
 from plltool.engine.base import Counters
 from plltool.engine.opencl.environment import child_environment, prepare_child
-from plltool.errors import InputError
+from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.engines import open_engine
@@ -39,8 +39,8 @@ def share_hardware(
     InputError
         If `wanted` is less than 1.
     """
-    if wanted is not None and wanted < 1:
-        raise InputError(f"workers: found {wanted}, expected at least 1")
+    if wanted is not None:
+        check_least("workers", wanted, 1)
     if min(n_tasks, wanted or n_tasks) == 1:
         return 1, hardware
     plan = plan_memory(parts, models, hardware)

@@ -20,7 +20,7 @@ from plltool.engine.shards import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.run.memory import MemoryPlan
-from plltool.run.results import mean_tree, write_rooted
+from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
 from plltool.tree.topology import FloatArray, Tree
