@@ -171,7 +171,8 @@ def test_an_outgroup_that_only_the_resolution_makes_a_clade(outgroup, caplog):
 def test_other_programs_read_the_annotations():
     """DendroPy takes each kind of each branch from the NEXUS text; names with blanks and underscores stay."""
     text = "(a_1,('b 2',c),(d,(e,f)));"
-    found = supports(text, [parse_newick(other, "test") for other in (text, "('b 2',(a_1,c),(d,(e,f)));")], ("fbp", "tbe"))
+    replicates = [parse_newick(other, "test") for other in (text, "('b 2',(a_1,c),(d,(e,f)));")]
+    found = supports(text, replicates, ("fbp", "tbe"))
     read = DendropyTree.get(data=found.nexus(), schema="nexus", extract_comment_metadata=True)
     rows = {
         frozenset(leaf.taxon.label for leaf in node.leaf_iter()): (
