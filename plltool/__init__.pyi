@@ -32,6 +32,7 @@ from .analyses.ultrafast import ultrafast_bootstrap as ultrafast_bootstrap
 from .errors import DeviceError as DeviceError
 from .errors import InputError as InputError
 from .errors import PlltoolError as PlltoolError
+from .errors import PlltoolWarning as PlltoolWarning
 from .hardware import Hardware as Hardware
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.checkpoint import remove_checkpoint as remove_checkpoint

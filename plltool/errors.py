@@ -1,4 +1,10 @@
-"""One exception class per cause; the command line prints any of them as one line and exits with 1."""
+"""One exception class per cause; the command line prints any of them as one line and exits with 1.
+
+What a user should know of a run that goes on is a `PlltoolWarning`.
+"""
+
+import inspect
+import warnings
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
 
@@ -48,3 +54,15 @@ def check_least(what: str, found: int, least: int) -> None:
     """Raise InputError if a number, called `what`, is less than the least one allowed."""
     if found < least:
         raise InputError(f"{what}: found {found}, expected at least {least}")
+
+
+class PlltoolWarning(UserWarning):
+    """Something that a user should know of a run that goes on, such as a driver that cannot be used."""
+
+
+def warn_caller(message: str) -> None:
+    """Give a `PlltoolWarning` for the line of code outside plltool that called it."""
+    frame, level = inspect.currentframe(), 1
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "plltool":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, PlltoolWarning, stacklevel=level)

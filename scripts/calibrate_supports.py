@@ -26,7 +26,6 @@ from plltool.analyses.bootstrap import bootstrap
 from plltool.analyses.search import search
 from plltool.analyses.simulate import Simulation, simulate
 from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.run.tree_sets import as_tree_set
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
@@ -97,7 +96,6 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    prepare_environment(asked.threads)
     whole = search(asked.alignment, MODEL, threads=asked.threads)
     columns: dict[str, list[float]] = {}
     for number in range(1, asked.sets + 1):

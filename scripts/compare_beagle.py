@@ -28,7 +28,6 @@ import numpy as np
 
 from plltool import __version__
 from plltool.engine import program as prog
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.model.components import Components
@@ -244,8 +243,6 @@ def main() -> None:
     parser.add_argument("--output", help="write the table as JSON")
     options = parser.parse_args()
     library = load_library(options.library)
-    for line in prepare_environment(threads=1):
-        print(line)
     rows = []
     print(f"{'states':>6} {'patterns':>9} {'plltool ms':>11} {'BEAGLE ms':>10} {'scaled ms':>10}   ratios; with new P")
     for n_states, n_patterns in SHAPES:

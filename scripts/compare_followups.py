@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.newick import parse_newick, write_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -189,7 +188,6 @@ def main():
     parser.add_argument("--partitions", help="partition file, NEXUS, instead of a model")
     arguments = parser.parse_args()
     model = arguments.partitions or arguments.model
-    prepare_environment(1)
     from plltool.analyses.search import search
 
     results = {}

@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.part_trees import read_tree
 from plltool.run.tree_sets import as_tree_set
@@ -134,7 +133,6 @@ def parse_arguments() -> argparse.Namespace:
 
 def main() -> None:
     asked = parse_arguments()
-    prepare_environment(asked.threads)
     programs: dict[str, Any] = {}
     shares: dict[str, dict[int, float]] = {}
     with tempfile.TemporaryDirectory() as name:

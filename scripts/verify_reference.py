@@ -18,7 +18,6 @@ from typing import Any
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.likelihood import Likelihood
 from plltool.constants import LINKAGES
-from plltool.engine.opencl.environment import prepare_environment
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_states
 from plltool.io.part_trees import read_tree
@@ -95,7 +94,6 @@ def main() -> int:
     parser.add_argument("--device", action="append", help="default: numpy and opencl")
     parser.add_argument("--set", action="append", help="default: every set of fixed.json")
     arguments = parser.parse_args()
-    prepare_environment()
     logging.getLogger("plltool").setLevel(logging.ERROR)
     reference = json.loads((arguments.reference / "fixed.json").read_text())
     good = True

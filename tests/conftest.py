@@ -34,6 +34,7 @@ def pytest_configure(config):
     if sys.modules.get("pyopencl") is not None:
         raise pytest.UsageError("--no-opencl comes too late: something has imported pyopencl")
     sys.modules["pyopencl"] = None  # the import system's own way to say that there is none
+    sys.path.insert(0, str(_BLOCKING_FOLDER))  # for worker processes, which look where this one does
     paths = [str(_BLOCKING_FOLDER), os.environ.get("PYTHONPATH", "")]
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
 
@@ -60,12 +61,10 @@ def pytest_runtest_setup(item):
 
 @cache
 def _find_opencl_problem() -> str | None:
-    """Why no OpenCL device can be used here; None if one can. Drivers from pip are offered, as the command does."""
+    """Why no OpenCL device can be used here; None if one can."""
     from plltool.engine.opencl.device import list_devices
-    from plltool.engine.opencl.environment import prepare_environment
     from plltool.errors import DeviceError
 
-    prepare_environment()
     try:
         devices, problems = list_devices()
     except DeviceError as error:

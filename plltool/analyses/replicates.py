@@ -24,7 +24,7 @@ from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
-from plltool.engine.opencl.environment import child_environment, prepare_child
+from plltool.engine.opencl.environment import child_environment
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
@@ -137,7 +137,6 @@ class Replicator:
     """Makes replicates; each depends only on the resampling, its number, and the tree that it starts from."""
 
     def __init__(self, resampling: Resampling):
-        prepare_child()
         self._resampling = resampling
 
     def __call__(

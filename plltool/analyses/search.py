@@ -141,20 +141,21 @@ def search(
     announce_data(data, problem.parts)
     _announce_constraint(binding)
 
-    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], str]:
+    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
         with engine:
-            announce_engine(engine, reason)
+            fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, wishes)
             identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
-        return found, part_lnls, describe_run(data, engine, reason), store.problem if store is not None else ""
+        unsaved = store.problem if store is not None else ""
+        return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
 
-    found, part_lnls, known, unsaved = until_memory_suffices(attempt, asked)
+    found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
     tree, lnl = found.tree, found.lnl
     if tree.n_taxa < data.n_taxa:
@@ -177,7 +178,7 @@ def search(
         brlen=brlen,
         **known,
         seconds=time.perf_counter() - began,
-        warnings=warn(data, remarks),
+        warnings=warn(data, fallback, remarks),
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),

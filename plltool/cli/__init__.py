@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -29,7 +31,9 @@ from plltool.cli.support import support
 from plltool.cli.test import test
 from plltool.cli.trees import trees
 from plltool.constants import VERSION
-from plltool.errors import PlltoolError
+from plltool.errors import PlltoolError, PlltoolWarning
+
+_log = logging.getLogger("plltool")
 
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
@@ -51,6 +55,27 @@ def _termination_raises() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _warnings_are_logged() -> Iterator[None]:
+    """Within, each different `PlltoolWarning` is logged once, or goes to stderr where a command keeps no log."""
+    told: set[str] = set()
+
+    def tell(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if not issubclass(category, PlltoolWarning):
+            show(message, category, *where, **more)
+        elif str(message) not in told:
+            told.add(str(message))
+            if _log.handlers:
+                _log.warning("%s", message)
+            else:
+                click.echo(f"plltool: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", PlltoolWarning)
+        show, warnings.showwarning = warnings.showwarning, tell
+        yield
 
 
 def _stop(ctx: click.Context, code: int, message: str) -> NoReturn:
@@ -78,7 +103,7 @@ class MainGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _termination_raises():
+            with _termination_raises(), _warnings_are_logged():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise

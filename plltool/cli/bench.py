@@ -11,7 +11,7 @@ import click
 
 from plltool.cli.options import PATH, hardware_options, quiet_option
 from plltool.cli.outputs import claim_files, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -80,7 +80,6 @@ def bench(
 
     old = read_benchmark(compare) if compare else None
     with Reporter(quiet):
-        prepare_devices(hardware)
         chosen = QUICK_SHAPES if quick else tuple(Shape(*shape) for shape in shapes) or None
         done = plltool.bench(hardware, states, chosen, repetitions)
     if output:

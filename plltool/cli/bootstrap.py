@@ -30,7 +30,7 @@ from plltool.cli.options import (
     split_outgroup,
 )
 from plltool.cli.outputs import claim_files, claim_folder, print_line
-from plltool.cli.reporting import Reporter, prepare_devices, tells_of_checkpoint
+from plltool.cli.reporting import Reporter, tells_of_checkpoint
 from plltool.cli.support import (
     MAPPED_KINDS,
     SEARCH_KINDS,
@@ -354,7 +354,6 @@ def bootstrap(
     check_outgroup(members, sequences.names)
     reporter = Reporter(quiet, support_path(prefix, "bootstrap.log"), json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
-        prepare_devices(hardware)
         if output.redo:
             files.forget()
         data, models = resolve_inputs(sequences, model, brlen)

@@ -18,7 +18,6 @@ from plltool.cli.options import (
     model_option,
 )
 from plltool.cli.outputs import print_line
-from plltool.cli.reporting import prepare_devices
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware
     """Check ALIGNMENT: its format, what to know about its data, and the memory that a search takes."""
     import plltool
 
-    prepare_devices(hardware)
     facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))

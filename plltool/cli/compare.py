@@ -24,7 +24,7 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.outputs import print_line
-from plltool.cli.reporting import Reporter, given_command, name_stage, prepare_devices
+from plltool.cli.reporting import Reporter, given_command, name_stage
 from plltool.constants import COMPARE_TOLERANCE
 from plltool.errors import show_name
 from plltool.hardware import parse_hardware
@@ -102,7 +102,6 @@ def compare(
         return
     data = load_alignment(what[0], data_type)
     with Reporter(quiet, json_path=json_progress) as reporter:
-        prepare_devices(*hardware)
         search |= {"start": start.load(data), "listener": reporter.progress}
         found = comparison.compare(data, *hardware, **search)
     _finish(as_json, found.as_record(), describe(found), found.agree)
@@ -199,7 +198,6 @@ def _compare_folder(
     if not as_json:
         print_line(_row("alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""))
     with reporter:
-        prepare_devices(*hardware)
         for path, found in compare_all(files, *hardware, start=start.start, listener=reporter.progress, **search):
             name = Path(path).name
             if isinstance(found, Exception):

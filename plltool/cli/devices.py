@@ -1,4 +1,4 @@
-"""`plltool devices`: what OpenCL offers on this machine, whether it works, and what `--device auto` takes."""
+"""``plltool devices``: what OpenCL offers on this machine, whether it works, and what ``--device auto`` means."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ import click
 EPILOG = """\b
 Examples:
   plltool devices
+  plltool devices --json
 """
 
 
 @click.command(epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def devices(as_json: bool) -> None:
-    """List the OpenCL devices, test each one, and say which one `--device auto` takes and why.
+    """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.
 
-    A test builds the kernels and compares a small computation with numpy, in a process of its own: a driver that
-    crashes is reported, not obeyed.
+    The test builds the kernels, computes the likelihood of a small tree and compares it with numpy's. It runs in a
+    process of its own, so that a driver that crashes is reported like any other failure.
     """
     import plltool
 
@@ -30,8 +31,7 @@ def devices(as_json: bool) -> None:
 def format_report(report: dict[str, Any]) -> str:
     """The report of `plltool.devices` as text."""
     blocks = [_format_device(row) for row in report["devices"]] or ["No OpenCL device found."]
-    lines = [f"environment: {line}" for line in report["environment"]]
-    lines += [f"failure: {line}" for line in report["failures"]]
+    lines = [*report["environment"], *(f"failure: {line}" for line in report["failures"])]
     lines.append(f"--device auto takes {report['auto']['device']}: {report['auto']['reason']}")
     lines += [f"To install, {line}" for line in report["install"]]
     return "\n\n".join([*blocks, "\n".join(lines)])
@@ -39,13 +39,14 @@ def format_report(report: dict[str, Any]) -> str:
 
 def _format_device(row: dict[str, Any]) -> str:
     memory, buffer = (row[key] / 2**30 for key in ("memory_bytes", "largest_buffer_bytes"))
+    units = "cores" if row["type"] == "cpu" else "compute units"
     values = {
         "platform": f"{row['platform']}, {row['version']}",
         "driver": row["driver"],
-        "type": f"{row['type']}, {row['cores']} cores",
-        "memory": f"{memory:.1f} GiB, largest buffer {buffer:.1f} GiB",
-        "double": "yes" if row["double"] else "no",
-        "vectors": f"{row['vector_width']} patterns",
+        "type": f"{row['type'].upper()}, {row['cores']} {units}",
+        "memory": f"{memory:.1f} GiB, at most {buffer:.1f} GiB in one buffer",
+        "precision": "double and single" if row["double"] else "single only",
+        "vectors": f"{row['vector_width']} alignment patterns at a time",
         "test": "passed" if row["problem"] is None else f"FAILED: {row['problem']}",
     }
-    return "\n".join([f"{row['index']}  {row['name']}", *(f"     {key:9}{value}" for key, value in values.items())])
+    return "\n".join([f"{row['index']}  {row['name']}", *(f"     {key:11}{value}" for key, value in values.items())])

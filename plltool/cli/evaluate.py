@@ -30,7 +30,7 @@ from plltool.cli.options import (
     view_options,
 )
 from plltool.cli.outputs import OutputFiles, claim_files, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command
 from plltool.cli.support import claim_supports, remove_supports
 from plltool.hardware import Hardware
 
@@ -103,7 +103,6 @@ def evaluate(
     data = load_alignment(alignment, data_type)
     with Reporter(quiet, files.log if files else None, json_progress) as reporter:
         topology = load_tree(tree, data, brlen, resolve)
-        prepare_devices(hardware)
         result = plltool.evaluate(
             data,
             topology,

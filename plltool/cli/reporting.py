@@ -24,7 +24,6 @@ from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS, VERSIO
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
-    from plltool.hardware import Hardware
     from plltool.tree_search.progress import Progress
 
 BAR_WIDTH = 20
@@ -37,17 +36,6 @@ _log = logging.getLogger("plltool")
 def given_command() -> str:
     """The command line of the running command."""
     return str(click.get_current_context().meta[COMMAND_KEY])
-
-
-def prepare_devices(*choices: Hardware) -> None:
-    """Set up this process's environment for OpenCL before it loads, and say what was done."""
-    from plltool.engine.opencl.environment import prepare_environment
-
-    if all(choice.device == "numpy" for choice in choices):
-        return
-    threads = {choice.threads for choice in choices}
-    for line in prepare_environment(threads.pop() if len(threads) == 1 else None):
-        _log.info(line)
 
 
 class Reporter(logging.Handler):

@@ -35,7 +35,7 @@ from plltool.cli.options import (
     view_options,
 )
 from plltool.cli.outputs import OutputFiles, claim_files, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices, tells_of_checkpoint
+from plltool.cli.reporting import Reporter, given_command, tells_of_checkpoint
 from plltool.cli.support import remove_supports
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -128,7 +128,6 @@ def search(
     members = split_outgroup(outgroup, sequences.names)
     reporter = Reporter(quiet, files.log, json_progress, append=resumes)
     with reporter, reporter.interrupts_wait(), tells_of_checkpoint(files.checkpoint):
-        prepare_devices(hardware)
         if output.redo:
             remove_checkpoint(files.checkpoint)
             choice.forget(prefix)

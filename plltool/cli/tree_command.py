@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from plltool.cli.options import OutputChoice, Question, load_alignment, load_tree, split_outgroup
 from plltool.cli.outputs import claim_files, name_files, print_line
-from plltool.cli.reporting import Reporter, given_command, prepare_devices
+from plltool.cli.reporting import Reporter, given_command
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
@@ -49,7 +49,6 @@ def ask_of_tree(
 
     data = load_alignment(alignment, question.data_type)
     with Reporter(question.quiet, names.get("log"), question.json_progress) as reporter:
-        prepare_devices(hardware)
         result = ask(
             data,
             load(data),

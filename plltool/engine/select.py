@@ -18,9 +18,9 @@ from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
-from plltool.engine.opencl.environment import INTEL_THREADS_VARIABLE
+from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
-from plltool.errors import DeviceError, DeviceMemoryError, InputError
+from plltool.errors import DeviceError, DeviceMemoryError, InputError, warn_caller
 from plltool.hardware import available_memory
 
 NUMPY_LANES = (1, 2, 4)
@@ -36,7 +36,7 @@ CPU_TILE_BYTES = 256  # of one value of all a tile's patterns: 32 doubles were b
 CPU_GROUPS_PER_CORE = 8  # a work-group is what a CPU driver schedules: a few per core balance, hundreds cost
 CPU_MIN_GROUPS_PER_CORE = 4  # small data get smaller tiles rather than idle cores
 MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
-INSTALL_HINT = "`pip install 'plltool[pocl]'` brings a CPU device"
+INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
 LONGEST_REASON = 300  # characters of a failure that "auto" passes over
 NUMPY_REASON = "numpy on the CPU, one thread"
 
@@ -237,11 +237,20 @@ def rank_devices(devices: Sequence[Device]) -> list[Device]:
     return sorted((device for device in devices if device.problem is None), key=preference)
 
 
-def find_device(devices: Sequence[Device], wanted: str) -> Device:
+def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] = ()) -> Device:
     """The device that `wanted` names: "opencl", "cpu", "gpu", "P:D", or a part of a platform's or device's name.
 
-    The platform's version counts as part of its name: that is where PoCL calls itself so. Of several devices it is the
-    one that "auto" would prefer. Raises DeviceError, listing what there is, if none is usable.
+    The platform's version counts as part of its name, because that is where PoCL says "PoCL". If several devices match,
+    it is the one that "auto" would prefer.
+
+    Parameters
+    ----------
+    devices, failures : see `list_devices`
+
+    Raises
+    ------
+    DeviceError
+        If no device that matches can be used; lists the devices and failures.
     """
     word = wanted.strip().lower()
     if word == "opencl":
@@ -258,7 +267,7 @@ def find_device(devices: Sequence[Device], wanted: str) -> Device:
     if named:
         raise DeviceError(f"device '{wanted}' cannot be used: {'; '.join(describe_problems(named))}")
     there = "; ".join(device.label for device in devices) or "none"
-    raise DeviceError(f"no OpenCL device is called '{wanted}'; devices found: {there}")
+    raise DeviceError("; ".join([f"no OpenCL device is called '{wanted}'", f"devices found: {there}", *failures]))
 
 
 @dataclass(frozen=True)
@@ -363,8 +372,8 @@ def make_engine(
         return _automatic_engine(request)
     if device.strip().lower() == "numpy":
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
-    found, _ = list_devices()
-    chosen = find_device(found, device)
+    found, failures = list_devices()
+    chosen = find_device(found, device, failures)
     return request.opencl_engine(chosen), _describe_choice(chosen, threads, f"asked for by '{device}'")
 
 
@@ -377,16 +386,25 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
             failures.append(textwrap.shorten(str(error), LONGEST_REASON))  # a compiler's log has many lines
             continue
         return engine, _describe_choice(device, request.threads, explain_rank(device, failures))
-    return request.numpy_engine(), explain_numpy(failures, install=not devices)
+    reason = explain_numpy(failures, install=not devices)
+    if devices:
+        warn_caller(reason)
+    return request.numpy_engine(), reason
 
 
 def find_automatic() -> tuple[list[Device], list[str]]:
-    """The devices that "auto" tries, in order, and a line for each that it passes over."""
+    """The devices that "auto" tries, in order, and a line for each that it passes over.
+
+    A `PlltoolWarning` says so if there is none.
+    """
     try:
-        devices, failures = list_devices()
+        found, failures = list_devices()
     except DeviceError as error:
-        return [], [str(error)]
-    return rank_devices(devices), failures + describe_problems(devices)
+        found, failures = [], [str(error)]
+    devices, failures = rank_devices(found), failures + describe_problems(found)
+    if not devices:
+        warn_caller(explain_numpy(failures, install=True))
+    return devices, failures
 
 
 def describe_problems(devices: Sequence[Device]) -> list[str]:
@@ -406,24 +424,24 @@ def explain_rank(device: Device, failures: Sequence[str]) -> str:
 
 
 def explain_numpy(failures: Sequence[str], install: bool) -> str:
-    """Why "auto" takes numpy; `install` adds what would bring a device."""
+    """Why "auto" takes numpy; `install` adds what to install for a device."""
     hint = f"; {INSTALL_HINT}" if install else ""
-    return f"{NUMPY_REASON}: no OpenCL device is usable ({'; '.join(failures) or 'none found'}){hint}"
+    return f"{NUMPY_REASON}: no OpenCL device can be used ({'; '.join(failures) or 'none found'}){hint}"
 
 
 def _describe_choice(device: Device, threads: int | None, why: str) -> str:
+    """The device of an engine that has been made, and why; warns if it uses another number of cores than asked for."""
     if device.kind != "cpu":
         return f"OpenCL device {device.label}: {why}"
-    used = device.compute_units if threads is None else min(threads, device.compute_units)
-    if used < device.compute_units and _ignores_threads(device, used):
-        why += f"; this driver obeys a limit of {threads} only by {INTEL_THREADS_VARIABLE}, set before it loads"
-        used = device.compute_units
+    wanted = used = min(threads or device.compute_units, device.compute_units)
+    if device.is_intel_cpu:
+        used = min(INTEL_THREADS.limit or device.compute_units, device.compute_units)
+    if used != wanted:
+        remark = f"Intel's OpenCL driver uses {used} threads, not {wanted}"
+        if os.environ.get(INTEL_THREADS_VARIABLE):
+            remark += f": {INTEL_THREADS_VARIABLE} says so"
+        else:
+            remark += ": it keeps the number of the first run in this process; start a new process for another number"
+            warn_caller(remark)
+        why += f"; {remark}"
     return f"OpenCL device {device.label}, {used} of {device.compute_units} cores: {why}"
-
-
-def _ignores_threads(device: Device, threads: int) -> bool:
-    """Intel's CPU runtime accepts a sub-device and runs it on all cores (see `prepare_environment`)."""
-    if "intel" not in device.platform.lower():
-        return False
-    limit = os.environ.get(INTEL_THREADS_VARIABLE, "")
-    return not (limit.isdigit() and int(limit) <= threads)

@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
+from plltool.children import can_start_children
 from plltool.engine.base import Counters
-from plltool.engine.opencl.environment import child_environment, prepare_child
+from plltool.engine.opencl.environment import child_environment
 from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -45,7 +46,7 @@ def share_hardware(
         return 1, hardware
     plan = plan_memory(parts, models, hardware)
     threads = hardware.threads or len(os.sched_getaffinity(0))
-    default = 1 if plan.kind == "gpu" else threads
+    default = threads if plan.kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, plan.offered_bytes // plan.full_bytes))
     if wanted is not None and number < min(wanted, n_tasks):
         _log.warning("memory is short: %d searches at the same time, not %d", number, wanted)
@@ -62,7 +63,6 @@ class Climber:
         hardware: Hardware,
         plan: Plan,
     ):
-        prepare_child()
         self._starts = starts
         self._plan = plan
         self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware)

@@ -122,7 +122,8 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     elif hardware.device == "numpy":
         devices = []
     else:
-        devices = [find_device(list_devices()[0], hardware.device)]
+        found, failures = list_devices()
+        devices = [find_device(found, hardware.device, failures)]
     device = devices[0] if devices else None
     slots = search_slots(parts[0].n_taxa)
     plans = []

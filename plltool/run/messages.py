@@ -11,6 +11,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.shards import AnyEngine
+from plltool.hardware import Hardware
 from plltool.model.model import SCALER, Model
 from plltool.tree.topology import Tree
 
@@ -30,19 +31,27 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
         _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
 
 
-def announce_engine(engine: AnyEngine, reason: str) -> None:
-    """Log what computes it, and whether its memory is short."""
-    _log.info("device: %s", reason)
+def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[str]:
+    """Log what computes it, and whether its memory is short.
+
+    Returns
+    -------
+    The reason if numpy had to take the place of an OpenCL device. It is not logged: a `PlltoolWarning` has told it.
+    """
+    fallback = [reason] if hardware.device.strip().lower() == "auto" and "numpy" in engine.device_name else []
+    if not fallback:
+        _log.info("device: %s", reason)
     if not engine.resident:
         share = 100 * engine.held_share
         _log.info("memory: holds the conditional likelihoods of %.2g %% of the patterns at a time", share)
+    return fallback
 
 
-def warn(data: Dataset, remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks made during a run and return all warnings."""
+def warn(data: Dataset, told: Sequence[str], remarks: Sequence[str]) -> tuple[str, ...]:
+    """Log the remarks made during a run and return all warnings; those of the data, and `told`, are known already."""
     for remark in remarks:
         _log.warning(remark)
-    return (*data.warnings, *remarks)
+    return (*data.warnings, *told, *remarks)
 
 
 def remarks_on_lengths(tree: Tree) -> list[str]:

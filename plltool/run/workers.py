@@ -1,43 +1,48 @@
-"""Child processes that work at tasks side by side, each with whatever it made at its start, such as an engine.
+"""Child processes that work on tasks at the same time, each with what it made when it started, such as an engine.
 
-Python runs one thread at a time, and a search is host work for a good part: processes share the cores, and the device,
-better than threads would. Unlike `multiprocessing` this needs no guard of the main module in a user's script.
-Results come in the order of the tasks, so that nothing depends on which process was faster.
+Python runs one thread at a time, and much of a search is work of the host. Processes therefore share the cores and the
+device better than threads do. Unlike `multiprocessing`, they need no guard of the main module in a user's script.
+Results come in the order of the tasks, so that nothing depends on which process is faster.
 """
 
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import signal
 import subprocess
-import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-from plltool.errors import DeviceError, PlltoolError
+from plltool.children import child_command
+from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_caller
 
-HEARD, DONE, FAILED = range(3)  # what a child's message tells
+HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages
 STOP = None  # what the parent sends instead of a task
-SERVE = "from plltool.run.workers import serve; serve()"  # the program of a child
-GRACE = 10.0  # seconds for a child without a task to end by itself
+GRACE = 10.0  # seconds that a child without a task has to end by itself
+
+_log = logging.getLogger("plltool")
 
 Task: TypeAlias = Callable[..., Any]
 
 
 class Workers:
-    """So many child processes, for use in a ``with`` block; leaving it ends them, whatever they are at.
+    """Child processes, for use in a ``with`` block. Leaving the block ends them, whatever they are doing.
+
+    What a child logs or warns of appears as if this process did it.
 
     Parameters
     ----------
     number : of processes
-    make, arguments : called once in each child, ``make(*arguments)`` returns its task, to be called as
-        ``task(*arguments, report=report)``. `report` sends a message to the parent, and returns False once the task
-        should come to an end. As all that travels `make` is pickled, so that it is a function or class of a module
-    environment : of the children, on top of this process's
+    make, arguments : ``make(*arguments)`` is called once in each child and returns its task, which is called as
+        ``task(*arguments, report=report)``. `report` sends a message to the parent and returns False once the task
+        should end. `make` is pickled, like everything that is sent, so it must be a function or class of a module
+    environment : variables of the children, added to those of this process
     """
 
     def __init__(
@@ -50,7 +55,7 @@ class Workers:
             ours, theirs = Pipe()
             with theirs:
                 child = subprocess.Popen(
-                    [sys.executable, "-P", "-c", SERVE, str(theirs.fileno())],
+                    child_command("plltool.run.workers:serve", str(theirs.fileno())),
                     pass_fds=[theirs.fileno()],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
@@ -77,7 +82,7 @@ class Workers:
                 child.wait()
 
     def stop(self) -> None:
-        """Begin no further task, and let those that run know that they should come to an end."""
+        """Begin no further task, and tell those that run to end."""
         self._stopped = True
         for connection in self._running:
             self._send(connection, STOP)
@@ -85,14 +90,13 @@ class Workers:
     def map(
         self, tasks: Iterable[tuple[Any, ...]], heard: Callable[[int, Any], None], ahead: int | None = None
     ) -> Iterator[Any]:
-        """The result of each task, in their order; after `stop` of those only that had begun.
+        """The result of each task, in their order; after `stop`, only of the tasks that had begun.
 
         Parameters
         ----------
-        tasks : the arguments of each, taken from the iterable only when a child is free for it
+        tasks : the arguments of each, taken from the iterable when a child is free
         heard : called with the number of the task, from 0, and what it reports
-        ahead : a task is taken once the results of all but the last so many before it have been yielded; by default
-            as soon as a child is free
+        ahead : number of tasks that may have begun whose results have not been yielded; None for any number
 
         Raises
         ------
@@ -123,6 +127,10 @@ class Workers:
                     raise content
                 if kind == HEARD:
                     heard(number, content)
+                elif kind == LOGGED:
+                    _log.log(*content)
+                elif kind == WARNED:
+                    warn_caller(content)
                 else:
                     results[number] = content
                     del self._running[connection]
@@ -143,10 +151,14 @@ class Workers:
         return message
 
 
-def serve() -> None:
-    """The life of a child: make the task, then do it as often as asked, until the parent closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all; the parent decides
-    connection = Connection(int(sys.argv[1]))
+def serve(file_number: str) -> None:
+    """What a child does: make the task, then do it as often as asked, until the parent closes the connection."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the parent decides
+    connection = Connection(int(file_number))
+    _log.addHandler(_LogToParent(connection))
+    _log.propagate = False
+    warnings.simplefilter("always", PlltoolWarning)  # the parent has the user's filters
+    warnings.showwarning = _warn_in_parent(connection, warnings.showwarning)
     with contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
         try:
             _serve(connection)
@@ -154,6 +166,29 @@ def serve() -> None:
             if not isinstance(error, PlltoolError):
                 error.add_note("in a worker process:\n" + traceback.format_exc())
             connection.send((FAILED, error))
+
+
+class _LogToParent(logging.Handler):
+    """Sends warnings of the log to the parent."""
+
+    def __init__(self, connection: Connection):
+        super().__init__(logging.WARNING)
+        self._connection = connection
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._connection.send((LOGGED, (record.levelno, record.getMessage())))
+
+
+def _warn_in_parent(connection: Connection, show: Callable[..., None]) -> Callable[..., None]:
+    """A replacement of `warnings.showwarning`: sends a `PlltoolWarning` to the parent, and others to `show`."""
+
+    def send(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, PlltoolWarning):
+            connection.send((WARNED, str(message)))
+        else:
+            show(message, category, *where, **more)
+
+    return send
 
 
 def _serve(connection: Connection) -> None:

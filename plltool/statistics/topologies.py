@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr, ndtri
 
 from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.resampling import resampled_sums
@@ -157,6 +156,8 @@ def fit_multiscale(
     scales : (n_scales,) r
     n_replicates : that each share comes from
     """
+    from scipy.special import ndtr, ndtri  # here, because importing it takes a third of a second
+
     n = shares.shape[1]
     p, d, c = np.empty(n), np.full(n, np.nan), np.full(n, np.nan)
     for tree in range(n):

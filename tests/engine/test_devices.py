@@ -1,22 +1,15 @@
-"""Listing and probing devices, the environment they load in, and the command that reports them."""
+"""Listing and probing devices."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-import plltool
-from plltool.cli.devices import devices, format_report
-from plltool.engine.opencl import environment, probe
-from plltool.engine.opencl.device import Device, list_devices, safe_vector_width
-from plltool.engine.opencl.environment import prepare_environment
+from plltool.engine.opencl import probe
+from plltool.engine.opencl.device import list_devices, safe_vector_width
+from plltool.engine.opencl.environment import WITHOUT_INTEL_VARIABLE
 from plltool.engine.opencl.probe import explain_failure, probe_device, run_probe
 from plltool.errors import DeviceError
 
@@ -76,6 +69,7 @@ def fake_opencl(monkeypatch):
         types = SimpleNamespace(CPU=2, GPU=4)
         module = SimpleNamespace(Error=FakeError, device_type=types, get_platforms=lambda: list(platforms))
         monkeypatch.setitem(sys.modules, "pyopencl", module)
+        monkeypatch.setenv(WITHOUT_INTEL_VARIABLE, "1")
 
     return use
 
@@ -185,144 +179,3 @@ class TestProbe:
         with pytest.raises(DeviceError, match="wrong values: relative error 1e-06"):
             probe.check_device("0:0")
         assert calls == ["opencl", "numpy"]
-
-
-@pytest.fixture
-def intel_prefix(tmp_path, monkeypatch):
-    """A Python environment with a file in the place of Intel's runtime, an empty system and cache."""
-    prefix = tmp_path / "prefix"
-    (prefix / "lib").mkdir(parents=True)
-    (prefix / "lib" / "libintelocl.so").write_bytes(b"")
-    system = tmp_path / "system"
-    system.mkdir()
-    monkeypatch.setattr(sys, "prefix", str(prefix))
-    monkeypatch.setattr(os, "environ", {"XDG_CACHE_HOME": str(tmp_path / "cache"), "OPENCL_VENDOR_PATH": str(system)})
-    return prefix
-
-
-def vendor_files():
-    return [file.read_text().strip() for file in sorted(Path(os.environ["OCL_ICD_VENDORS"]).iterdir())]
-
-
-class TestEnvironment:
-    def test_nothing_there(self, intel_prefix):
-        (intel_prefix / "lib" / "libintelocl.so").unlink()
-        before = dict(os.environ)
-        assert prepare_environment() == []
-        assert os.environ == before
-
-    def test_intel_beside_the_drivers_of_the_system(self, intel_prefix, tmp_path):
-        (tmp_path / "system" / "nvidia.icd").write_text("libnvidia-opencl.so.1\n")
-        (tmp_path / "system" / "empty.icd").write_text("")
-        (line,) = prepare_environment()
-        assert "OCL_ICD_VENDORS=" in line
-        assert vendor_files() == ["libnvidia-opencl.so.1", str(intel_prefix / "lib" / "libintelocl.so")]
-        assert all(file.suffix == ".icd" for file in Path(os.environ["OCL_ICD_VENDORS"]).iterdir())
-
-    def test_repeated_calls_change_nothing(self, intel_prefix):
-        first = prepare_environment(), dict(os.environ)
-        assert (prepare_environment(), dict(os.environ)) == first
-
-    def test_a_lost_file_is_written_again(self, intel_prefix):
-        prepare_environment()
-        (file,) = Path(os.environ["OCL_ICD_VENDORS"]).iterdir()
-        file.write_text("broken")
-        prepare_environment()
-        assert vendor_files() == [str(intel_prefix / "lib" / "libintelocl.so")]
-
-    def test_what_the_user_set_stays(self, intel_prefix):
-        os.environ["OCL_ICD_VENDORS"] = "/somewhere"
-        os.environ[environment.INTEL_THREADS_VARIABLE] = "7"
-        assert prepare_environment(threads=3) == []
-        assert os.environ["OCL_ICD_VENDORS"] == "/somewhere"
-        assert os.environ[environment.INTEL_THREADS_VARIABLE] == "7"
-
-    def test_a_runtime_of_the_system_is_enough(self, intel_prefix, tmp_path):
-        (tmp_path / "system" / "intel.icd").write_text("/opt/intel/lib/libintelocl.so\n")
-        assert prepare_environment() == []
-        assert "OCL_ICD_VENDORS" not in os.environ
-
-    def test_an_unwritable_cache(self, intel_prefix, tmp_path):
-        (tmp_path / "cache").write_text("a file where a folder should be")
-        (line,) = prepare_environment()
-        assert "is not used" in line
-        assert "OCL_ICD_VENDORS" not in os.environ
-
-    def test_threads(self, intel_prefix):
-        prepare_environment(threads=3)
-        assert os.environ[environment.INTEL_THREADS_VARIABLE] == "3"
-
-    def test_importing_changes_nothing_and_loads_no_opencl(self):
-        code = (
-            "import os, sys; before = dict(os.environ)\n"
-            "import plltool.cli.devices, plltool.engine.select, plltool.engine.opencl.probe\n"
-            "assert dict(os.environ) == before\n"
-            "assert 'pyopencl' not in sys.modules"
-        )
-        subprocess.run([sys.executable, "-c", code], check=True)
-
-
-@pytest.fixture
-def invoke(monkeypatch):
-    """Run the command with the devices given, whose probes have the outcomes given."""
-
-    def run(*arguments, found=(), failures=(), probes=()):
-        outcomes = dict(probes)
-        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: ["VARIABLE=value"])
-        monkeypatch.setattr("plltool.analyses.devices.list_devices", lambda: (list(found), list(failures)))
-        monkeypatch.setattr("plltool.analyses.devices.probe_device", lambda index: outcomes.get(index))
-        return CliRunner().invoke(devices, arguments, catch_exceptions=False)
-
-    return run
-
-
-def device(index, kind="cpu", problem=None):
-    return Device(
-        index=index, platform="Somebody", version="OpenCL 3.0", name=f"Device{index}", driver="1", kind=kind,
-        has_double=problem is None, compute_units=2, memory=2**32, max_allocation=2**30, max_group_items=64,
-        local_memory=2**15, shares_host_memory=True,
-        vector_width=4, handle=None, problem=problem,
-    )  # fmt: skip
-
-
-class TestCommand:
-    def test_text(self, invoke):
-        toy = device("0:1", "gpu", "no double precision")
-        result = invoke(found=[device("0:0"), toy], failures=["platform 1 does not list its devices: X"])
-        assert result.exit_code == 0
-        for part in (
-            "0:0  Device0:0", "cpu, 2 cores", "4.0 GiB, largest buffer 1.0 GiB", "vectors  4 patterns", "passed",
-            "FAILED: no double precision", "platform 1 does not list", "--device auto takes 0:0", "VARIABLE=value",
-        ):  # fmt: skip
-            assert part in result.output
-        assert "pip install" not in result.output
-
-    def test_json(self, invoke):
-        result = invoke("--json", found=[device("0:0"), device("0:1", "gpu")], probes={"0:0": "crashes"})
-        report = json.loads(result.output)
-        assert [row["problem"] for row in report["devices"]] == ["crashes", None]
-        assert [row["vector_width"] for row in report["devices"]] == [4, 64]
-        assert report["auto"]["device"] == "0:1"
-        assert report["install"] == []
-
-    def test_auto_would_take_a_device_whose_test_failed(self, invoke):
-        result = invoke(found=[device("0:0")], probes={"0:0": "crashes"})
-        assert result.exit_code == 0
-        assert "its test failed" in result.output
-        assert "pip install 'plltool[pocl]'" in result.output
-
-    def test_nothing(self, monkeypatch):
-        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: [])
-        monkeypatch.setitem(sys.modules, "pyopencl", None)
-        result = CliRunner().invoke(devices, catch_exceptions=False)
-        assert result.exit_code == 0
-        for part in ("No OpenCL device", "takes numpy", "plltool[pocl]", "plltool[intel]", "driver of its vendor"):
-            assert part in result.output
-
-    @pytest.mark.opencl
-    def test_what_is_there(self, monkeypatch):
-        monkeypatch.setattr("plltool.analyses.devices.prepare_environment", lambda: [])
-        report = plltool.devices()
-        assert any(row["problem"] is None for row in report["devices"])
-        assert report["auto"]["device"] != "numpy"
-        assert format_report(report)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from plltool.engine import select
 from plltool.engine.opencl.device import Device
 from plltool.engine.select import DataShape, choose_layout, find_device, make_engine, plan_engine, rank_devices
 from plltool.engine.storage import Slots, engine_bytes, plan_storage
-from plltool.errors import DeviceError, InputError
+from plltool.errors import DeviceError, InputError, PlltoolWarning
 
 GIB = 2**30
 CPU = Device(
@@ -372,7 +373,8 @@ class TestMemory:
 
 class TestWithoutOpenCL:
     def test_auto_takes_numpy_and_says_why(self, no_opencl):
-        engine, reason = make_small()
+        with pytest.warns(PlltoolWarning, match="pip install"):
+            engine, reason = make_small()
         assert engine.name == "numpy"
         assert "pyopencl cannot be imported" in reason
         assert "pip install 'plltool[pocl]'" in reason
@@ -402,7 +404,8 @@ class TestWithoutOpenCL:
 class TestAutomatic:
     def test_failing_devices_lead_to_numpy(self, found, failing_engines):
         found(*ALL, problems=["platform 9 does not list its devices"])
-        engine, reason = make_small()
+        with pytest.warns(PlltoolWarning, match="kernels do not build"):
+            engine, reason = make_small()
         assert engine.name == "numpy"
         assert failing_engines == ["2:0", "3:0", "1:0", "0:0"]
         assert "platform 9" in reason
@@ -433,16 +436,24 @@ class TestAutomatic:
         assert "0:0 pthread-AMD EPYC (Portable Computing Language), 1 of 2 cores" in reason
         assert "NVIDIA H200 (NVIDIA CUDA): out of memory" in reason
 
-    @pytest.mark.parametrize(("limit", "obeyed"), [(None, False), ("1", True), ("2", False)])
-    def test_intel_obeys_threads_only_by_its_variable(self, found, monkeypatch, limit, obeyed):
+    @pytest.mark.parametrize(("limit", "used"), [(1, 1), (2, 2), (None, 2)])
+    def test_intel_has_the_threads_of_its_first_context(self, found, monkeypatch, limit, used):
         found(INTEL)
         monkeypatch.setattr(select.EngineRequest, "opencl_engine", lambda _request, _device: None)
         monkeypatch.delenv(select.INTEL_THREADS_VARIABLE, raising=False)
-        if limit is not None:
-            monkeypatch.setenv(select.INTEL_THREADS_VARIABLE, limit)
-        _, reason = make_small(threads=1)
-        assert ("1 of 2 cores" in reason) == obeyed
-        assert (select.INTEL_THREADS_VARIABLE in reason) != obeyed
+        monkeypatch.setattr(select.INTEL_THREADS, "limit", limit)
+        with pytest.warns(PlltoolWarning) if used != 1 else nullcontext():
+            _, reason = make_small(threads=1)
+        assert f"{used} of 2 cores" in reason
+        assert ("start a new process" in reason) == (used != 1)
+
+    def test_numpy_in_place_of_a_device_is_a_warning(self, found):
+        found(problems=["platform 9 does not list its devices"])
+        with pytest.warns(PlltoolWarning) as caught:
+            engine, reason = make_small()
+        assert engine.name == "numpy"
+        assert [str(warning.message) for warning in caught] == [reason]
+        assert caught[0].filename == __file__
 
 
 @pytest.mark.opencl

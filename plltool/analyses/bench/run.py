@@ -49,6 +49,7 @@ from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.run.messages import announce_engine
 
 SAMPLE_SECONDS = 0.02
 MAX_CLA_BYTES = 4 << 30  # of a default shape; larger ones are left out
@@ -86,14 +87,18 @@ class Benchmark:
 
 
 def bench(
-    hardware: Hardware, n_states: int = 4, shapes: Sequence[Shape] | None = None, repetitions: int = 5, seed: int = 1
+    hardware: Hardware,
+    n_states: int = 4,
+    shapes: Sequence[tuple[int, int]] | None = None,
+    repetitions: int = 5,
+    seed: int = 1,
 ) -> Benchmark:
     """Measure every item on every shape, one after the other.
 
     Parameters
     ----------
     n_states : of a random reversible model with 4 gamma rates
-    shapes : None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
+    shapes : taxa and patterns of each; None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
     repetitions : samples of each item
     seed : of tree, model and data
 
@@ -105,7 +110,7 @@ def bench(
         If the engine cannot hold so many states.
     """
     rows: list[dict[str, Any]] = []
-    fitting = DEFAULT_SHAPES if shapes is None else shapes
+    fitting = DEFAULT_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
     if shapes is None:
         fitting = tuple(shape for shape in fitting if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
         for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
@@ -119,7 +124,7 @@ def bench(
         engine, reason = make_engine(codes, weights, *layout, slots, state_sets=sets, **asdict(hardware))
         with engine:
             if number == 1:
-                _log.info("device: %s", reason)
+                announce_engine(engine, reason, hardware)
             rows += _measure(TreeLikelihood(tree, [cast(Model, FixedModel(components))], engine), repetitions)
             facts = engine.device_name, engine.driver, reason
     return Benchmark(*facts, tuple(rows))

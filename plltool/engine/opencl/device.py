@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from plltool.errors import DeviceError
+from plltool.engine.opencl.environment import INTEL_THREADS, caches_settled, intel_offered
+from plltool.errors import DeviceError, warn_caller
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
 # the whole process on double8 (and in single precision on float8, whose sums are double8); Debian's PoCL (LLVM 15) and
@@ -62,6 +67,11 @@ class Device:
         """Index, name and platform, for messages."""
         return f"{self.index} {self.full_name}"
 
+    @property
+    def is_intel_cpu(self) -> bool:
+        """Whether this is Intel's driver for CPUs, of whatever make."""
+        return self.kind == "cpu" and "intel" in self.platform.lower()
+
 
 def safe_vector_width(platform: str, version: str, native_width: int) -> int:
     """Lanes of the widest vector to use on a CPU device.
@@ -113,24 +123,50 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     )
 
 
+def make_context(device: Device, handle: Any, threads: int | None) -> Any:
+    """An OpenCL context of `handle`, which is the device's or a sub-device's, for so many threads of a CPU."""
+    import pyopencl as cl
+
+    with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():
+        return cl.Context([handle])
+
+
 def list_devices() -> tuple[list[Device], list[str]]:
-    """Every device of every platform, and a line for each platform or device that failed to answer.
+    """Every device of every platform, and a line for each driver, platform or device that fails.
+
+    Drivers load with the first call. A `PlltoolWarning` says once if Intel's driver is installed but cannot be used,
+    or if compiled kernels cannot be kept.
 
     Raises
     ------
     DeviceError
-        If pyopencl cannot be imported or no OpenCL driver is installed.
+        If pyopencl cannot be imported or no driver can be used.
     """
-    try:
-        import pyopencl as cl
-    except (ImportError, OSError) as error:
-        raise DeviceError(f"pyopencl cannot be imported: {error}") from error
-    try:
-        platforms = cl.get_platforms()
-    except cl.Error as error:
-        raise DeviceError(f"no OpenCL platform: {error}") from error
+    loader_was_used = "pyopencl" in sys.modules
+    with caches_settled() as remarks:
+        try:
+            import pyopencl as cl
+        except (ImportError, OSError) as error:
+            raise DeviceError(f"pyopencl cannot be imported: {error}") from error
+        platforms: list[Any] = []
+        found_none: cl.Error | None = None
+        with intel_offered(loader_was_used) as problems:
+            try:
+                platforms = cl.get_platforms()
+            except cl.Error as error:
+                found_none = error
+        if not platforms:
+            raise DeviceError("; ".join([f"no OpenCL platform: {found_none}", *problems])) from found_none
+        for remark in (*remarks, *problems):
+            _warn_once(remark)
+        return _list_platforms(platforms, problems), problems
+
+
+def _list_platforms(platforms: Sequence[Any], problems: list[str]) -> list[Device]:
+    """The devices of all platforms; adds a line to `problems` for each platform or device that fails."""
+    import pyopencl as cl
+
     devices: list[Device] = []
-    problems: list[str] = []
     for p, platform in enumerate(platforms):
         try:
             handles = platform.get_devices()
@@ -142,4 +178,9 @@ def list_devices() -> tuple[list[Device], list[str]]:
                 devices.append(_describe(f"{p}:{d}", platform, handle))
             except cl.Error as error:
                 problems.append(f"device {p}:{d} does not describe itself: {error}")
-    return devices, problems
+    return devices
+
+
+@functools.cache
+def _warn_once(remark: str) -> None:
+    warn_caller(remark)

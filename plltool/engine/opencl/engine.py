@@ -19,7 +19,7 @@ from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
 from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts, Peak, Tables, slots_written
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.opencl.clock import KernelClock
-from plltool.engine.opencl.device import Device
+from plltool.engine.opencl.device import Device, make_context
 from plltool.engine.opencl.tracks import Schedule, model_tracks, one_launch, plan_levels, plan_tracks, spread_slots
 from plltool.engine.program import Request, branches_at_tips
 from plltool.engine.storage import SUM_BYTES
@@ -146,7 +146,7 @@ class OpenCLEngine(Engine):
         if compute_units is not None and compute_units < device.compute_units:
             handle = _sub_device(handle, compute_units)
         try:
-            self._context = cl.Context([handle])
+            self._context = make_context(device, handle, compute_units)
             self._queue = _make_queue(self._context, profile)
             program = build_program(self._context, layout)
             self._pmatrices = _make_kernel(program, "pmatrices", PMATRICES_ARGUMENTS)

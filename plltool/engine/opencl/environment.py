@@ -1,21 +1,30 @@
-"""Makes OpenCL drivers that pip installed usable; for the command line only, before OpenCL loads.
+"""What drivers need: where Intel's library is, how many threads it may use, and where PoCL may write.
 
-The library itself never changes the process's environment. A script that wants what the command does calls
-`prepare_environment` before it imports pyopencl.
+Environment variables tell them. They are set only while a driver reads them, and only if the user has not set them, so
+that they change neither the rest of the user's process nor the processes that it starts.
 """
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
-import hashlib
+import functools
 import os
+import shutil
 import sys
+import sysconfig
 import tempfile
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"  # the folder that an OpenCL loader reads instead of its usual one
-INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the runtime's cl.cfg
+WITHOUT_INTEL_VARIABLE = "PLLTOOL_WITHOUT_INTEL"  # tells child processes to do without a driver that their parent lacks
+INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the driver's cl.cfg
+POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
+PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
 BLAS_THREADS_VARIABLES = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")  # for numpy
 INTEL_LIBRARY = "libintelocl.so"
 INTEL_DEPENDENCIES = (
@@ -28,62 +37,213 @@ INTEL_DEPENDENCIES = (
 )
 SYSTEM_VENDORS = "/etc/OpenCL/vendors"
 
+_NOT_USED = "Intel's OpenCL driver is installed ({}) but not used"
+_absent: dict[Path | None, str] = {}  # drivers that were offered in vain, and why
+_variables = threading.RLock()  # held while variables of the environment are set
 
-def prepare_environment(threads: int | None = None) -> list[str]:
-    """Offer a pip-installed Intel runtime to the OpenCL loader, and tell it how many threads it may use.
 
-    The `.icd` file that Intel's wheel installs names a path of its build machine. This writes a correct one, beside
-    copies of those that the loader would have read, into a folder of the user's cache, and names the folder in
-    OCL_ICD_VENDORS; the PoCL of the pyopencl wheel is found whatever that variable says. Values that the user gave
-    stay. Repeated calls change nothing.
+@contextlib.contextmanager
+def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
+    """Within, the OpenCL loader finds Intel's driver if pip installed it, beside all other drivers.
 
     Parameters
     ----------
-    threads : cores that a CPU device may use. Only Intel's runtime needs it here: it accepts sub-devices by counts
-        but runs them on every core (measured, 2026.2), and reads its number of threads when it loads. Unlike CPU
-        affinity this pins nothing, so several runs share a machine well.
+    loader_was_used : whether this process may have used the loader before, which looks for drivers only once
 
     Returns
     -------
-    One line for each thing done or not possible.
+    A list that holds one line afterwards if the driver is there but not used, and none otherwise.
     """
-    lines = []
-    library = Path(sys.prefix) / "lib" / INTEL_LIBRARY
-    if library.is_file():
-        lines += _offer_intel(library.resolve())
-    if threads is not None and not os.environ.get(INTEL_THREADS_VARIABLE):
-        os.environ[INTEL_THREADS_VARIABLE] = str(threads)
-        lines.append(f"{INTEL_THREADS_VARIABLE}={threads} (for Intel's OpenCL runtime)")
-    return lines
+    problems: list[str] = []
+    library = _find_intel_library()
+    if library in _absent:
+        problems.append(_absent[library])
+    if library is None or library in _absent or _is_loaded(library):
+        yield problems
+        return
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(_vendors_folder(library))
+        except OSError as error:
+            problems.append(f"{_NOT_USED.format(library)}: no temporary folder can be written: {error}")
+        yield problems
+    if not problems and not _is_loaded(library):
+        problems.append(_explain_absence(library, loader_was_used))
+    if problems:
+        _absent[library] = problems[0]
+
+
+@contextlib.contextmanager
+def caches_settled() -> Iterator[list[str]]:
+    """Within, pyopencl can be imported and devices can be listed even if the user's cache cannot be written.
+
+    pyopencl then keeps no compiled kernels, and PoCL keeps them in a temporary folder. Without this, the former fails
+    at the first kernel and the latter finds no device.
+
+    Returns
+    -------
+    A list with one line if the cache cannot be written, otherwise none.
+    """
+    folder = _unwritable_cache()
+    if folder is None:
+        yield []
+        return
+    values = {PYOPENCL_CACHE_VARIABLE: "1", POCL_CACHE_VARIABLE: _temporary_cache()}
+    with _variables, contextlib.ExitStack() as stack:
+        for name, value in values.items():
+            if value and not os.environ.get(name):
+                stack.enter_context(_variable_set(name, value))
+        hint = "set XDG_CACHE_HOME to a folder that can be written"
+        yield [f"{folder} cannot be written, so that every run has to compile the OpenCL kernels; {hint}"]
+
+
+@functools.cache
+def _temporary_cache() -> str:
+    """A folder for compiled kernels, which is removed when this process ends; empty if there is no room for one."""
+    try:
+        folder = tempfile.mkdtemp(prefix="plltool-")
+    except OSError:
+        return ""
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def _unwritable_cache() -> Path | None:
+    """The folder of the user's caches if it cannot be written or made, otherwise None."""
+    home = os.environ.get("HOME") or os.path.expanduser("~")
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or os.path.join(home, ".cache")).absolute()
+    folder = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            return None
+    except OSError:
+        return cache
+
+
+def describe_offer() -> list[str]:
+    """A line about Intel's driver if this process has it from plltool; otherwise none."""
+    library = _find_intel_library()
+    if library is None or library in _absent or not _is_loaded(library):
+        return []
+    return [f"Intel's OpenCL driver was installed by pip, and plltool loaded it: {library}"]
+
+
+def _find_intel_library() -> Path | None:
+    """The library of Intel's driver if pip installed it and the OpenCL loader needs help to find it, else None.
+
+    The loader finds it by itself where the system has Intel's driver as well; a second copy in one process could clash.
+    A user who sets OCL_ICD_VENDORS chooses the drivers.
+    """
+    if os.environ.get(VENDORS_VARIABLE) or os.environ.get(WITHOUT_INTEL_VARIABLE):
+        return None
+    if any(Path(driver).name.startswith(INTEL_LIBRARY) for driver in _registered_drivers()):
+        return None
+    schemes = (sysconfig.get_default_scheme(), sysconfig.get_preferred_scheme("user"))
+    candidates = (Path(sysconfig.get_path("data", scheme)) / "lib" / INTEL_LIBRARY for scheme in schemes)
+    return next((library.resolve() for library in candidates if library.is_file()), None)
+
+
+@contextlib.contextmanager
+def _vendors_folder(library: Path) -> Iterator[None]:
+    """Within, OCL_ICD_VENDORS names a folder of ``.icd`` files: one for the library, and copies of the registered ones.
+
+    The file that Intel's wheel installs itself names a path of the machine that built it. PoCL from PyPI is found
+    whatever the variable says.
+    """
+    with _variables, tempfile.TemporaryDirectory(prefix="plltool-") as folder:
+        for number, driver in enumerate([*_registered_drivers(), str(library)]):
+            (Path(folder) / f"{number}.icd").write_bytes(os.fsencode(driver + "\n"))
+        for name in INTEL_DEPENDENCIES:  # from the driver's own folder, so that no library path is needed
+            with contextlib.suppress(OSError):
+                ctypes.CDLL(str(library.parent / name), ctypes.RTLD_GLOBAL)
+        with _variable_set(VENDORS_VARIABLE, folder):
+            yield
+
+
+def _is_loaded(library: Path) -> bool:
+    """Whether this process has loaded a library."""
+    try:
+        ctypes.CDLL(str(library), os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
+
+
+def _explain_absence(library: Path, loader_was_used: bool) -> str:
+    """Why Intel's driver was not loaded although the loader could have found it."""
+    not_used = _NOT_USED.format(library)
+    try:
+        ctypes.CDLL(str(library))
+    except OSError as error:
+        return f"{not_used}: it cannot be loaded: {error}"
+    if loader_was_used:
+        hint = "in a new process, call plltool.devices() before anything else uses pyopencl"
+        return f"{not_used}: this process had listed the OpenCL platforms before; {hint}"
+    return f"{not_used}: it finds no device on this machine"
+
+
+@dataclass
+class IntelThreads:
+    """The threads of Intel's driver in this process, which are the same from its first context on.
+
+    The driver accepts sub-devices by counts but runs them on every core (measured, 2026.2). It does obey a variable,
+    which it reads with the first context. Unlike CPU affinity the variable pins nothing, so that several processes
+    share a machine well.
+
+    Attributes
+    ----------
+    limit : their number; None for one per core, or if there has been no context yet
+    """
+
+    limit: int | None = None
+    _settled: bool = False
+
+    @contextlib.contextmanager
+    def settled(self, threads: int | None) -> Iterator[None]:
+        """Within, a first context takes so many threads, None for one per core; later ones change nothing."""
+        if self._settled:
+            yield
+            return
+        given = os.environ.get(INTEL_THREADS_VARIABLE, "")
+        if given or threads is None:
+            yield
+        else:
+            with _variables, _variable_set(INTEL_THREADS_VARIABLE, str(threads)):
+                yield
+        self.limit = int(given) if given.isdigit() else threads
+        self._settled = True
+
+
+INTEL_THREADS = IntelThreads()
+
+
+def same_drivers() -> dict[str, str]:
+    """Variables for a child process that is to find the drivers that this process found, so that indices agree."""
+    return {WITHOUT_INTEL_VARIABLE: "1"} if _absent else {}
 
 
 def child_environment(threads: int) -> dict[str, str]:
-    """What a child process that is to use so many cores needs in its environment, on top of this process's."""
-    return {INTEL_THREADS_VARIABLE: str(threads), **dict.fromkeys(BLAS_THREADS_VARIABLES, str(threads))}
+    """Variables for a child process that is to use so many cores."""
+    threads_variables = (INTEL_THREADS_VARIABLE, *BLAS_THREADS_VARIABLES)
+    return {**same_drivers(), **dict.fromkeys(threads_variables, str(threads))}
 
 
-def prepare_child() -> None:
-    """Do in a child what the parent has done, if it has called `prepare_environment`."""
-    if VENDORS_VARIABLE in os.environ:
-        prepare_environment()
-
-
-def _offer_intel(library: Path) -> list[str]:
-    drivers = _registered_drivers()
-    if any(Path(driver).name.startswith(INTEL_LIBRARY) for driver in drivers):
-        return []  # the system has one already; two in one process could clash
+@contextlib.contextmanager
+def _variable_set(name: str, value: str) -> Iterator[None]:
+    """Within, a variable of the environment has this value."""
+    before = os.environ.get(name)
+    os.environ[name] = value
     try:
-        folder = _write_vendors([*drivers, str(library)])
-    except (OSError, RuntimeError) as error:
-        return [f"Intel's OpenCL runtime is not used, its driver file cannot be written to the user's cache: {error}"]
-    if os.environ.setdefault(VENDORS_VARIABLE, str(folder)) != str(folder):
-        return []
-    _load_dependencies(library.parent)
-    return [f"{VENDORS_VARIABLE}={folder} (for Intel's OpenCL runtime in {sys.prefix})"]
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def _registered_drivers() -> list[str]:
-    """The libraries that the loader would find without OCL_ICD_VENDORS, as their `.icd` files name them."""
+    """The libraries that the loader finds without OCL_ICD_VENDORS, as their ``.icd`` files name them."""
     folders = [Path(os.environ.get("OPENCL_VENDOR_PATH") or SYSTEM_VENDORS)]
     if (Path(sys.prefix) / "conda-meta").is_dir():
         folders.append(Path(sys.prefix) / "etc" / "OpenCL" / "vendors")
@@ -92,39 +252,3 @@ def _registered_drivers() -> list[str]:
         with contextlib.suppress(OSError):
             drivers.append(file.read_text(encoding="utf-8", errors="surrogateescape").strip())
     return list(dict.fromkeys(filter(None, drivers)))
-
-
-def _cache_folder() -> Path:
-    """plltool's folder in the user's cache; RuntimeError if the user has no home."""
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "plltool"
-
-
-def _write_vendors(drivers: list[str]) -> Path:
-    """A folder with one `.icd` file per driver, named by its content: other environments use other folders."""
-    digest = hashlib.sha256(os.fsencode("\n".join(drivers))).hexdigest()[:16]
-    folder = _cache_folder() / "vendors" / digest
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    for k, driver in enumerate(drivers):
-        file, content = folder / f"{k}.icd", os.fsencode(driver + "\n")
-        if not file.is_file() or file.read_bytes() != content:
-            _write_atomically(file, content)
-    return folder
-
-
-def _write_atomically(file: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=file.parent)
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-        os.replace(temporary, file)
-    except OSError:
-        os.unlink(temporary)
-        raise
-
-
-def _load_dependencies(folder: Path) -> None:
-    """Load what the runtime links to from its own folder, so that no library path is needed."""
-    for name in INTEL_DEPENDENCIES:
-        with contextlib.suppress(OSError):
-            ctypes.CDLL(str(folder / name), ctypes.RTLD_GLOBAL)

@@ -1,10 +1,8 @@
-"""Does a device compute what numpy computes? Asked in a child process, which a broken driver may take down.
-
-Run as ``python -m plltool.engine.opencl.probe 0:0``.
-"""
+"""Does a device compute what numpy computes? A child process finds out, because a broken driver may crash it."""
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,8 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.children import child_command
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, FloatArray
+from plltool.engine.opencl.environment import same_drivers
 from plltool.errors import DeviceError, PlltoolError
 from plltool.model.components import Components
 
@@ -26,14 +26,24 @@ LONGEST_REASON = 200  # characters
 
 def probe_device(index: str, timeout: float = PROBE_TIMEOUT) -> str | None:
     """Build the kernels and run a toy computation on the device "P:D"; None if all is well, else one line."""
-    return run_probe([sys.executable, "-m", "plltool.engine.opencl.probe", index], timeout)
+    try:
+        command = child_command("plltool.engine.opencl.probe:main", index)
+    except DeviceError as error:
+        return str(error)
+    return run_probe(command, timeout)
 
 
 def run_probe(command: Sequence[str], timeout: float) -> str | None:
     """Run a probe in a child process; returns None if it exits with 0, else a line that says how it ended."""
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, errors="replace", stdin=subprocess.DEVNULL, timeout=timeout
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+            env={**os.environ, **same_drivers()},
         )
     except subprocess.TimeoutExpired:
         return f"no answer within {timeout:g} s"
@@ -112,17 +122,10 @@ def check_device(index: str) -> None:
 
 
 def main(index: str) -> int:
-    """Exit status of the child process; a failure is written to stderr as one line."""
-    from plltool.engine.opencl.environment import prepare_environment
-
-    prepare_environment()
+    """Check a device in a child process: returns its exit status, and writes a failure to stderr as one line."""
     try:
         check_device(index)
     except PlltoolError as error:
         print(" ".join(str(error).split()), file=sys.stderr)
         return 1
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))

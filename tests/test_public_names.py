@@ -1,0 +1,87 @@
+"""The public namespace: what `dir(plltool)` shows, and that each function in it can be called."""
+
+import importlib.util
+import inspect
+import pkgutil
+import subprocess
+import sys
+
+import pytest
+
+import plltool
+
+TREE = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
+OTHER_TREE = "((a:0.1,c:0.1):0.1,b:0.1,(d:0.1,e:0.1):0.1);"
+ROWS = {"a": "ACGTACGTAA", "b": "ACGTACGTAC", "c": "ACGAACGAAG", "d": "TCGAACTAAG", "e": "TCGAACTACG"}
+NUMPY = {"device": "numpy"}
+CPU = plltool.Hardware("numpy")
+
+
+@pytest.fixture
+def files(tmp_path):
+    """An alignment, a tree, two trees and the record of a search."""
+    (tmp_path / "x.fasta").write_text("".join(f">{name}\n{row}\n" for name, row in ROWS.items()))
+    (tmp_path / "x.nwk").write_text(TREE + "\n")
+    (tmp_path / "two.nwk").write_text(f"{TREE}\n{OTHER_TREE}\n")
+    found = plltool.search(ROWS, "JC", effort="fast", **NUMPY)
+    plltool.write_record(tmp_path / "x.json", found.as_record())
+    return tmp_path
+
+
+CALLS = {
+    "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", n_replicates=10, **NUMPY),
+    "ancestral_states": lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **NUMPY),
+    "bench": lambda at: plltool.bench(CPU, shapes=[(5, 20)], repetitions=1),
+    "bootstrap": lambda at: plltool.bootstrap(ROWS, "JC", replicates=2, workers=1, **NUMPY),
+    "check": lambda at: plltool.check(ROWS, "JC", **NUMPY),
+    "compare": lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"),
+    "compare_records": lambda at: plltool.compare_records(at / "x.json", at / "x.json"),
+    "consensus": lambda at: plltool.consensus(at / "two.nwk"),
+    "devices": lambda at: plltool.devices(),
+    "evaluate": lambda at: plltool.evaluate(ROWS, TREE, "JC", **NUMPY),
+    "read_alignment": lambda at: plltool.read_alignment(at / "x.fasta"),
+    "read_record": lambda at: plltool.read_record(at / "x.json"),
+    "read_tree": lambda at: plltool.read_tree(at / "x.nwk"),
+    "read_trees": lambda at: plltool.read_trees(at / "two.nwk", tuple(ROWS)),
+    "remove_checkpoint": lambda at: plltool.remove_checkpoint(at / "x.checkpoint") is None,
+    "replicate_options": lambda at: plltool.replicate_options(),
+    "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
+    "simulate": lambda at: plltool.simulate(TREE, "JC", 10),
+    "supports": lambda at: plltool.supports(TREE, at / "two.nwk"),
+    "topology_tests": lambda at: plltool.topology_tests(ROWS, [TREE, OTHER_TREE], "JC", n_replicates=10, **NUMPY),
+    "tree_distances": lambda at: plltool.tree_distances(at / "two.nwk"),
+    "ultrafast_bootstrap": lambda at: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", replicates=10, **NUMPY),
+    "write_consensus": lambda at: plltool.write_consensus(plltool.consensus(at / "two.nwk")),
+    "write_record": lambda at: plltool.write_record(at / "y.json", plltool.read_record(at / "x.json")) is None,
+}
+
+
+def import_every_module():
+    """All modules of the package; those for OpenCL where pyopencl is installed."""
+    has_opencl = bool(importlib.util.find_spec("pyopencl"))
+    for module in pkgutil.walk_packages(plltool.__path__, "plltool."):
+        if has_opencl or not module.name.startswith("plltool.engine.opencl."):
+            importlib.import_module(module.name)
+
+
+def test_importing_every_module_hides_no_public_name():
+    import_every_module()
+    assert dir(plltool) == sorted(plltool.__all__)
+    for name in plltool.__all__:
+        assert getattr(plltool, name).__module__.startswith("plltool."), name
+        assert callable(getattr(plltool, name)), name
+
+
+def test_every_public_function_is_called_below():
+    assert {name for name in plltool.__all__ if inspect.isfunction(getattr(plltool, name))} == CALLS.keys()
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calling(name, files):
+    import_every_module()
+    assert CALLS[name](files) is not None
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    code = "import sys, plltool; assert not {'numpy', 'scipy', 'pyopencl', 'click', 'dendropy'} & sys.modules.keys()"
+    subprocess.run([sys.executable, "-P", "-c", code], check=True)
