@@ -193,12 +193,12 @@ def _open_store(
 
 
 def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> Standing:
-    """Where the excursions stood when they were saved last, or their beginning."""
+    """The state of the excursions that was saved last, or their beginning."""
     saved = store.load(STATE) if store else None
     if saved is None:
         return Standing(RellPool(weights, rng))
     at = Standing.unpack(saved, start, weights, rng)
-    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
+    _log.info("the ultrafast bootstrap continues after %d excursions", at.n_made)
     return at
 
 
@@ -225,7 +225,7 @@ def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save
 
 
 def _test(at: Standing, start: Tree) -> None:
-    """Note the supports of the inner branches of `start`, and whether they have settled since the last test."""
+    """Store the supports of the inner branches of `start`, and whether they have settled since the last test."""
     values = frequencies(start, _tree_set(at.pool))
     before, now = at.supports, values[~np.isnan(values)]
     at.supports = now
