@@ -31,6 +31,10 @@ class InputError(PlltoolError):
     """Your data: names the file, the taxon or line, the position, what was found and what was expected."""
 
 
+class CheckpointError(InputError):
+    """A checkpoint that a run cannot go on from: it is another run's, or damaged."""
+
+
 class DeviceError(PlltoolError):
     """Your machine: a device that is missing, fails to build a kernel or runs out of memory."""
 

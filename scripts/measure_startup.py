@@ -3,13 +3,14 @@
     python scripts/measure_startup.py [NAME=PYTHON ...] [--repetitions N] [--output FILE.json]
 
 Each PYTHON is an interpreter of an environment with plltool, for example one before and one after a change; by default
-the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels, does
-not count. Times are wall-clock seconds from the start of the process:
+the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels,
+does not count. Times are seconds from the start of the process:
 
 - python: an interpreter that does nothing
 - import: ``import plltool``
 - help: ``plltool search --help``
 - first round: ``plltool search data/primates.phy`` up to the first "progress" of ``--json-progress``
+- first round, CPU: the same in processor time, which depends less on what else the machine does
 - search: the same search as a whole
 """
 
@@ -39,7 +40,7 @@ def run(python: str, variables: dict[str, str], code: str, *arguments: str) -> f
 
 
 def search(python: str, variables: dict[str, str], folder: str) -> dict[str, float]:
-    """Seconds to the end of the first round, and of the whole search."""
+    """Seconds to the end of the first round, processor seconds to there, and seconds of the whole search."""
     options = ["--prefix", f"{folder}/run", "--redo", "--json-progress", "-"]
     command = [python, "-P", "-c", COMMAND, "search", str(ALIGNMENT), *options]
     began = time.perf_counter()
@@ -47,9 +48,18 @@ def search(python: str, variables: dict[str, str], folder: str) -> dict[str, flo
         command, env=variables, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
-        first = next(time.perf_counter() for line in process.stderr if json.loads(line)["event"] == "progress")
+        while json.loads(process.stderr.readline())["event"] != "progress":
+            pass
+        first, cpu = time.perf_counter() - began, processor_seconds(process.pid)
         process.stderr.read()
-    return {"first round": first - began, "search": time.perf_counter() - began}
+    return {"first round": first, "first round, CPU": cpu, "search": time.perf_counter() - began}
+
+
+def processor_seconds(number: int) -> float:
+    """Processor time of a process so far, as Linux tells it."""
+    fields = Path(f"/proc/{number}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    user, system = fields[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def measure(python: str, variables: dict[str, str]) -> dict[str, float]:
@@ -102,10 +112,10 @@ def main() -> None:
         for what in runs[0]:
             values = [sample[what] for sample in runs]
             rows[name][what] = {"median": round(statistics.median(values), 3), "least": round(min(values), 3)}
-    print(f"{'':24}{'median':>10}{'least':>10}  seconds")
+    print(f"{'':26}{'median':>10}{'least':>10}  seconds")
     for name, row in rows.items():
         for what in samples[name][0]:
-            print(f"{name + ' ' + what:24}{row[what]['median']:10.3f}{row[what]['least']:10.3f}")
+            print(f"{name + ' ' + what:26}{row[what]['median']:10.3f}{row[what]['least']:10.3f}")
     if asked.output:
         facts = {
             "benchmark": "start-up",

@@ -11,14 +11,14 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
 from plltool.errors import check_least
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.results import EvaluationResult
+from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
 from plltool.run.supports import Supports, check_kinds
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class AlrtResult(EvaluationResult):
-    """An evaluation, and the supports of the tree's branches.
+class AlrtResult(Result):
+    """An evaluation of a tree, and the supports of its branches.
 
     Attributes
     ----------
@@ -30,6 +30,10 @@ class AlrtResult(EvaluationResult):
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of an evaluation, and the supports."""
         return super().as_record(command) | {"supports": self.supports.as_record()}
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool alrt` writes, by the ends of their names; `command` as for `as_record`."""
+        return {"alrt.json": self.to_json(command) + "\n", **self.supports.texts()}
 
 
 def alrt(

@@ -62,6 +62,36 @@ class AncestralResult(Result):
         """As of any result, the tree with the nodes' names, and the most probable sequence of each."""
         return super().as_record(command) | {"ancestors": {"tree": self.labelled, "sequences": self.sequences()}}
 
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool ancestral` writes, by the ends of their names; `command` as of `as_record`."""
+        return {
+            "state": self.format_states(),
+            "state.nwk": self.labelled + "\n",
+            "ancestral.json": self.to_json(command) + "\n",
+        }
+
+    def format_states(self) -> str:
+        """A table of node, part where there are several, site (from 1), most probable state and probabilities, by tabs.
+
+        Its columns are those of IQ-TREE's .state files. Nodes are in the order of their names. A header stands at the
+        top, and above each part of other states.
+        """
+        several = len(self.ancestors) > 1
+        order = sorted(range(len(self.nodes)), key=lambda k: int(self.nodes[k].removeprefix(NODE)))
+        lines, symbols = [], ""
+        for part in self.ancestors:
+            if part.symbols != symbols:
+                symbols = part.symbols
+                lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
+            best = part.probabilities.argmax(axis=2)
+            for k in order:
+                node = self.nodes[k]
+                head = f"{node}\t{part.name}" if several else node
+                for column, site in enumerate(part.sites.tolist()):
+                    numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])
+                    lines.append(f"{head}\t{site + 1}\t{symbols[best[k, column]]}\t{numbers}")
+        return "\n".join(lines) + "\n"
+
 
 def ancestral_states(
     alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[EvaluationSettings]
@@ -97,26 +127,3 @@ def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple
     for number, (node, branch) in enumerate(visits, start=2):
         names[node - tree.n_taxa] = labels[branch] = f"{NODE}{number}"
     return tuple(names), write_rooted(tree, outgroup, labels)[0].removesuffix(";") + f"{NODE}1;"
-
-
-def format_states(result: AncestralResult) -> str:
-    """A table of node, part where there are several, site (from 1), most probable state and probabilities, by tabs.
-
-    Its columns are those of IQ-TREE's .state files; nodes are in the order of their names. Parts of other states than
-    the first one's begin with a header.
-    """
-    several = len(result.ancestors) > 1
-    order = sorted(range(len(result.nodes)), key=lambda k: int(result.nodes[k].removeprefix(NODE)))
-    lines, symbols = [], ""
-    for part in result.ancestors:
-        if part.symbols != symbols:
-            symbols = part.symbols
-            lines.append("\t".join(["Node", *["Part"] * several, "Site", "State", *(f"p_{s}" for s in symbols)]))
-        best = part.probabilities.argmax(axis=2)
-        for k in order:
-            node = result.nodes[k]
-            head = f"{node}\t{part.name}" if several else node
-            for column, site in enumerate(part.sites.tolist()):
-                numbers = "\t".join([f"{p:.5f}" for p in part.probabilities[k, column].tolist()])
-                lines.append(f"{head}\t{site + 1}\t{symbols[best[k, column]]}\t{numbers}")
-    return "\n".join(lines) + "\n"

@@ -59,7 +59,7 @@ from plltool.run.inputs import (
     resolve_inputs,
 )
 from plltool.run.memory import plan_memory
-from plltool.run.rooting import mean_tree
+from plltool.run.rooting import check_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
@@ -160,7 +160,8 @@ def bootstrap(
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen)
     check_kinds(kinds, REPLICATE_KINDS)
-    target = None if tree is None else load_target(tree, outgroup, data.names)
+    target = None if tree is None else load_target(tree, data.names)
+    check_outgroup(outgroup, data.names)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]
@@ -182,7 +183,7 @@ def bootstrap(
     found = _collect(_tell(made, taken), wanted, seed, listener, began)
     if target is None or not found.trees:
         return found
-    return replace(found, supports=map_replicates(target, found.trees, kinds))
+    return replace(found, supports=map_replicates(target, found.trees, kinds).with_outgroup(outgroup))
 
 
 def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:

@@ -113,7 +113,7 @@ class Comparison:
         return zip_longest(self.a.trace, self.b.trace)
 
     def rounds_differ(self, a: Progress | None, b: Progress | None) -> bool:
-        """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL beyond the tolerance."""
+        """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL by too much."""
         if a is None or b is None:
             return True
         if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:

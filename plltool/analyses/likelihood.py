@@ -50,9 +50,8 @@ LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 class Likelihood(Parameters):
     """The likelihood of one alignment on one tree under one model, or a model for each part, on one device.
 
-    After a length or a parameter is set, the next answer takes it into account; nothing is written to files. Use it in a
-    ``with`` block, or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected
-    substitutions per site.
+    A length or parameter that is set changes the next answer; nothing is written to files. Use it in a ``with`` block,
+    or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected substitutions per site.
 
     Parameters
     ----------
@@ -151,7 +150,7 @@ class Likelihood(Parameters):
 
     @property
     def lengths(self) -> FloatArray:
-        """A copy of the branch lengths, (n_edges,) or unlinked (n_edges, n_parts). Assign an array to set all of them."""
+        """A copy of the branch lengths, (n_edges,) or unlinked (n_edges, n_parts). Assign an array to set them all."""
         return self._tree.lengths.copy()
 
     @lengths.setter

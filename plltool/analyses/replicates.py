@@ -25,7 +25,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment
-from plltool.errors import InputError
+from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -248,7 +248,7 @@ def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made
         assert store is not None, "there are no kept replicates without it"
         try:
             saved = store.load(_name(k))
-        except InputError:  # a warning has said what is wrong
+        except CheckpointError:  # a warning has said what is wrong
             saved = None
         if saved is not None:
             yield Replicate.unpack(saved, resampling.all_names)

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import NamedTuple
@@ -18,7 +17,6 @@ import numpy.typing as npt
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
 from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
-from plltool.run.rooting import check_outgroup, usable_outgroup
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.supports import frequencies, transfer_supports
@@ -26,8 +24,6 @@ from plltool.tree.topology import FloatArray, Tree
 from plltool.tree.tree_set import TreeSet, splits_of
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
-
-_log = logging.getLogger("plltool")
 
 
 class Target(NamedTuple):
@@ -37,12 +33,10 @@ class Target(NamedTuple):
     ----------
     tree : the tree; nodes of more than three branches are resolved arbitrarily
     added : (n_edges,) branches that only resolve them and get no supports
-    outgroup : taxa that the written trees show as one clade
     """
 
     tree: Tree
     added: npt.NDArray[np.bool_]
-    outgroup: Sequence[str] | None
 
 
 SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
@@ -61,8 +55,7 @@ def supports(
     tree : file, Newick string or Tree; nodes may have any number of branches
     replicates : file or files, or a sequence of `Tree`, over the same taxa; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both, in the order of the labels
-    outgroup : taxa that the written trees show as one clade; if they are not one, a warning says so and the first taxon
-        alone is used
+    outgroup : taxa that the written trees show as one clade, see `Supports.with_outgroup`
 
     Raises
     ------
@@ -70,31 +63,23 @@ def supports(
         If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them.
     """
     check_kinds(kinds, REPLICATE_KINDS)
-    return map_replicates(load_target(tree, outgroup), replicates, kinds)
+    return map_replicates(load_target(tree), replicates, kinds).with_outgroup(outgroup)
 
 
-def load_target(
-    tree: str | PathLike[str] | Tree, outgroup: Sequence[str] | None = None, names: Sequence[str] | None = None
-) -> Target:
-    """Prepare a tree that gets supports, which may be done before there are replicates.
+def load_target(tree: str | PathLike[str] | Tree, names: Sequence[str] | None = None) -> Target:
+    """Prepare a tree that gets supports, which is possible before there are replicates.
 
     Parameters
     ----------
-    tree, outgroup : as for `supports`, also for errors
+    tree : as for `supports`, also for errors
     names : taxa in the order wanted; by default they are numbered as they come
     """
     if isinstance(tree, Tree):
-        resolved, added = tree, np.zeros(tree.n_edges, dtype=np.bool_)
-    else:
-        nodes, source = load_nodes(tree)
-        resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)
-        own = find_splits(nodes, number_tips(nodes, source, resolved.names))
-        added = np.array([split not in own for split in splits_of(resolved)])
-    check_outgroup(outgroup, resolved.names, "the tree")
-    usable, remarks = usable_outgroup(resolved, outgroup, added)
-    for remark in remarks:
-        _log.warning(remark)
-    return Target(resolved, added, usable)
+        return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_))
+    nodes, source = load_nodes(tree)
+    resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)
+    own = find_splits(nodes, number_tips(nodes, source, resolved.names))
+    return Target(resolved, np.array([split not in own for split in splits_of(resolved)]))
 
 
 def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) -> Supports:
@@ -104,5 +89,4 @@ def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) 
     for kind in kinds:
         shares = np.where(target.added, np.nan, SHARES[kind](target.tree, found))
         values[kind] = 100 * shares if KINDS[kind].unit == PERCENT else shares
-    numbers = dict.fromkeys(kinds, found.n_trees)
-    return Supports(target.tree, values, numbers, added=target.added, outgroup=target.outgroup)
+    return Supports(target.tree, values, dict.fromkeys(kinds, found.n_trees), added=target.added)

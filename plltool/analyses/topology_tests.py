@@ -11,8 +11,9 @@ import numpy as np
 
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
-from plltool.constants import DEFAULT_SEED, TEST_REPLICATES
+from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
 from plltool.errors import InputError, check_least
+from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.results import Result, nan_to_null
@@ -20,6 +21,8 @@ from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
 from plltool.tree.topology import FloatArray
 from plltool.tree_search.progress import ignore
+
+P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # of which small ones reject
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +59,27 @@ class TopologyTestResult(Result):
             "trees": trees,
         }
         return super().as_record(command) | {"tests": described}
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool test` writes, by the ends of their names; `command` as of `as_record`."""
+        return {"test.nwk": "\n".join(self.newicks) + "\n", "test.json": self.to_json(command) + "\n"}
+
+    def format_site_lnl(self, _name: str | PathLike[str] = "") -> str:
+        """`tree_site_lnl` in TREE-PUZZLE's format, whatever the name of the file."""
+        return format_puzzle(self.tree_site_lnl)
+
+    def format_table(self) -> list[str]:
+        """A head, and a line for each tree: lnL, p-values, + where a test keeps the tree, - where it rejects it."""
+        tests = self.tests
+        lines = [f"{'tree':>5} {'lnL':>16} {'delta':>10}" + "".join(f"{name:>10}" for name in ("bp", *P_VALUES, "elw"))]
+        for row, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
+            cells = [f"{tests.bp[row]:8.4f}  "]
+            for name in P_VALUES:
+                p = float(getattr(tests, name)[row])
+                cells.append(f"{p:8.4f} {'-' if p < TEST_LEVEL else '+'}")
+            cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
+            lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
+        return lines
 
 
 def topology_tests(

@@ -21,10 +21,10 @@ from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
+from plltool.cli.command import COMMAND_KEY
 from plltool.cli.compare import compare
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
-from plltool.cli.reporting import COMMAND_KEY
 from plltool.cli.search import search
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support

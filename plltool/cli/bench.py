@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.command import given_command
 from plltool.cli.options import PATH, hardware_options, quiet_option
 from plltool.cli.outputs import claim_files, print_line
-from plltool.cli.reporting import Reporter, given_command
+from plltool.cli.reporting import Reporter
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:

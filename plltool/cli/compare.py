@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool.cli.command import given_command
 from plltool.cli.options import (
     PATH,
     Effort,
@@ -24,7 +25,7 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.outputs import print_line
-from plltool.cli.reporting import Reporter, given_command, name_stage
+from plltool.cli.reporting import Reporter, name_stage
 from plltool.constants import COMPARE_TOLERANCE
 from plltool.errors import show_name
 from plltool.hardware import parse_hardware

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
+    from plltool.run.results import Result
     from plltool.tree.topology import Tree
     from plltool.tree_search.effort import SearchOptions
 
@@ -69,11 +70,24 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class OutputChoice:
-    """Where results go, and whether older ones may be replaced."""
+class SearchTask:
+    """What a search and a bootstrap have in common: the data, the model, and how the work is done and reported."""
 
-    prefix: Path | None
-    redo: bool
+    alignment: Path
+    model: str | None
+    brlen: str
+    data_type: str
+    seed: int
+    outgroup: tuple[str, ...]
+    constraint: Path | None
+    workers: int | None
+    quiet: bool
+    json_progress: str | None
+
+    def settings(self, hardware: Hardware) -> dict[str, Any]:
+        """Keywords of `plltool.search` and `plltool.bootstrap`."""
+        own = {"seed": self.seed, "brlen": self.brlen, "constraint": self.constraint, "workers": self.workers}
+        return own | asdict(hardware)
 
 
 @dataclass(frozen=True)
@@ -235,32 +249,6 @@ effort_options = packed(
         help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
     ),
 )
-output_options = packed(
-    "output",
-    OutputChoice,
-    click.option(
-        "--prefix",
-        type=PATH,
-        help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
-    ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
-)
-
-
-@dataclass(frozen=True)
-class Question:
-    """What commands that ask something of a given tree have in common."""
-
-    model: str | None
-    brlen: str
-    data_type: str
-    fixed: bool
-    resolve: int | None
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-
 tree_option = click.option(
     "--tree",
     required=True,
@@ -270,31 +258,44 @@ tree_option = click.option(
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
 )
-question_options = packed(
-    "question",
-    Question,
+search_task_options = packed(
+    "task",
+    SearchTask,
+    alignment_argument,
     model_option,
     brlen_option,
     data_type_option,
-    fixed_option,
-    resolve_option,
-    json_option,
+    seed_option,
+    outgroup_option,
+    constraint_option,
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Number of searches to run in parallel, each in a process with its share of the threads.  [default: as"
+        " many as threads, on a GPU 1]",
+    ),
     quiet_option,
     json_progress_option,
 )
 view_options = packed(
     "views",
     Views,
-    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),
+    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too."),
     click.option(
         "--collapse",
         type=click.FloatRange(min=0),
         default=COLLAPSE_LENGTH,
         show_default=True,
         metavar="LENGTH",
-        help="Longest inner branch that is left out of PREFIX.collapsed.nwk, which is written if there is one.",
+        help="Longest inner branch that is left out of the collapsed tree.",
     ),
 )
+
+
+def describe_short_branches(result: Result, views: Views) -> list[str]:
+    """How many inner branches the collapsed tree lacks, if there is one."""
+    _, number = result.collapsed(views.collapse)
+    return [f"inner branches of at most {views.collapse:g}: {number}"] if number else []
 
 
 def load_alignment(path: Path, data_type: str) -> Sequences:

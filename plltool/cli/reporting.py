@@ -19,23 +19,17 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
+from plltool.cli.command import given_command
 from plltool.cli.heartbeat import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_log
 from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS, VERSION
-from plltool.errors import InputError
 
 if TYPE_CHECKING:
     from plltool.tree_search.progress import Progress
 
 BAR_WIDTH = 20
 CLEAR_LINE = "\r\x1b[K"
-COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
 
 _log = logging.getLogger("plltool")
-
-
-def given_command() -> str:
-    """The command line of the running command."""
-    return str(click.get_current_context().meta[COMMAND_KEY])
 
 
 class Reporter(logging.Handler):
@@ -192,21 +186,6 @@ class Reporter(logging.Handler):
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
             click.echo(text, err=True, nl=False)
-
-
-@contextmanager
-def tells_of_checkpoint(folder: Path) -> Iterator[None]:
-    """Whatever ends a run within, but wrong input, leaves a line that says how to go on."""
-    from plltool.io.checkpoint import has_states
-
-    try:
-        yield
-    except InputError:
-        raise
-    except BaseException:
-        if has_states(folder):
-            _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
-        raise
 
 
 def name_stage(event: Progress) -> str:

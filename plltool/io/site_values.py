@@ -28,7 +28,7 @@ def format_puzzle(site_lnl: FloatArray) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_for(path: PathLike[str], site_lnl: FloatArray) -> str:
+def format_for(path: str | PathLike[str], site_lnl: FloatArray) -> str:
     """lnL (n_sites,) as a file of this name should have it: as CONSEL reads it if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
     return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

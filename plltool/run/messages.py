@@ -69,7 +69,7 @@ def remarks_on_values(models: Sequence[Model]) -> list[str]:
         free = [group for group in model.free_parameters if group != SCALER]
         if free:
             listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}; start values are used: {model.to_string()}")
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {model.to_string()}")
     if any(SCALER in model.free_parameters for model in models):
         remarks.append("scalers of the branch lengths of parts have no values; 1 is used")
     return list(dict.fromkeys(remarks))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,10 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
-from plltool.io.tree_views import collapse_newick
+from plltool.errors import InputError
+from plltool.io.record import format_record
+from plltool.io.site_values import format_for, format_sites
+from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
 from plltool.run.rooting import mean_tree, write_rooted
@@ -140,6 +144,43 @@ class Result:
             "command": command,
         }
 
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return format_record(self.as_record(command))
+
+    def describe_models(self) -> list[str]:
+        """The model as a line, or a line for each part that has a name."""
+        if not self.parts[0].name:
+            return [f"model: {self.model}"]
+        return [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
+
+    def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
+        """`site_lnl` as a table, or in TREE-PUZZLE's format if a file of that `name` is to have it: it ends in .sitelh.
+
+        Raises InputError if the lnL of sites was not asked for.
+        """
+        if self.site_lnl is None:
+            raise InputError("site_lnl: found none, expected a result that was made with site_lnl=True")
+        return format_for(name, self.site_lnl)
+
+    def _tree_texts(self, best: str, own: str, command: str | None, nexus: bool, collapse: float) -> dict[str, str]:
+        """The tree, the record and other views of the tree.
+
+        `best` is how the endings of files that are of the tree as such begin, `own` that of others.
+        """
+        trees = [part.newick for part in self.parts if part.newick is not None]
+        collapsed, n_collapsed = self.collapsed(collapse)
+        texts = {f"{best}.nwk": self.newick, f"{own}json": self.to_json(command)}
+        if self.parts[0].name:
+            texts[f"{best}.model"] = self.model
+        if trees:
+            texts[f"{own}parts.nwk"] = "\n".join(trees)
+        if nexus:
+            texts[f"{best}.nex"] = write_nexus(self.newick).rstrip()
+        if n_collapsed:
+            texts[f"{own}collapsed.nwk"] = collapsed
+        return {ending: text + "\n" for ending, text in texts.items()}
+
 
 @dataclass(frozen=True, eq=False)
 class SearchResult(Result):
@@ -181,6 +222,19 @@ class SearchResult(Result):
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         return record if self.profile is None else record | {"profile": self.profile}
 
+    def texts(
+        self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
+    ) -> dict[str, str]:
+        """The files that `plltool search` writes, by the ends of their names.
+
+        Parameters
+        ----------
+        command : the command line that made the result, for the record
+        nexus : also write the tree as NEXUS
+        collapse : longest inner branch that the collapsed tree lacks, in substitutions per site
+        """
+        return self._tree_texts("best", "", command, nexus, collapse)
+
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult(Result):
@@ -203,6 +257,18 @@ class EvaluationResult(Result):
         sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
         rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
         return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
+
+    def texts(
+        self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
+    ) -> dict[str, str]:
+        """The files that `plltool evaluate` writes, by the ends of their names; parameters as of `SearchResult`."""
+        return self._tree_texts("evaluate", "evaluate.", command, nexus, collapse)
+
+    def format_site_rates(self) -> str:
+        """`site_rates` as a table; InputError if they were not asked for."""
+        if self.site_rates is None:
+            raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
+        return format_sites("rate", self.site_rates)
 
 
 def software_versions() -> dict[str, str]:

@@ -6,6 +6,7 @@ Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in 
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -17,10 +18,13 @@ from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.io.tree_views import write_nexus
+from plltool.run.rooting import check_outgroup, usable_outgroup
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
 
 PERCENT, SHARE = "per cent", "0 to 1"
+
+_log = logging.getLogger("plltool")
 
 
 class Kind(NamedTuple):
@@ -57,7 +61,7 @@ class Supports:
         without "sh-alrt" and "abayes"
     added : (n_edges,) branches that only resolve multifurcations of the tree that was given, and have no supports;
         None if there are none
-    outgroup : taxa that the written trees show as one clade; they must be one
+    outgroup : taxa that the written trees show as one clade, see `with_outgroup`
     """
 
     tree: Tree
@@ -120,6 +124,27 @@ class Supports:
             "support.nex": self.nexus(),
             "support.json": json.dumps(self.as_record(), indent=1, allow_nan=False) + "\n",
         }
+
+    def describe(self) -> list[str]:
+        """A line for each kind: what it means, its unit, and how many replicates it comes from."""
+        lines = []
+        for kind in self.kinds:
+            number = self.n_replicates.get(kind)
+            of = "" if number is None else f", {number} replicates"
+            lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
+        return lines
+
+    def with_outgroup(self, outgroup: Sequence[str] | None) -> Supports:
+        """The same supports; the written trees show the outgroup as one clade.
+
+        If it is not one, a warning says so, and its first taxon alone is used. Raises InputError if it has a name that
+        is not in the tree, or all of them.
+        """
+        check_outgroup(outgroup, self.tree.names, "the tree")
+        usable, remarks = usable_outgroup(self.tree, outgroup, self.added)
+        for remark in remarks:
+            _log.warning(remark)
+        return replace(self, outgroup=usable)
 
     def joined(self, other: Supports) -> Supports:
         """These supports and others of the same tree."""

@@ -19,7 +19,7 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
     result = plltool("alrt", small, "--tree", tree, *QUICK, "--replicates", 100, "--prefix", tmp_path / "a")
     assert result.exit_code == 0, result.stderr
     assert "supports: sh-alrt/abayes" in result.stdout
-    record = json.loads((tmp_path / "a.json").read_text())["supports"]
+    record = json.loads((tmp_path / "a.alrt.json").read_text())["supports"]
     assert (tmp_path / "a.support.nwk").read_text() == record["tree"] + "\n"
     assert len(record["branches"]) == 3
     for branch in record["branches"]:

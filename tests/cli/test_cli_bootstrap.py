@@ -178,7 +178,7 @@ def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
     refused = plltool(*run, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
-        f"plltool: error: {damaged.parent}: a checkpoint of supports, but none of this search; --redo starts over"
+        f"plltool: error: {damaged.parent}: a checkpoint of another run; --redo starts over"
     ]
     assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
     assert not list(tmp_path.glob("*.checkpoint"))
