@@ -1,7 +1,7 @@
 """The public names of plltool: `plltool/__init__.py` reads this file and imports each when it is first used."""
 
 from .alignment.alignment import Sequences as Sequences
-from .analyses.alrt import SupportResult as SupportResult
+from .analyses.alrt import AlrtResult as AlrtResult
 from .analyses.alrt import alrt as alrt
 from .analyses.ancestral import AncestralResult as AncestralResult
 from .analyses.ancestral import ancestral_states as ancestral_states
@@ -9,6 +9,7 @@ from .analyses.bench.run import bench as bench
 from .analyses.bootstrap import BootstrapResult as BootstrapResult
 from .analyses.bootstrap import bootstrap as bootstrap
 from .analyses.bootstrap import replicate_options as replicate_options
+from .analyses.bootstrap import resampled_alignments as resampled_alignments
 from .analyses.check import check as check
 from .analyses.compare import Comparison as Comparison
 from .analyses.compare import compare as compare
@@ -17,9 +18,10 @@ from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
 from .analyses.likelihood import Likelihood as Likelihood
 from .analyses.search import search as search
+from .analyses.search_supports import SearchSupports as SearchSupports
+from .analyses.search_supports import search_supports as search_supports
 from .analyses.simulate import Simulation as Simulation
 from .analyses.simulate import simulate as simulate
-from .analyses.support import Supports as Supports
 from .analyses.support import supports as supports
 from .analyses.topology_tests import TopologyTestResult as TopologyTestResult
 from .analyses.topology_tests import topology_tests as topology_tests
@@ -34,6 +36,7 @@ from .errors import PlltoolError as PlltoolError
 from .errors import PlltoolWarning as PlltoolWarning
 from .hardware import Hardware as Hardware
 from .io.alignment_reader import read_alignment as read_alignment
+from .io.alignment_writer import format_fasta as format_fasta
 from .io.checkpoint import has_checkpoint as has_checkpoint
 from .io.checkpoint import mark_checkpoint as mark_checkpoint
 from .io.checkpoint import read_mark as read_mark
@@ -45,6 +48,7 @@ from .io.record import write_text as write_text
 from .io.tree_files import read_trees as read_trees
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
+from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions
 from .tree_search.progress import Progress as Progress

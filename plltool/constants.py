@@ -109,7 +109,6 @@ TEST_REPLICATES = 10_000  # of tests of topologies, and at each scale of AU
 TEST_LEVEL = 0.05  # p-values below it reject a tree; 1 less it is what ELW's set of trees adds up to
 AU_TIE = 0.01  # lnL within which AU takes trees for equally good: less is what optimisation leaves open
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, to those there are (Shimodaira 2002)
-SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
 
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
@@ -136,6 +135,9 @@ CHECKPOINT_PATIENCE = 100.0  # times what writing took pass before the next stat
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------
+SUPPORT_KINDS = FBP, TBE, UFBOOT, SH_ALRT, ABAYES = "fbp", "tbe", "ufboot", "sh-alrt", "abayes"
+REPLICATE_KINDS = FBP, TBE  # supports by replicate trees
+NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-neighbour interchanges
 MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
 BOOTSTOP_STEP = 50  # replicates after which it is tested whether they are enough (RAxML)
 BOOTSTOP_MOST = 1000  # replicates that are made where the test never says so (RAxML)

@@ -54,6 +54,12 @@ class EngineError(PlltoolError):
     """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""
 
 
+def check_least(what: str, found: int, least: int) -> None:
+    """Raise InputError if a number, called `what`, is less than the least one allowed."""
+    if found < least:
+        raise InputError(f"{what}: found {found}, expected at least {least}")
+
+
 class PlltoolWarning(UserWarning):
     """Something that a user should know of a run that goes on, such as a driver that cannot be used."""
 

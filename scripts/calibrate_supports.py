@@ -25,8 +25,8 @@ import numpy as np
 from plltool.analyses.bootstrap import bootstrap
 from plltool.analyses.search import search
 from plltool.analyses.simulate import Simulation, simulate
-from plltool.analyses.trees import as_tree_set
 from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import splits_of

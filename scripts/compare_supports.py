@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.trees import as_tree_set
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.part_trees import read_tree
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.tree_set import TreeSet, splits_of
 
 PROGRAMS = (

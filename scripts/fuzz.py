@@ -50,7 +50,7 @@ from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.model.spec import parse_model
 from plltool.run.inputs import resolve_inputs
-from plltool.run.results import check_outgroup
+from plltool.run.rooting import check_outgroup
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 MEBIBYTE = 1 << 20

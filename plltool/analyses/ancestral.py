@@ -8,11 +8,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.analyses.evaluate import Settings, evaluate_and_ask
+from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.io.newick import find_root, ordered_from
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
-from plltool.run.results import Result, mean_tree, usable_outgroup, write_rooted
+from plltool.run.results import Result
+from plltool.run.rooting import mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import FloatArray, Tree
 
 NODE = "Node"  # and a number from 1
@@ -93,7 +94,7 @@ class AncestralResult(Result):
 
 
 def ancestral_states(
-    alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[Settings]
+    alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[EvaluationSettings]
 ) -> AncestralResult:
     """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995), lengths and model optimised.
 

@@ -1,4 +1,4 @@
-"""Two searches side by side, and where they part: the same one on two devices, or two that left a record."""
+"""Two searches side by side, and where they diverge: one search on two devices, or two records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Move, Progress, ignore
 
-# of a record: two searches that differ in one of these are no reruns of each other
+# keys of a record: searches that differ in one of them are not the same search
 SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
 
@@ -33,9 +33,9 @@ class Run:
 
     Attributes
     ----------
-    label : what tells it from the other: a specification of the hardware, or a file
-    tree : found
-    trace : every round, in order; empty if nobody kept it
+    label : its name: a specification of the hardware, or a file
+    tree : the tree that it found
+    trace : every round, in order; empty if the record has none
     record : see `Result.as_record`
     """
 
@@ -46,12 +46,12 @@ class Run:
 
     @classmethod
     def of_result(cls, label: str, result: SearchResult) -> Run:
-        """A search that this process has made."""
+        """A search that this process made."""
         return cls(label, result.tree, result.trace, result.as_record())
 
     @classmethod
     def of_record(cls, path: str | os.PathLike[str]) -> Run:
-        """A run of which a JSON record is left; InputError if it cannot be read."""
+        """A run by its JSON record; InputError if it cannot be read."""
         source = os.fspath(path)
         record = read_record(source)
         tree, lnl = record["tree"], record["lnl"]
@@ -74,8 +74,8 @@ class Comparison:
 
     Attributes
     ----------
-    a, b : the two
-    tolerance : lnL by which they may differ
+    a, b : the two searches
+    tolerance : largest difference of lnL that counts as agreement
     """
 
     a: Run
@@ -94,26 +94,26 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Final lnL of b less that of a."""
+        """Final lnL of b minus that of a."""
         return self.b.lnl - self.a.lnl
 
     @property
     def agree(self) -> bool:
-        """Whether topologies are the same and the final lnL differs by no more than the tolerance."""
+        """Whether the topologies are the same and the final lnL differs by at most the tolerance."""
         return self.rf == 0 and abs(self.difference) <= self.tolerance
 
     @property
     def other_settings(self) -> list[str]:
-        """What of SETTINGS differs, as ``seed 1 and 2``: two such runs may well differ."""
+        """The SETTINGS that differ, as ``seed 1 and 2``: such runs may find different trees."""
         a, b = self.a.record, self.b.record
         return [f"{name} {a[name]} and {b[name]}" for name in SETTINGS if a[name] != b[name]]
 
     def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
-        """The rounds of both side by side; None where one search has ended."""
+        """The rounds of both searches side by side; None where one has ended."""
         return zip_longest(self.a.trace, self.b.trace)
 
     def rounds_differ(self, a: Progress | None, b: Progress | None) -> bool:
-        """Whether two rounds are not the same one, moved other subtrees, or their lnL differs beyond the tolerance."""
+        """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL by too much."""
         if a is None or b is None:
             return True
         if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:
@@ -122,11 +122,11 @@ class Comparison:
 
     @property
     def first_difference(self) -> int | None:
-        """The index of the first row in which the two differ; None if there is none."""
+        """The index of the first row in which the searches differ; None if there is none."""
         return next((index for index, row in enumerate(self.rows()) if self.rounds_differ(*row)), None)
 
     def own_moves(self) -> tuple[list[Move], list[Move]]:
-        """What only a and only b moved in the first round in which they differ, best first."""
+        """The moves that only a, and only b, made in the first round in which they differ; the best first."""
         if self.first_difference is None:
             return [], []
         a, b = list(self.rows())[self.first_difference]
@@ -136,7 +136,7 @@ class Comparison:
         return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
 
     def as_record(self) -> dict[str, Any]:
-        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` as `Result.as_record`."""
+        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`."""
         moves_a, moves_b = self.own_moves()
         return {
             "agree": self.agree,
@@ -160,7 +160,7 @@ def _identity(event: Progress) -> tuple[str, int, int]:
 
 
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
-    """The trace of a record; InputError if it is none."""
+    """The trace of a record; InputError if it cannot be read."""
     try:
         return tuple(_read_event(event) for event in given)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -181,7 +181,7 @@ def _read_event(given: dict[str, Any]) -> Progress:
 def compare_records(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
 ) -> Comparison:
-    """Compare two runs by the JSON records that they left.
+    """Compare two runs by their JSON records.
 
     Raises
     ------
@@ -208,10 +208,18 @@ def compare(
     listener: Listener = ignore,
     labels: tuple[str, str] = ("a", "b"),
 ) -> Comparison:
-    """Run one search on two machines or engines; parameters and errors as in `plltool.search`."""
+    """Run one search on two devices or engines.
+
+    Parameters
+    ----------
+    a, b : the hardware of the two runs
+    tolerance : see `Comparison`
+    labels : the names of the two runs
+    alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
+    """
     data, models = resolve_inputs(alignment, model)
     patterns = [compress(part) for part in data.alignments]
-    for hardware in (a, b):  # a device that is not there is refused before anything runs
+    for hardware in (a, b):  # a missing device is refused before anything runs
         plan_memory(patterns, models, hardware)
     runs = []
     for hardware, label in zip((a, b), labels, strict=True):
@@ -223,7 +231,7 @@ def compare(
 def compare_all(
     alignments: Iterable[str | os.PathLike[str]], a: Hardware, b: Hardware, **how: Any
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
-    """`compare` on one file after another; what it raises takes the place of the comparison."""
+    """`compare` on one file after another; an error takes the place of the comparison that raised it."""
     for path in alignments:
         try:
             yield os.fspath(path), compare(path, a, b, **how)

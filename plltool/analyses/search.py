@@ -25,7 +25,7 @@ from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -46,7 +46,8 @@ from plltool.run.inputs import (
 )
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.results import SearchResult, check_outgroup, describe, facts
+from plltool.run.results import SearchResult, describe_run, describe_tree
+from plltool.run.rooting import check_outgroup
 from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
@@ -152,7 +153,7 @@ def search(
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         unsaved = store.problem if store is not None else ""
-        return found, part_lnls, facts(data, engine, reason), fallback, unsaved
+        return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
 
     found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
@@ -161,7 +162,7 @@ def search(
         tree = restore_duplicates(tree, data.names, problem.groups)
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
-    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
@@ -181,6 +182,7 @@ def search(
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
+        constraint=constraint,
     )
 
 
@@ -214,8 +216,7 @@ def _reduce(
     data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
 ) -> _Problem:
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("seed", seed, 0)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     if isinstance(start, str) and start in START_KINDS:

@@ -9,10 +9,10 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.analyses.evaluate import Settings, evaluate_and_ask
+from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
@@ -89,7 +89,7 @@ def topology_tests(
     *,
     n_replicates: int = TEST_REPLICATES,
     seed: int = DEFAULT_SEED,
-    **settings: Unpack[Settings],
+    **settings: Unpack[EvaluationSettings],
 ) -> TopologyTestResult:
     """lnL of some trees and the tests KH, SH, weighted KH and SH, ELW and AU, see `TopologyTests`.
 
@@ -110,10 +110,8 @@ def topology_tests(
     given: list[TreeLike] = [*read_trees(trees)] if isinstance(trees, (str, PathLike)) else list(trees)
     if len(given) < 2:
         raise InputError(f"trees: found {len(given)}, expected at least 2 to compare")
-    if n_replicates < 1:
-        raise InputError(f"replicates: found {n_replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("replicates", n_replicates, 1)
+    check_least("seed", seed, 0)
     fixed = settings.get("fixed", False)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from plltool.cli.options import hardware_options, seed_option, tree_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.support import SUPPORT_FILES, kinds_option
 from plltool.cli.tree_command import TreeTask, tree_task_options
-from plltool.constants import ALRT_REPLICATES, SUPPORT_KINDS
+from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
 from plltool.hardware import Hardware
 
 ALRT_FILES = (
     *SUPPORT_FILES,
-    OutputFile("alrt.json", "record", "JSON, with the supports branch by branch"),
+    OutputFile("alrt.json", "record", "JSON, with the supports of each branch"),
     OutputFile("alrt.log", "log"),
 )
 
@@ -28,12 +28,16 @@ ALRT_FILES = (
 )
 @tree_option
 @kinds_option(
-    SUPPORT_KINDS,
-    ",".join(SUPPORT_KINDS),
+    NEIGHBOUR_KINDS,
+    ",".join(NEIGHBOUR_KINDS),
     "Which supports, in the order of the labels: sh-alrt in per cent, abayes from 0 to 1.",
 )
 @click.option(
-    "--replicates", type=click.IntRange(min=1), default=ALRT_REPLICATES, show_default=True, help="Of SH-aLRT."
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=ALRT_REPLICATES,
+    show_default=True,
+    help="Number of resampled alignments for SH-aLRT.",
 )
 @seed_option
 @tree_task_options
@@ -48,10 +52,10 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """SH-aLRT and aBayes supports of the branches of a tree, lengths and free parameters optimised.
+    """SH-aLRT and aBayes supports of the branches of a tree; lengths and free parameters are optimised.
 
-    Each inner branch is compared with its two nearest-neighbour interchanges. Supports by replicate trees, fbp and tbe,
-    are those of `plltool support`.
+    Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
+    replicate trees, fbp and tbe.
     """
     outputs.claim()
     import plltool
@@ -59,4 +63,4 @@ def alrt(
     analyse = partial(plltool.alrt, kinds=supports, n_replicates=replicates, seed=seed)
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
-    task.print(result, [*lines, f"tree: {result.labelled}", *outputs.describe()])
+    task.print(result, [*lines, f"tree: {result.supports.newick()}", *outputs.describe()])

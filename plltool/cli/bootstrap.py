@@ -1,10 +1,9 @@
-"""``plltool bootstrap``, and what the replicates of a search have in common with it."""
+"""``plltool bootstrap``, and the supports that a search makes of its tree."""
 
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,33 +21,39 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
-from plltool.cli.support import MAPPED_KINDS, SEARCH_KINDS, SUPPORT_FILES, kinds_option, write_supports
-from plltool.constants import EFFORT_NAMES, SUPPORT_KINDS
+from plltool.cli.support import SUPPORT_FILES, kinds_option
+from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
     from plltool.alignment.alignment import Sequences
-    from plltool.alignment.partition import Dataset
     from plltool.analyses.bootstrap import BootstrapResult
     from plltool.run.results import SearchResult
-    from plltool.tree.topology import Tree
     from plltool.tree_search.progress import Listener
 
+TREES = "bootstraps.nwk"
+FOLDER, UFBOOT_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint"
+ALIGNMENT_FILES = (OutputFile("replicate.N.fasta", "resampled alignment", "with --write-replicates"),)
 REPLICATE_FILES = (
-    OutputFile("bootstraps.nwk", "bootstrap trees", "one a line"),
-    OutputFile("replicate.N.fasta", "resampled alignment", "with --write-replicates"),
-    OutputFile("bootstrap.checkpoint", "finished replicates of an unfinished bootstrap", "a folder"),
+    OutputFile(TREES, "bootstrap trees", "one a line"),
+    *ALIGNMENT_FILES,
+    OutputFile(FOLDER, "replicates of an unfinished bootstrap", "a folder"),
 )
-UFBOOT_FILES = (OutputFile("ufboot.checkpoint", "state of an unfinished ultrafast bootstrap", "a folder"),)
-BOOTSTRAP_FILES = (*REPLICATE_FILES, OutputFile("bootstrap.log", "log"), *SUPPORT_FILES)
+UFBOOT_FILES = (OutputFile(UFBOOT_FOLDER, "state of an unfinished ultrafast bootstrap", "a folder"),)
+BOOTSTRAP_FILES = (
+    *REPLICATE_FILES[:-1],
+    OutputFile(FOLDER, "all replicates", "a folder; needed to add more replicates later"),
+    OutputFile("bootstrap.log", "log"),
+    *SUPPORT_FILES,
+)
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
 AUTOMATIC = ("auto", "autoMRE", "autoFC")
-WRITE_SHARE = 20  # the file of trees is written anew once it has grown by one of so many parts
+WRITE_SHARE = 20  # the file of trees is written again when it has grown by one part in this many
 
 
 class NumberOfReplicates(click.ParamType):
-    """A number from 1 on, or the name of a test."""
+    """A number from 1, or the name of a test."""
 
     name = "number"
 
@@ -63,21 +68,22 @@ class NumberOfReplicates(click.ParamType):
 replicate_effort_option = click.option(
     "--replicate-effort",
     type=click.Choice(EFFORT_NAMES),
-    help="How hard to search each replicate's tree; by default fast, but with SPR radii 5 and 10, with --rapid 5.",
+    help="How hard to search the tree of each replicate.  [default: fast, with SPR radii 5 and 10, with --rapid 5]",
 )
 rapid_option = click.option(
     "--rapid",
     is_flag=True,
-    help="Begin each replicate's search with the tree of an earlier one, and hold the model (Stamatakis et al. 2008).",
+    help="Start the search of each replicate from the tree of an earlier one, and hold the model (Stamatakis et al."
+    " 2008).",
 )
 write_replicates_option = click.option(
-    "--write-replicates", is_flag=True, help="Write the resampled alignments, too: PREFIX.replicate.N.fasta."
+    "--write-replicates", is_flag=True, help="Also write the resampled alignments."
 )
 
 
 @dataclass(frozen=True)
 class SupportChoice:
-    """What a search shall say of its tree's branches: by so many replicates, or by a test; () for no supports."""
+    """The supports that a search makes of its tree: the number of replicates, or a test of it, and the kinds."""
 
     bootstrap: int | str | None
     supports: tuple[str, ...]
@@ -87,79 +93,60 @@ class SupportChoice:
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of supports: those asked for, or else "fbp" where there are replicates."""
-        return self.supports or MAPPED_KINDS[:1] * (self.bootstrap is not None)
+        """The kinds that were asked for, otherwise "fbp" if there are replicates."""
+        return self.supports or (FBP,) * (self.bootstrap is not None)
 
     def check(self) -> None:
-        """Make sure that the choice makes sense."""
-        mapped = [kind for kind in self.kinds if kind in MAPPED_KINDS]
-        if mapped and self.bootstrap is None:
-            raise click.UsageError(f"--supports {mapped[0]} takes replicates: --bootstrap N or --bootstrap auto")
+        """Raise UsageError unless the choices fit together."""
+        by_replicates = [kind for kind in self.kinds if kind in REPLICATE_KINDS]
+        if by_replicates and self.bootstrap is None:
+            raise click.UsageError(f"--supports {by_replicates[0]} needs replicates: --bootstrap N or --bootstrap auto")
         for name in ("rapid", "replicate_effort", "write_replicates"):
             if getattr(self, name) and self.bootstrap is None:
                 raise click.UsageError(f"--{name.replace('_', '-')} is for --bootstrap")
 
     def choose(self, outputs: Outputs) -> Outputs:
-        """The files of a search less those of the supports that it does not make."""
+        """The files of a search without those of supports that it does not make."""
         if self.bootstrap is None:
             outputs = outputs.without(REPLICATE_FILES)
-        return outputs if "ufboot" in self.kinds else outputs.without(UFBOOT_FILES)
+        return outputs if UFBOOT in self.kinds else outputs.without(UFBOOT_FILES)
 
+    def make(
+        self,
+        result: SearchResult,
+        sequences: Sequences,
+        task: SearchTask,
+        hardware: Hardware,
+        outputs: Outputs,
+        listener: Listener,
+    ) -> tuple[list[str], bool]:
+        """Make the supports and write their files; returns lines about them, and whether that was interrupted."""
+        import plltool
 
-def support_tree(
-    choice: SupportChoice,
-    result: SearchResult,
-    sequences: Sequences,
-    data: Dataset,
-    outputs: Outputs,
-    outgroup: Sequence[str] | None,
-    listener: Listener,
-    settings: Mapping[str, Any],
-) -> tuple[list[str], bool]:
-    """Make the supports of a search's tree and write them; returns what to tell, and whether that was interrupted.
-
-    `settings` are the seed, constraint, brlen, workers and hardware of the search.
-    """
-    import plltool
-    from plltool.analyses.alrt import local_supports
-    from plltool.analyses.bootstrap import bootstrap as make_replicates
-    from plltool.analyses.bootstrap import replicate_options
-    from plltool.analyses.support import UFBOOT, Supports
-    from plltool.analyses.ultrafast import ultrafast_bootstrap
-
-    found, lines, interrupted = Supports(result.tree, {}, {}), [], False
-    if UFBOOT in choice.kinds:
-        alone = {name: value for name, value in settings.items() if name != "workers"}
-        alone |= {"listener": listener, "checkpoint": outputs.path("ufboot.checkpoint")}
-        found = found.joined(ultrafast_bootstrap(data, result.tree, result.models, **alone))
-    local = [kind for kind in choice.kinds if kind in SUPPORT_KINDS]
-    if local:
-        own = {name: value for name, value in settings.items() if name not in ("workers", "constraint")}
-        found = found.joined(local_supports(data, result.tree, result.models, local, **own))
-    if choice.bootstrap is not None:
         files = ReplicateFiles(outputs)
-        replicates = make_replicates(
-            data,
-            result.models,
-            replicates=choice.bootstrap,
-            rapid=choice.rapid,
-            options=replicate_options(choice.replicate_effort, choice.rapid),
+        made = plltool.search_supports(
+            result,
+            self.kinds,
+            replicates=self.bootstrap,
+            rapid=self.rapid,
+            options=plltool.replicate_options(self.replicate_effort, self.rapid),
+            workers=task.workers,
             listener=listener,
             taken=files.take,
-            checkpoint=files.checkpoint,
-            **settings,
+            bootstrap_checkpoint=outputs.path(FOLDER),
+            ufboot_checkpoint=outputs.path(UFBOOT_FOLDER),
+            **asdict(hardware),
         )
-        interrupted = replicates.interrupted
-        files.write()
-        lines += describe_bootstrap(replicates, files.trees)
-        if choice.write_replicates:
-            lines.append(files.write_alignments(sequences, data, settings["seed"], len(replicates.trees)))
-        mapped = [kind for kind in choice.kinds if kind in MAPPED_KINDS]
-        if mapped and replicates.trees:
-            found = found.joined(plltool.supports(result.tree, replicates.trees, mapped))
-    if found.values:
-        lines += write_supports(found.in_order(choice.kinds), outputs, outgroup)
-    return lines, interrupted
+        lines = []
+        if made.bootstrap is not None:
+            files.write()
+            lines += describe_bootstrap(made.bootstrap)
+            if self.write_replicates:
+                files.write_alignments(sequences, task, len(made.bootstrap.trees))
+        if made.supports.kinds:
+            outputs.write(made.supports.texts())
+            lines += made.supports.describe()
+        return lines, made.interrupted
 
 
 support_options = packed(
@@ -169,14 +156,14 @@ support_options = packed(
         "--bootstrap",
         type=NumberOfReplicates(),
         metavar="N|auto|autoMRE|autoFC",
-        help="Search so many resampled alignments, too, or as many as a test says (Pattengale et al. 2010).",
+        help="Also search N resampled alignments, or as many as a test finds enough (Pattengale et al. 2010).",
     ),
     kinds_option(
-        SEARCH_KINDS,
+        SUPPORT_KINDS,
         "",
-        "Of the tree's branches: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
-        " ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010), abayes (Anisimova et al. 2011), these"
-        " three without --bootstrap.",
+        "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap) and tbe (Lemoine et al. 2018) need"
+        " --bootstrap; ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010) and abayes (Anisimova et al."
+        " 2011) do not.",
     ),
     rapid_option,
     replicate_effort_option,
@@ -185,46 +172,44 @@ support_options = packed(
 
 
 class ReplicateFiles:
-    """The files of a bootstrap: its trees, which are there as soon as they are made, and resampled alignments."""
+    """The files of a bootstrap: its trees, written as they are made, and resampled alignments."""
 
     def __init__(self, outputs: Outputs):
         self._outputs = outputs
-        self.trees = outputs.path("bootstraps.nwk")
-        self.checkpoint = outputs.path("bootstrap.checkpoint")
         self._lines: list[str] = []
+        path = outputs.path(TREES)
+        self._n_before = path.read_bytes().count(b"\n") if outputs.resumes and path.exists() else 0
 
-    def take(self, tree: Tree) -> None:
-        """One more tree; the file is whole at any time, and lacks a twentieth of the trees at most."""
-        import numpy as np
-
-        from plltool.io.newick import write_newick
-        from plltool.run.results import mean_tree
-
-        self._lines.append(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))) + "\n")
-        if len(self._lines) % max(1, len(self._lines) // WRITE_SHARE) == 0:
+    def take(self, newick: str) -> None:
+        """One more tree. The file is never partial; it lacks at most a twentieth of the trees."""
+        self._lines.append(newick + "\n")
+        number = len(self._lines)
+        if number > self._n_before and number % max(1, number // WRITE_SHARE) == 0:
             self.write()
 
     def write(self) -> None:
         """Write all trees so far."""
-        self._outputs.write({"bootstraps.nwk": "".join(self._lines)})
+        self._outputs.write({TREES: "".join(self._lines)})
 
-    def write_alignments(self, sequences: Sequences, data: Dataset, seed: int, number: int) -> str:
-        """The resampled alignments, in FASTA; returns what to tell of them."""
-        from plltool.analyses.bootstrap import resample_alignment
-        from plltool.io.alignment_writer import format_fasta
+    def write_alignments(self, sequences: Sequences, task: SearchTask, number: int) -> None:
+        """Write the resampled alignments as FASTA."""
+        import plltool
 
-        for k in range(number):
-            rows = resample_alignment(sequences, data, seed, k)
-            text = format_fasta(list(rows), [row.decode("ascii") for row in rows.values()])
-            self._outputs.write({f"replicate.{k + 1}.fasta": text})
-        return f"resampled alignments: {self._outputs.path('replicate.N.fasta')}, N from 1 to {number}"
+        settings: dict[str, Any] = {"replicates": number, "seed": task.seed, "brlen": task.brlen}
+        for k, own in enumerate(plltool.resampled_alignments(sequences, task.model, **settings), start=1):
+            rows = [row.decode("ascii") for row in own.rows]
+            self._outputs.write({f"replicate.{k}.fasta": plltool.format_fasta(own.names, rows)})
 
 
-def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
-    """What the replicates came to."""
+def describe_bootstrap(found: BootstrapResult) -> list[str]:
+    """Lines about the replicates."""
     lines = ["interrupted: the replicates so far"] if found.interrupted else []
     lines += [str(found.convergence[-1])] if found.convergence else []
-    return [*lines, f"bootstrap trees: {path} ({len(found.trees)} replicates, {found.seconds:.1f} s)"]
+    number = len(found.trees)
+    kept = f", {found.n_kept} of them from an earlier run" if found.n_kept else ""
+    if number and found.n_kept == number and not found.interrupted:
+        kept = ", all from an earlier run: a larger number adds more, --redo starts over"
+    return [*lines, f"replicates: {number} in {found.seconds:.1f} s{kept}"]
 
 
 @command(
@@ -239,10 +224,11 @@ def describe_bootstrap(found: BootstrapResult, path: Path) -> list[str]:
     default="auto",
     show_default=True,
     metavar="N|auto|autoMRE|autoFC",
-    help="How many, or a test after every 50 of whether they are enough (Pattengale et al. 2010); auto is autoMRE.",
+    help="Number of replicates, or a test after every 50 whether there are enough (Pattengale et al. 2010); auto is"
+    " autoMRE.",
 )
-@click.option("--tree", type=PATH, metavar="FILE", help="Write the supports of this tree's branches, too.")
-@kinds_option(MAPPED_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
+@click.option("--tree", type=PATH, metavar="FILE", help="Also write the supports of this tree.")
+@kinds_option(REPLICATE_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
 @rapid_option
 @replicate_effort_option
 @write_replicates_option
@@ -261,51 +247,52 @@ def bootstrap(
 ) -> None:
     """Trees of resampled ALIGNMENTs, and how well they support a tree.
 
-    Each replicate is a search of its own, parameters without values in braces are optimised for it anew; `--model
-    run.json`, the record of a search, keeps those of the search. Replicate N depends on the seed and on N only.
+    Each replicate is a search of its own, which optimises parameters without values in braces. `--model run.json`, the
+    record of a search, holds those of the search. Replicate N depends only on the seed and on N.
+
+    The same command with a larger number adds replicates to those that there are.
     """
     if tree is None:
         outputs = outputs.without(SUPPORT_FILES)
     outputs.claim()
     import plltool
-    from plltool.analyses.support import load_target
-    from plltool.run.inputs import resolve_inputs
-    from plltool.run.results import check_outgroup
 
     sequences = load_alignment(task.alignment, task.data_type)
-    target = None if tree is None else load_target(tree, sequences.names)
-    members = split_outgroup(task.outgroup, sequences.names)
-    check_outgroup(members, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
-        data, models = resolve_inputs(sequences, task.model, task.brlen)
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:
             files = ReplicateFiles(outputs)
             made = plltool.bootstrap(
-                data,
-                models,
+                sequences,
+                task.model,
                 replicates=replicates,
+                tree=tree,
+                kinds=supports,
+                outgroup=split_outgroup(task.outgroup, sequences.names),
                 rapid=rapid,
                 options=plltool.replicate_options(replicate_effort, rapid),
                 listener=reporter.progress,
                 taken=files.take,
-                checkpoint=files.checkpoint,
+                checkpoint=outputs.path(FOLDER),
                 **task.settings(hardware),
             )
             return made, files
 
         found, files = outputs.go_on_or_start_over(make)
         files.write()
-        lines = describe_bootstrap(found, files.trees)
+        lines = describe_bootstrap(found)
         if write_replicates:
-            lines.append(files.write_alignments(sequences, data, task.seed, len(found.trees)))
-        if target is not None and found.trees:
-            lines += write_supports(plltool.supports(target, found.trees, supports), outputs, members)
-        outputs.remove_stale()
+            files.write_alignments(sequences, task, len(found.trees))
+        if found.supports is not None:
+            outputs.write(found.supports.texts())
+            lines += found.supports.describe()
+        outputs.remove_stale(*ALIGNMENT_FILES if outputs.resumes else ())
         if not found.interrupted:
-            outputs.forget_checkpoints()
-    for line in lines:
+            outputs.finish_checkpoint()
+        for line in lines:
+            reporter.write_log(line)
+    for line in [*lines, *outputs.describe()]:
         print_line(line)
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -10,13 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from plltool.cli.locks import is_taken
 from plltool.constants import PERTURB, REPLICATE_STAGE
 from plltool.errors import InputError
-
-try:
-    import fcntl
-except ImportError:  # not on Unix
-    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from plltool.tree_search.progress import Progress
@@ -199,25 +195,12 @@ def open_log(path: Path, append: bool) -> TextIO:
     stream = open_to_append(path)
     if not path.is_file():  # a device or a pipe, which any number of runs may write to
         return stream
-    if _is_taken(stream):
+    if is_taken(stream):
         stream.close()
         raise InputError(f"{path}: another run is writing results with this prefix; --prefix names other files")
     if not append:
         stream.truncate(0)
     return stream
-
-
-def _is_taken(stream: TextIO) -> bool:
-    """Lock a file; returns whether another process has it locked. Where files know no locks nobody has."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # of a file system without locks
-    return False
 
 
 def about(seconds: float) -> str:

@@ -10,7 +10,7 @@ import functools
 import logging
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import escape
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import click
 
 from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
+from plltool.cli.locks import locked_folder
 from plltool.errors import CheckpointError, InputError
 
 T = TypeVar("T")
@@ -197,21 +198,26 @@ class Outputs:
     def checkpointed(self) -> Iterator[None]:
         """A run with a checkpoint. It starts over unless it resumes; what ends it leaves a line that says how to go on.
 
-        The checkpoint stays behind. `forget_checkpoints` removes it when the work is done.
+        The folders are locked against other runs. The checkpoint stays behind. When the work is done,
+        `forget_checkpoints` removes it, or `finish_checkpoint` keeps it for a larger run. Raises InputError if another
+        run has a folder.
         """
         import plltool
 
         folder = self.checkpoints[0]
-        if not self.resumes:
-            self._start_over()
-        try:
-            yield
-        except BaseException as error:
-            if not plltool.has_checkpoint(folder):
-                plltool.remove_checkpoint(folder)
-            elif not isinstance(error, InputError):
-                _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
-            raise
+        with ExitStack() as stack:
+            for own in self.checkpoints:
+                stack.enter_context(locked_folder(own))
+            if not self.resumes:
+                self._start_over()
+            try:
+                yield
+            except BaseException as error:
+                if not plltool.has_checkpoint(folder):
+                    plltool.remove_checkpoint(folder)
+                elif not isinstance(error, InputError):
+                    _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
+                raise
 
     def go_on_or_start_over(self, work: Callable[[], T]) -> T:
         """What `work` returns. With --redo a checkpoint that it cannot use is removed, and it is called once more."""
@@ -230,6 +236,14 @@ class Outputs:
 
         for folder in self.checkpoints:
             plltool.remove_checkpoint(folder)
+
+    def finish_checkpoint(self) -> None:
+        """Keep the checkpoint of a run that is over, so that a larger one can continue from it; --redo starts over."""
+        import plltool
+
+        folder = self.checkpoints[0]
+        files = {*plltool.read_mark(folder).get("files", ()), *self._claimed}
+        plltool.mark_checkpoint(folder, {"files": sorted(files)})
 
     def _start_over(self) -> None:
         import plltool
@@ -250,10 +264,11 @@ class Outputs:
             plltool.write_text(path, text)
             self._written.add(path)
 
-    def remove_stale(self) -> None:
-        """Remove the results of an earlier run that this one has not written."""
+    def remove_stale(self, *kept: OutputFile) -> None:
+        """Remove the results of an earlier run that this one has not written, except those `kept`."""
+        may_stay = {path for row in kept for path in self._paths(row)} | self._written
         for path in self._results:
-            if path not in self._written:
+            if path not in may_stay:
                 path.unlink(missing_ok=True)
 
     def describe(self) -> list[str]:

@@ -15,7 +15,6 @@ from plltool.cli.bootstrap import (
     UFBOOT_FILES,
     SupportChoice,
     support_options,
-    support_tree,
 )
 from plltool.cli.command import command, given_command
 from plltool.cli.options import (
@@ -36,7 +35,7 @@ from plltool.cli.options import (
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES
-from plltool.constants import REPLICATE_STAGE
+from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 
@@ -99,19 +98,16 @@ def search(
     outputs = choice.choose(outputs)
     outputs.claim(site_lnl)
     import plltool
-    from plltool.run.inputs import resolve_inputs
 
     sequences = load_alignment(task.alignment, task.data_type)
     members = split_outgroup(task.outgroup, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
-        data, models = resolve_inputs(sequences, task.model, task.brlen)
-        settings = task.settings(hardware)
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(
-                data,
-                models,
+                sequences,
+                task.model,
                 start=start.load(sequences, task.brlen),
                 outgroup=members,
                 options=effort.options(),
@@ -119,7 +115,7 @@ def search(
                 site_lnl=site_lnl is not None,
                 listener=reporter.progress,
                 checkpoint=outputs.checkpoints[0],
-                **settings,
+                **task.settings(hardware),
             )
         )
         write_results(result, outputs, views, site_lnl)
@@ -127,12 +123,10 @@ def search(
         if site_lnl:
             lines.append(f"lnL of sites: {site_lnl}")
         if choice.kinds and not interrupted:
-            reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and "ufboot" in choice.kinds else "")
-            told, interrupted = support_tree(
-                choice, result, sequences, data, outputs, members, reporter.progress, settings
-            )
+            reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
+            told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
             lines += told
-            interrupted |= reporter.interrupted  # the ultrafast bootstrap makes do with less then
+        lines += outputs.describe()
         if not interrupted:
             outputs.forget_checkpoints()
         for line in [*lines, *describe_work(result)]:
@@ -160,7 +154,7 @@ def write_results(result: SearchResult, outputs: Outputs, views: Views, site_lnl
 
 
 def summarise(result: SearchResult, outputs: Outputs, views: Views) -> list[str]:
-    """What was found and where it is."""
+    """What was found."""
     lines = ["interrupted: the best tree so far"] if result.interrupted else []
     lines.append(f"lnL: {result.lnl:.6f}")
     if len(result.start_lnls) > 1:
@@ -168,7 +162,7 @@ def summarise(result: SearchResult, outputs: Outputs, views: Views) -> list[str]
     if result.interrupted:
         lines.append(f"checkpoint: {outputs.checkpoints[0]}; the same command goes on from there")
     lines += [*result.describe_models(), f"seconds: {result.seconds:.1f}"]
-    return [*lines, *describe_short_branches(result, views), *outputs.describe()]
+    return [*lines, *describe_short_branches(result, views)]
 
 
 def describe_profile(result: SearchResult) -> list[str]:

@@ -48,7 +48,8 @@ def distances(
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files([output] if output else [], redo)
-    from plltool.analyses.trees import as_tree_set, tree_distances
+    from plltool.analyses.trees import tree_distances
+    from plltool.run.tree_sets import as_tree_set
 
     found = as_tree_set(files)
     matrix = tree_distances(found, kind) / (2 * max(1, len(found.names) - 3) if relative else 1)

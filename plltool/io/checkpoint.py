@@ -133,6 +133,11 @@ class Checkpoint:
             raise failure
         return None
 
+    def saved_names(self) -> list[str]:
+        """The names under which there are states on disk, damaged or not."""
+        endings = (STATE, OLD_STATE)
+        return sorted({path.name.removesuffix(end) for end in endings for path in self.folder.glob("*" + end)})
+
     def save(self, name: str, state: Savable) -> None:
         """Keep a state under a name: on disk, or for a moment in memory."""
         self._waiting[name] = state

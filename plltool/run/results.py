@@ -16,12 +16,13 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError, show_name
-from plltool.io.newick import find_root, write_newick
+from plltool.errors import InputError
 from plltool.io.record import format_record
 from plltool.io.site_values import format_for, format_sites
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.model import SCALER, Model
+from plltool.run.inputs import TreeLike
+from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree_search.progress import Progress
@@ -81,6 +82,8 @@ class Result:
     models : of the parts, as they were optimised: another search may begin with their values
     version : of plltool
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    data : the alignment, cut into parts
+    outgroup : taxa that `newick` shows as one clade, if they are one
     """
 
     lnl: float
@@ -105,6 +108,8 @@ class Result:
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=VERSION, kw_only=True)
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
+    data: Dataset = field(kw_only=True)
+    outgroup: Sequence[str] | None = field(default=None, kw_only=True)
 
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
         """`newick` without inner branches of at most `threshold`, and how many those are."""
@@ -185,10 +190,12 @@ class SearchResult(Result):
     ----------
     interrupted : whether a listener stopped the search, so that the tree is the best so far
     trace : every round, climb by climb in the order of the start trees
+    constraint : the tree whose splits the search had to keep, as it was given
     """
 
     interrupted: bool = field(default=False, kw_only=True)
     trace: tuple[Progress, ...] = field(default=(), kw_only=True)
+    constraint: TreeLike | None = field(default=None, kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -280,35 +287,6 @@ def nan_to_null(value: Any) -> Any:
     return None if isinstance(value, float) and np.isnan(value) else value
 
 
-def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
-    """Raise InputError if a name of the outgroup is no taxon of `whose`, or all are: before a run, not after it."""
-    if outgroup is None:
-        return
-    unknown = sorted(set(outgroup).difference(names))
-    if unknown:
-        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
-    if not 0 < len(set(outgroup)) < len(names):
-        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
-
-
-def write_rooted(
-    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
-) -> tuple[str, list[str]]:
-    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
-    usable, remarks = usable_outgroup(tree, outgroup)
-    return write_newick(tree, outgroup=usable, labels=labels), remarks
-
-
-def usable_outgroup(tree: Tree, outgroup: Sequence[str] | None) -> tuple[Sequence[str] | None, list[str]]:
-    """An outgroup, or its first taxon if it is not one clade, and what to tell of that."""
-    try:
-        find_root(tree, outgroup)
-    except InputError as error:
-        first = list(outgroup or ())[:1]
-        return first, [f"{error}; {first[0]!r} alone is taken for it"]
-    return outgroup, []
-
-
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
     """The models with all values, as `read_scheme` reads them: a model string, or a line for each part."""
     strings = [model.to_string() for model in models]
@@ -326,12 +304,7 @@ def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
     return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
 
 
-def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
-    """The tree with the means of its parts' own branch lengths, weighted by their `sites` (n_parts,)."""
-    return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
-
-
-def describe(
+def describe_tree(
     data: Dataset,
     patterns: Sequence[Patterns],
     models: Sequence[Model],
@@ -359,12 +332,13 @@ def describe(
     )
     scheme = format_scheme(data, models)
     fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
-    return fields | {"parameters": describe_parameters(models)}, remarks
+    return fields | {"parameters": describe_parameters(models), "outgroup": outgroup}, remarks
 
 
-def facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
+def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
     """The fields that every result takes from its alignment and engine."""
     return {
+        "data": data,
         "n_taxa": data.n_taxa,
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,

@@ -32,16 +32,16 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
     """Transfer bootstrap expectations (Lemoine et al. 2018).
 
-    One less the mean over the replicates of d / (p - 1): d is the least number of taxa that must change sides to make
-    the branch one of the replicate's, p the number of taxa on its smaller side.
+    The support is 1 - mean(d / (p - 1)) over the replicates: d is the least number of taxa that must change sides to
+    turn the branch into one of the replicate's, p the number of taxa on its smaller side.
 
-    Returns, and raises, as `frequencies`.
+    Returns and errors as for `frequencies`.
     """
     inner = _is_inner(tree)
     splits = [split for split, wanted in zip(splits_of(tree, replicates.names), inner.tolist(), strict=True) if wanted]
     sides = _unpack(splits, tree.n_taxa)
     sizes = sides.sum(axis=1, dtype=np.float64)
-    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until the branch is that of a tip
+    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # moving so many taxa makes it the branch of a tip
     found = np.zeros(len(splits))
     for number in range(replicates.n_trees):
         own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
@@ -60,7 +60,7 @@ def _is_inner(tree: Tree) -> npt.NDArray[np.bool_]:
 
 
 def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:
-    """Splits as rows of zeros and ones (n_splits, n_taxa), of a type whose sums are exact below 2^24."""
+    """Splits as rows of zeros and ones (n_splits, n_taxa); sums of the type are exact below 2^24."""
     rows = pack(splits, n_taxa).astype("<u8").view(np.uint8)
     return np.unpackbits(rows, axis=1, count=n_taxa, bitorder="little").astype(np.float32)
 

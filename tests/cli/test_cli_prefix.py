@@ -108,7 +108,7 @@ def test_supports_of_other_kinds_do_not_stay(plltool, small, prefix):
     assert "run.support.nwk: exists already" in refused.stderr
     assert plltool(*support, "--supports", "tbe", "--redo").exit_code == 0
     left = sorted(path.name for path in support_files(prefix))
-    assert left == ["run.support.json", "run.support.nwk", "run.support.tbe.nwk"]
+    assert left == ["run.support.json", "run.support.nex", "run.support.nwk", "run.support.tbe.nwk"]
 
 
 def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, prefix, monkeypatch):

@@ -23,7 +23,7 @@ from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.model.spec import parse_model
 from plltool.run.inputs import resolve_inputs
-from plltool.run.results import check_outgroup
+from plltool.run.rooting import check_outgroup
 
 MANY = 100_000
 ROWS = dict.fromkeys("abcd", "ACGTACGT" * 5)

@@ -8,7 +8,7 @@ from helpers import likelihood_of, make_tree, random_ends, random_mixture, simul
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import ALRT_MARGIN
+from plltool.constants import ALRT_MARGIN, NEIGHBOUR_KINDS
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
@@ -101,14 +101,16 @@ def test_supports_do_not_depend_on_how_branches_are_numbered(case):
     tables = []
     for some in (tree, renamed):
         likelihood = likelihood_of(some.copy(), codes, weights, mixture)
-        supports = support_branches(likelihood, 200, np.random.default_rng(5))
-        splits = branch_splits(some)[supports.branches][:, 0].tolist()
-        assert supports.lnl.shape == (N_TAXA - 3, 3)
-        assert np.ptp(supports.lnl[:, 0]) == 0
-        tables.append(dict(zip(splits, zip(supports.sh_alrt, supports.abayes, strict=True), strict=True)))
+        values, lnl = support_branches(likelihood, NEIGHBOUR_KINDS, 200, np.random.default_rng(5))
+        branches = inner_branches(likelihood)
+        for row in (*values.values(), *lnl.T):
+            assert np.flatnonzero(~np.isnan(row)).tolist() == branches.tolist()
+        assert np.ptp(lnl[branches, 0]) == 0
+        splits = branch_splits(some)[branches][:, 0].tolist()
+        tables.append(dict(zip(splits, np.column_stack([*values.values()])[branches].tolist(), strict=True)))
     assert tables[0].keys() == tables[1].keys()
     for split, values in tables[0].items():
-        assert values[0] == pytest.approx(tables[1][split][0], abs=0.02)  # ends of optimisations differ
+        assert values[0] == pytest.approx(tables[1][split][0], abs=2)  # per cent: ends of optimisations differ
         assert values[1] == pytest.approx(tables[1][split][1], abs=1e-3)
 
 
@@ -141,6 +143,7 @@ def test_identical_sequences_get_no_support():
     codes = np.repeat(1 << rng.integers(0, 4, (1, 30)), 5, axis=0)
     ends, _ = random_ends(rng, 5)
     likelihood = likelihood_of(make_tree(ends, np.full(len(ends), 1e-6), 5), codes, np.ones(30), mixture)
-    supports = support_branches(likelihood, 100, rng)
-    assert supports.sh_alrt.tolist() == [0.0, 0.0]
-    np.testing.assert_allclose(supports.abayes, 1 / 3, atol=1e-4)
+    values, _ = support_branches(likelihood, NEIGHBOUR_KINDS, 100, rng)
+    inner = inner_branches(likelihood)
+    assert values["sh-alrt"][inner].tolist() == [0.0, 0.0]
+    np.testing.assert_allclose(values["abayes"][inner], 1 / 3, atol=1e-4)
