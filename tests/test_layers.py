@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "tree_search": SEARCH,
     "run": SEARCH | {"io", "run"},
     "analyses": SEARCH | {"io", "run", "analyses"},
-    "cli": SEARCH | {"plltool", "io", "run", "analyses", "cli"},
+    "cli": {"plltool", "cli", "errors", "constants"},
 }
 THIRD_PARTY_HOMES = {
     "pyopencl": ("engine/opencl/",),
