@@ -256,15 +256,24 @@ class Outputs:
     # --- after the work ---------------------------------------------------------------------------------------
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """Write a file for each ending; none without a prefix. Raises InputError if one cannot be written."""
+        """Write a file for each ending; none without a prefix.
+
+        Raises InputError if one cannot be written. Then none of them stays, so that nothing is in the way of another
+        try.
+        """
         import plltool
 
         if self._prefix is None:
             return
-        for ending, text in texts.items():
-            path = name_file(self._prefix, ending)
-            plltool.write_text(path, text)
-            self._written.add(path)
+        paths = {name_file(self._prefix, ending): text for ending, text in texts.items()}
+        try:
+            for path, text in paths.items():
+                plltool.write_text(path, text)
+                self._written.add(path)
+        except InputError:
+            for path in self._written & paths.keys():
+                path.unlink(missing_ok=True)
+            raise
 
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from plltool.engine.codes import MASK_STATES
 from plltool.engine.select import DataShape, make_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import Slots
+from plltool.errors import MemoryShortageError
 from plltool.hardware import Hardware
 from plltool.model.components import Components
 from plltool.model.model import Model
@@ -68,6 +70,15 @@ def make_shards(parts: Sequence[Patterns], models: Sequence[Model]) -> list[Part
     ]
 
 
+@contextmanager
+def shortage_of_share(share: float) -> Iterator[None]:
+    """Within, a shortage of the memory of one shard becomes that of all memory, of which it has this share."""
+    try:
+        yield
+    except MemoryShortageError as error:
+        raise error.of_share(share) from error
+
+
 def open_engine(
     parts: Sequence[Patterns], models: Sequence[Model], slots: Slots, hardware: Hardware, profile: bool = False
 ) -> tuple[AnyEngine, str]:
@@ -82,23 +93,24 @@ def open_engine(
     engines, reasons = [], []
     for shard in shards:
         shape = shard.shape(hardware.precision)
-        engine, reason = make_engine(
-            np.concatenate([part.codes for part in shard.patterns], axis=1),
-            np.concatenate([part.weights for part in shard.patterns]),
-            shape.n_states,
-            shape.n_components,
-            shape.n_taxa,
-            shape.part_patterns,
-            slots,
-            device=hardware.device,
-            precision=hardware.precision,
-            vw=hardware.vw,
-            threads=hardware.threads,
-            memory=shard.memory(hardware),
-            profile=profile,
-            state_sets=state_sets(shard.patterns[0]),
-            share=shard.share,
-        )
+        with shortage_of_share(shard.share):
+            engine, reason = make_engine(
+                np.concatenate([part.codes for part in shard.patterns], axis=1),
+                np.concatenate([part.weights for part in shard.patterns]),
+                shape.n_states,
+                shape.n_components,
+                shape.n_taxa,
+                shape.part_patterns,
+                slots,
+                device=hardware.device,
+                precision=hardware.precision,
+                vw=hardware.vw,
+                threads=hardware.threads,
+                memory=shard.memory(hardware),
+                profile=profile,
+                state_sets=state_sets(shard.patterns[0]),
+                share=shard.share,
+            )
         engines.append(engine)
         reasons.append(reason)
     if len(engines) == 1:

@@ -21,7 +21,7 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.run.engines import make_shards
+from plltool.run.engines import make_shards, shortage_of_share
 from plltool.tree.operations import directed_slots
 from plltool.tree_search.scan import scan_limit
 
@@ -129,7 +129,8 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     plans = []
     for shard in make_shards(parts, models):
         shape = shard.shape(hardware.precision)
-        plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
+        with shortage_of_share(shard.share):
+            plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:
             n_bytes = numpy_bytes(layout, storage)

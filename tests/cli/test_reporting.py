@@ -100,12 +100,11 @@ def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
     monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
     log = tmp_path / "x.log"
     reporter = Reporter(True, log)
-    reporter._file = open(log, "w")
-    reporter.expect("bootstrap")
-    for seconds, stage in ((10.0, "ufboot"), (70.0, "bootstrap")):
-        now[0] = seconds
-        reporter.progress(Progress(stage, 1, -1.0, 0, 0, 0.5, 100, 5.0, 5.0))
-    reporter._file.close()
+    with log.open("w") as reporter._file:
+        reporter.expect("bootstrap")
+        for seconds, stage in ((10.0, "ufboot"), (70.0, "bootstrap")):
+            now[0] = seconds
+            reporter.progress(Progress(stage, 1, -1.0, 0, 0, 0.5, 100, 5.0, 5.0))
     lines = log.read_text().splitlines()
     assert [float(line.split(" s ")[0]) for line in lines] == [10.0, 70.0]
     assert lines[0].endswith("left: stage ~5.0 s, all ~5.0 s, then bootstrap")
