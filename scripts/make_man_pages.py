@@ -28,7 +28,9 @@ COMPLETION = {
 
 def make_pages() -> dict[str, str]:
     """The text of each page by the name of its file."""
-    return {f"{'-'.join(path)}.1": "\n".join(_page(path, command)) + "\n" for path, command in _walk(("plltool",), main)}
+    return {
+        f"{'-'.join(path)}.1": "\n".join(_page(path, command)) + "\n" for path, command in _walk(("plltool",), main)
+    }
 
 
 def _walk(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -60,7 +62,7 @@ def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     if isinstance(command, Command):
         yield from _files_and_examples(command)
     if path == ("plltool",):
-        yield from (".SH COMPLETION", ".PP", "One line in the start-up file of a shell completes commands, options and files:")
+        yield from (".SH COMPLETION", ".PP", "A line in the start-up file of the shell completes commands and options:")
         for shell, line in COMPLETION.items():
             yield from _entry(shell, line)
     else:

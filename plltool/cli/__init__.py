@@ -101,6 +101,10 @@ class MainGroup(click.Group):
         with options_get_hints(self, ctx, args):
             return super().parse_args(ctx, args)
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added, which is that of use."""
+        return list(self.commands)
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

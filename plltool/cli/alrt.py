@@ -23,7 +23,7 @@ ALRT_FILES = (
 
 
 @command(
-    short_help="Supports of a tree's branches by likelihood (by replicate trees: support).",
+    short_help="Compute supports of a tree by likelihood: SH-aLRT, aBayes.",
     examples=("plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates.alrt",),
 )
 @tree_option
@@ -52,7 +52,7 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """SH-aLRT and aBayes supports of the branches of a tree; lengths and free parameters are optimised.
+    """Compute the SH-aLRT and aBayes supports of a tree; branch lengths and free parameters are optimised.
 
     Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
     replicate trees, fbp and tbe.

@@ -19,7 +19,8 @@ ANCESTRAL_FILES = (
 
 
 @command(
-    examples=("plltool ancestral data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",)
+    short_help="Reconstruct ancestral states.",
+    examples=("plltool ancestral data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
 @tree_task_options

@@ -28,25 +28,30 @@ def _parse_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[st
 
 
 @command(
+    short_help="Measure the speed of an engine.",
     examples=(
         "plltool bench --quick",
         "plltool bench --shape 64x10000 --threads 1 --output new.json --compare old.json",
-    )
+    ),
 )
-@click.option("--states", type=click.IntRange(min=2), default=4, show_default=True, help="States of the model.")
+@click.option(
+    "--states", type=click.IntRange(min=2), default=4, show_default=True, help="Number of states of the model."
+)
 @click.option(
     "--shape",
     "shapes",
     multiple=True,
     callback=_parse_shapes,
     metavar="TAXAxPATTERNS",
-    help="Size of the data, such as 64x10000; may be repeated. By default several, in one or two minutes.",
+    help="Size of the data, such as 64x10000; may be repeated.  [default: several, one or two minutes]",
 )
-@click.option("--quick", is_flag=True, help="Few small shapes, in seconds.")
-@click.option("--repetitions", type=click.IntRange(min=1), default=5, show_default=True, help="Samples of each figure.")
+@click.option("--quick", is_flag=True, help="Measure only a few small sizes, in seconds.")
+@click.option(
+    "--repetitions", type=click.IntRange(min=1), default=5, show_default=True, help="Number of samples for each figure."
+)
 @click.option("--output", type=PATH, metavar="FILE", help="Also write the figures to FILE, as JSON.")
-@click.option("--redo", is_flag=True, help="Replace FILE.")
-@click.option("--compare", type=PATH, metavar="FILE", help="Also print new over old for the figures in FILE.")
+@click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--compare", type=PATH, metavar="FILE", help="Also print the ratios to the figures in FILE.")
 @hardware_options
 @quiet_option
 def bench(
@@ -60,12 +65,12 @@ def bench(
     hardware: Hardware,
     quiet: bool,
 ) -> None:
-    """Measure the throughput of an engine beside what its device can do at most.
+    """Measure the throughput of an engine, and compare it with the peaks of its device.
 
-    Simulated data of a fixed seed. The table goes to stdout, progress to stderr.
+    The data are simulated with a fixed seed. The table goes to stdout, progress to stderr.
     """
     if quick and shapes:
-        raise click.UsageError("--quick and --shape exclude each other")
+        raise click.UsageError("--quick and --shape cannot be used together")
     if output:
         claim_files([output], redo)
     import plltool

@@ -74,9 +74,7 @@ rapid_option = click.option(
     help="Start the search of each replicate from the tree of an earlier one, and hold the model (Stamatakis et al."
     " 2008).",
 )
-write_replicates_option = click.option(
-    "--write-replicates", is_flag=True, help="Also write the resampled alignments."
-)
+write_replicates_option = click.option("--write-replicates", is_flag=True, help="Also write the resampled alignments.")
 
 
 @dataclass(frozen=True)
@@ -211,9 +209,10 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
 
 
 @command(
+    short_help="Make bootstrap trees, and the supports of a tree.",
     examples=(
         "plltool bootstrap data/primates.phy --tree run.best.nwk --model run.json --replicates 100 --prefix run",
-    )
+    ),
 )
 @search_task_options
 @click.option(
@@ -243,7 +242,7 @@ def bootstrap(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Trees of resampled ALIGNMENTs, and how well they support a tree.
+    """Search the trees of resampled alignments, and compute how well they support a tree.
 
     Each replicate is a search of its own, which optimises parameters without values in braces. `--model run.json`, the
     record of a search, holds those of the search. Replicate N depends only on the seed and on N.

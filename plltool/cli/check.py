@@ -27,10 +27,11 @@ MEBIBYTE = 1 << 20
 
 
 @command(
+    short_help="Check an alignment, and the memory that a search takes.",
     examples=(
         "plltool check data/primates.phy",
         "plltool check genes.phy --model genes.part --memory 4G",
-    )
+    ),
 )
 @alignment_argument
 @model_option
@@ -38,7 +39,7 @@ MEBIBYTE = 1 << 20
 @hardware_options
 @json_option
 def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware, as_json: bool) -> None:
-    """Check ALIGNMENT: its format, what to know about its data, and the memory that a search takes."""
+    """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     import plltool
 
     with Reporter(quiet=True):

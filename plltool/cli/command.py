@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from plltool.cli.outputs import Table
 
 COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
+METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
 CONTINUED = " \\"  # the end of a line of a command that goes on
 PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that the command reads
 
@@ -68,6 +69,9 @@ class Command(click.Command):
     def __init__(self, *positional: Any, examples: Sequence[str], **named: Any):
         super().__init__(*positional, **named)
         self.examples = tuple(examples)
+        for option in self.params:
+            if option.metavar is None:
+                option.metavar = METAVARS.get(type(option.type))
 
     @property
     def prefix_option(self) -> PrefixOption | None:

@@ -69,15 +69,19 @@ compare_task_options = packed(
 
 
 @command(
+    short_help="Compare one search on two devices, or two searches.",
     examples=(
         "plltool compare data/primates.phy --a numpy:vw=2 --b opencl",
         "plltool compare monday.json tuesday.json --tolerance 0.1",
         "plltool compare data --a opencl:vw=4 --b opencl:vw=8 --effort fast",
-    )
+    ),
 )
 @click.argument("what", type=PATH, nargs=-1, required=True, metavar="ALIGNMENT|FOLDER|RECORD RECORD")
 @click.option(
-    "--a", "spec_a", metavar="SPEC", help="First device, DEVICE[:vw=N][:precision=P][:threads=N][:memory=SIZE]."
+    "--a",
+    "spec_a",
+    metavar="SPEC",
+    help="First device, DEVICE[:SETTING=VALUE]...; settings are vw, precision, threads and memory.",
 )
 @click.option("--b", "spec_b", metavar="SPEC", help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4.")
 @compare_task_options
@@ -179,6 +183,8 @@ def _describe_briefly(name: str, found: Comparison) -> str:
 
 def _row(name: str, *cells: str) -> str:
     widths = (6, 7, 14, 12, 4, 10, 7, 7)
-    return f"{name:<28}" + " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=False)) + (
-        f"  {cells[-1]}"
+    return (
+        f"{name:<28}"
+        + " ".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=False))
+        + (f"  {cells[-1]}")
     )

@@ -11,7 +11,7 @@ from plltool.cli.command import command
 from plltool.cli.options import json_option
 
 
-@command(examples=("plltool devices", "plltool devices --json"))
+@command(short_help="List and test the OpenCL devices.", examples=("plltool devices", "plltool devices --json"))
 @json_option
 def devices(as_json: bool) -> None:
     """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.

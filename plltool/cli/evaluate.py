@@ -43,10 +43,11 @@ class SiteChoice:
 
 
 @command(
+    short_help="Compute the likelihood of a given tree.",
     examples=(
         "plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4",
         "plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv",
-    )
+    ),
 )
 @tree_option
 @packed(
@@ -56,28 +57,30 @@ class SiteChoice:
         "--site-lnl",
         type=PATH,
         metavar="FILE",
-        help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
+        help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
+        " CONSEL reads.",
     ),
     click.option(
         "--site-rates",
         type=PATH,
         metavar="FILE",
-        help="Write the mean rate of each site, posterior to its data, to FILE.",
+        help="Write the posterior mean rate of each site to FILE.",
     ),
     click.option(
         "--length-errors",
         is_flag=True,
-        help="Standard errors of branch lengths, the model known, in the record (--json).",
+        help="Compute standard errors of the branch lengths, the model given, for the record (--json).",
     ),
 )
 @tree_task_options
 @hardware_options
 @file_options(EVALUATE_FILES)
 @view_options
-def evaluate(
-    tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: Views
-) -> None:
-    """Compute the log-likelihood of ALIGNMENT on a fixed topology, and optimise branch lengths and free parameters."""
+def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: Views) -> None:
+    """Compute the log-likelihood of ALIGNMENT on a given topology.
+
+    Branch lengths and free model parameters are optimised, unless --fixed is given.
+    """
     outputs.claim(sites.site_lnl, sites.site_rates)
     import plltool
 
@@ -87,9 +90,7 @@ def evaluate(
         site_rates=sites.site_rates is not None,
         length_errors=sites.length_errors,
     )
-    result = task.run(
-        analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse
-    )
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse)
     if sites.site_lnl:
         plltool.write_text(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
     if sites.site_rates:

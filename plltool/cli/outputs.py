@@ -101,7 +101,8 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
             table=table,
             source=source,
             type=click.Path(path_type=Path),
-            help="Start of the names of the files listed below.",
+            metavar="PREFIX",
+            help="Start of the names of the files that are written, see below.",
         )
         redo_option = click.option("--redo", is_flag=True, help="Replace the files of an earlier run.")
         wrapped: Callable[..., Any] = prefix_option(redo_option(with_outputs))
@@ -288,10 +289,7 @@ class Outputs:
             return []
         rows = sorted(self._table, key=lambda row: row.is_log)
         return [
-            f"{row.what}: {path}"
-            for row in rows
-            for path in self._paths(row)
-            if path in self._written or row.is_log
+            f"{row.what}: {path}" for row in rows for path in self._paths(row) if path in self._written or row.is_log
         ]
 
 

@@ -56,9 +56,7 @@ class Reporter(logging.Handler):
     json_path : file that gets one JSON object a line for everything; "-" is stderr, which then has nothing else
     """
 
-    def __init__(
-        self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False
-    ):
+    def __init__(self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False):
         super().__init__()
         self._quiet = quiet or json_path == JSON_TO_STDERR
         self._warns = json_path != JSON_TO_STDERR

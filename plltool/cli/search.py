@@ -59,11 +59,12 @@ SEARCH_FILES = (
 
 
 @command(
+    short_help="Find the maximum-likelihood tree of an alignment.",
     examples=(
-        "plltool search data/primates.phy --model GTR+F+G4 --seed 7 --prefix primates",
+        "plltool search data/primates.phy --model GTR+F+G4 --prefix primates",
         "plltool search data/primates.phy --bootstrap 100 --supports fbp,tbe,ufboot --prefix primates",
         "plltool search proteins.fasta.gz --effort thorough --threads 8 --json-progress progress.jsonl",
-    )
+    ),
 )
 @search_task_options
 @start_options
@@ -72,8 +73,8 @@ SEARCH_FILES = (
 @hardware_options
 @file_options(SEARCH_FILES, source="alignment")
 @view_options
-@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, see evaluate.")
-@click.option("--profile", is_flag=True, help="Measure how long the device was busy, and report it at the end.")
+@click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
+@click.option("--profile", is_flag=True, help="Measure how long the device is busy, and report it at the end.")
 def search(
     task: SearchTask,
     start: StartChoice,
@@ -87,7 +88,7 @@ def search(
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
 
-    Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round and writes the best
+    Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.
 
     After an interruption, the same command continues the search and ends with the same tree. --redo replaces the

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH, outgroup_option
+from plltool.cli.options import PATH, completes, outgroup_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
@@ -18,7 +18,9 @@ from plltool.errors import show_name
 
 SUPPORT_FILES = (
     OutputFile("support.nwk", "tree with supports", "labels such as 91.3/92.4: the kinds in the order of --supports"),
-    OutputFile("support.KIND.nwk", "tree with supports of one kind", kinds=SUPPORT_KINDS),
+    OutputFile(
+        "support.KIND.nwk", "tree with supports of one kind", "a file for each kind asked for", kinds=SUPPORT_KINDS
+    ),
     OutputFile("support.nex", "tree with supports as NEXUS", "all kinds by name, as FigTree reads them"),
     OutputFile("support.json", "supports of each branch", "JSON"),
 )
@@ -32,6 +34,7 @@ def kinds_option(known: Sequence[str], default: str, text: str) -> Callable[...,
         show_default=bool(default),
         callback=partial(_parse_kinds, known),
         metavar="KIND[,KIND]",
+        **completes(*known, files=False),
         help=text,
     )
 
@@ -49,7 +52,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
 
 
 @command(
-    short_help="Supports of a tree's branches by replicate trees (by likelihood: alrt).",
+    short_help="Compute supports of a tree by replicate trees.",
     examples=("plltool support --tree run.best.nwk --replicates run.bootstraps.nwk --supports fbp,tbe --prefix run",),
 )
 @click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")

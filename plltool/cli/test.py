@@ -21,10 +21,17 @@ TEST_FILES = (
 )
 
 
-@command(examples=("plltool test data/primates.phy --trees candidates.nwk --model GTR+F+G4",))
-@click.option("--trees", required=True, type=PATH, metavar="FILE", help="Two trees or more, Newick or NEXUS.")
+@command(
+    short_help="Test which of several trees the data reject.",
+    examples=("plltool test data/primates.phy --trees candidates.nwk --model GTR+F+G4",),
+)
+@click.option("--trees", required=True, type=PATH, metavar="FILE", help="File of two or more trees, Newick or NEXUS.")
 @click.option(
-    "--replicates", type=click.IntRange(min=1), default=TEST_REPLICATES, show_default=True, help="Resampled alignments."
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=TEST_REPLICATES,
+    show_default=True,
+    help="Number of resampled alignments.",
 )
 @seed_option
 @click.option(
@@ -45,18 +52,16 @@ def test(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Test topologies: KH, SH, weighted KH and SH, ELW and AU from resampled sites, and the lnL of each tree.
+    """Test which of several trees the data reject: KH, SH, weighted KH, weighted SH, ELW and AU.
 
-    Branch lengths are optimised for each tree, the model for the first tree and, if another is better, for that one. A
-    + marks a tree that the test keeps, a - one that it rejects (p below 0.05; not in the 95 % set of ELW).
+    Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
+    on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
     """
     outputs.claim(site_lnl)
     import plltool
 
     analyse = partial(plltool.topology_tests, n_replicates=replicates, seed=seed)
-    result = task.run(
-        analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs
-    )
+    result = task.run(analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs)
     if site_lnl:
         plltool.write_text(site_lnl, result.format_site_lnl())
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]

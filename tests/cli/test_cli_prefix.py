@@ -135,9 +135,7 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", 2, "--prefix", prefix)
     refused = plltool(*search)
     assert refused.exit_code == 1
-    assert refused.stderr.splitlines() == [
-        f"plltool: error: {folder}: a checkpoint of another run; --redo starts over"
-    ]
+    assert refused.stderr.splitlines() == [f"plltool: error: {folder}: a checkpoint of another run; --redo starts over"]
     assert has_checkpoint(folder)
     assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
 
@@ -147,9 +145,7 @@ def test_a_file_in_the_place_of_a_checkpoint_is_seen_before_the_search(plltool, 
     prefix.with_name(f"run.{name}").write_text("mine")
     refused = plltool("search", small, *QUICK, "--bootstrap", 2, "--supports", "fbp,ufboot", "--prefix", prefix)
     assert refused.exit_code == 1
-    assert refused.stderr.splitlines() == [
-        f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"
-    ]
+    assert refused.stderr.splitlines() == [f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"]
 
 
 def test_two_runs_at_the_same_time(plltool, small, prefix):
