@@ -36,13 +36,13 @@ def make_pages() -> dict[str, str]:
 def _walk(path: tuple[str, ...], command: click.Command) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        for name, own in sorted(command.commands.items()):
+        for name, own in command.commands.items():
             yield from _walk((*path, name), own)
 
 
 def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     name = " ".join(path)
-    ctx = click.Context(command, info_name=name)
+    ctx = click.Context(command, info_name=name, **main.context_settings)
     paragraphs = [re.sub(r"\s+", " ", text).strip() for text in (command.help or "").split("\n\n")]
     yield f'.TH "{"-".join(path).upper()}" "1" "" "plltool {VERSION}" "plltool manual"'
     yield from (".SH NAME", f"{_escape('-'.join(path))} \\- {_escape(paragraphs[0].rstrip('.'))}")
@@ -57,7 +57,7 @@ def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
             yield from _entry(*record)
     if isinstance(command, click.Group):
         yield ".SH COMMANDS"
-        for own, child in sorted(command.commands.items()):
+        for own, child in command.commands.items():
             yield from _entry(f"{name} {own}", f"{child.get_short_help_str(200)} See {'-'.join((*path, own))}(1).")
     if isinstance(command, Command):
         yield from _files_and_examples(command)
