@@ -1,15 +1,16 @@
-"""Bootstrap supports beside Debian's RAxML 8 and IQ-TREE 2: correlations over splits, mean differences, seconds.
+"""Compare bootstrap supports with Debian's RAxML 8 and IQ-TREE 2: correlations over splits, differences, seconds.
 
     python scripts/compare_supports.py ALIGNMENT [--replicates N] [--program NAME ...] [--threads N] [--seconds N]
         [--made NAME=FILE ...] [--output FILE.json]
 
-Every program runs GTR+F+G4, raxml-cat GTRCAT. plltool searches the tree; then each program makes its replicates:
-plltool, plltool-fast and plltool-default (`plltool bootstrap`, efforts of the replicates), plltool-rapid (--rapid),
-raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and plltool-ufboot, and the last two with another
-seed, iqtree-ufboot-again and plltool-ufboot-again. --seconds cuts each of them; the replicates made by then count,
-those of IQ-TREE only when it is done. --made adds the trees of a file that was made before, without seconds. Pairs of
-programs are compared over the inner branches of plltool's tree, and over all splits that either has in at least 5 % of
-its trees. Seconds are wall time and processor time of whole processes. Programs that are not installed are left out.
+Every program runs GTR+F+G4, except raxml-cat, which runs GTRCAT. plltool searches the tree; then each program makes its
+replicates: plltool, plltool-fast and plltool-default (`plltool bootstrap` with the default or the named effort of the
+replicates), plltool-rapid (--rapid), raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and
+plltool-ufboot; iqtree-ufboot-again and plltool-ufboot-again have another seed. --seconds limits each of them: the
+replicates made by then count, those of IQ-TREE only if it has finished. --made adds the trees of an existing file,
+without seconds. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that
+either program has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs
+that are not installed are left out.
 """
 
 import argparse
@@ -27,11 +28,10 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.io.alignment_reader import read_alignment
-from plltool.io.part_trees import read_tree
+import plltool
 from plltool.run.tree_sets import as_tree_set
-from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.tree.splits import branch_splits, inner_splits
+from plltool.tree.tree_set import TreeSet
 
 PROGRAMS = (
     *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
@@ -61,12 +61,12 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
 
 
 def seed_of(program: str) -> int:
-    """Of an ultrafast bootstrap."""
+    """The seed of an ultrafast bootstrap."""
     return 8 if program.endswith("-again") else 7
 
 
 def run(command: list[Any], seconds: float) -> dict[str, Any]:
-    """Wall and processor seconds of a process that may take so long, and whether it was cut."""
+    """Wall and processor seconds of a process that may take `seconds`, and whether it was stopped at the limit."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     cut = False
@@ -84,7 +84,7 @@ def share_by_split(trees: TreeSet) -> dict[int, float]:
 
 
 def agree(a: list[float], b: list[float]) -> dict[str, float]:
-    """How two sets of supports of the same splits agree."""
+    """How well two sets of supports of the same splits agree."""
     return {
         "n": len(a),
         "correlation": round(float(np.corrcoef(a, b)[0, 1]), 4),
@@ -94,7 +94,7 @@ def agree(a: list[float], b: list[float]) -> dict[str, float]:
 
 
 def compare(first: dict[int, float], second: dict[int, float], branches: list[int]) -> dict[str, Any]:
-    """Supports of two programs, over the branches of a tree, and over all splits that are not rare."""
+    """Compare supports of two programs over the branches of a tree, and over all splits that are not rare."""
     common = [split for split in first.keys() | second.keys() if max(first.get(split, 0), second.get(split, 0)) >= RARE]
     return {
         what: agree([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
@@ -107,9 +107,9 @@ def make_ufboot(
 ) -> tuple[dict[int, float], dict[str, Any]]:
     """plltool's ultrafast supports of its tree, by split."""
     began, used = time.perf_counter(), time.process_time()
-    found = ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
+    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
-    values = dict(zip(splits_of(found.tree), found.values["ufboot"].tolist(), strict=True))
+    values = dict(zip(branch_splits(found.tree), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 
@@ -141,12 +141,8 @@ def main() -> None:
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
         search = run([*command, "--prefix", folder / "best"], asked.seconds)
-        best = read_tree(folder / "best.best.nwk", read_alignment(alignment).names)
-        splits = [
-            split
-            for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)
-            if min(ends) >= best.n_taxa
-        ]
+        best = plltool.read_tree(folder / "best.best.nwk", plltool.read_alignment(alignment).names)
+        splits = inner_splits(best)
         for program in asked.program:
             if shutil.which(EXECUTABLES[program.partition("-")[0]]) is None:
                 continue

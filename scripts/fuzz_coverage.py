@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Throws broken input at one parser of `fuzz.py`, guided by the lines that inputs reach (libFuzzer through atheris).
+"""Feed broken input to one parser of `fuzz.py`, guided by code coverage (libFuzzer through atheris).
 
     pip install atheris
     scripts/fuzz_coverage.py newick --seconds 300
     scripts/fuzz.py newick --replay fuzz-failures/crash-...
 
-Inputs are judged as in `fuzz.py`; the first failure ends the run, and its input is kept in the folder --failures. The
-exit status is that of libFuzzer, 0 without a failure.
+Inputs are judged as in `fuzz.py`. The first failure ends the run, and its input is kept in the folder --failures. The
+exit status is that of libFuzzer: 0 without a failure.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
     python scripts/measure_startup.py [NAME=PYTHON ...] [--repetitions N] [--output FILE.json]
 
 Each PYTHON is an interpreter of an environment with plltool, for example one before and one after a change; by default
-the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels,
-does not count. Times are seconds from the start of the process:
+the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels, is
+not counted. Times are wall-clock seconds from the start of the process:
 
 - python: an interpreter that does nothing
 - import: ``import plltool``

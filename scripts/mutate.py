@@ -6,10 +6,11 @@ line is no longer there exactly once, makes the exit status 1.
 
     scripts/mutate.py                 all mutants
     scripts/mutate.py kernels/ pi     those whose file or description contains one of the words
+    scripts/mutate.py --check         only check that every mutant's line is there exactly once; takes no time
 
-Tests run with the interpreter that runs this script. Mutants called "wide" are in code that is compiled for vectors of
-8 lanes or more only: they need an environment with a driver for those, such as Intel's from pip. Elsewhere their tests
-skip, and they count as not run.
+Tests run with the interpreter that runs this script. Mutants called "wide" are in code that is compiled only for
+vectors of 8 lanes or more: they need a driver for those, such as Intel's from pip. Without one their tests are skipped,
+and they count as not run.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
-DRIVER = "tests/tree_search/test_driver.py"
+DRIVER = "tests/tree_search/test_stages.py"
 GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/tree_search/test_ratchet.py"
-STARTS = "tests/tree_search/test_starts.py"
+STARTS = "tests/tree_search/test_multistart.py"
 STOPPING = "tests/tree_search/test_stopping.py"
 SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
 BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
-TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/errors.py"
+TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
 RESUME = "tests/tree_search/test_resume.py"
 RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
@@ -596,8 +597,8 @@ MUTANTS = [
     Mutant("scan: walks into the wrong side", "plltool/tree_search/scan.py",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + 3 - turn) % 3",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + turn) % 3", (SCAN,)),
-    Mutant("scan: starts from the near side of the gap", "plltool/tree_search/scan.py", "view.facing[joints, far]",
-           "view.facing[joints, near]", (SCAN,)),
+    Mutant("scan: starts from the near side of the gap", "plltool/tree_search/scan.py", "view.incoming[joints, far]",
+           "view.incoming[joints, near]", (SCAN,)),
     Mutant("scan: gap not healed", "plltool/tree_search/scan.py", "2 * tree.n_edges + prune", "0 * tree.n_edges + prune",
            (SCAN,)),
     Mutant("scan: siblings before children", "plltool/tree_search/scan.py",
@@ -640,11 +641,11 @@ MUTANTS = [
            ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("driver: radii always widen", "plltool/tree_search/driver.py", "wide_enough = at.lnl - at.marks[-1] <",
+    Mutant("driver: radii always widen", "plltool/tree_search/stages.py", "wide_enough = at.lnl - at.marks[-1] <",
            "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),
-    Mutant("driver: the first radius may be the last", "plltool/tree_search/driver.py",
+    Mutant("driver: the first radius may be the last", "plltool/tree_search/stages.py",
            "stage.radius > self.plan.radii[0]", "stage.radius > 0", (DRIVER,)),
-    Mutant("driver: rounds go on without moves", "plltool/tree_search/driver.py", " or not done.n_moves", "", (DRIVER,)),
+    Mutant("driver: rounds go on without moves", "plltool/tree_search/stages.py", " or not done.n_moves", "", (DRIVER,)),
     Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
            (GAMMA,)),
     Mutant("gamma: steps too long", "plltool/model/gamma.py", "* series / shape", "* series", (GAMMA,)),
@@ -662,14 +663,14 @@ MUTANTS = [
     Mutant("stopping: variance of the mean", "plltool/tree_search/stopping.py", "math.sqrt(n_sites * variance)",
            "math.sqrt(variance)", (STOPPING, "-k", "errors")),
     # --- resuming
-    Mutant("resuming: the stop rule forgets", "plltool/tree_search/driver.py", "at.memory = rule.memory", "pass",
+    Mutant("resuming: the stop rule forgets", "plltool/tree_search/stages.py", "at.memory = rule.memory", "pass",
            (RESUME, "-k", "every_event and (rf or kh)")),
-    Mutant("resuming: other perturbations", "plltool/tree_search/driver.py",
+    Mutant("resuming: other perturbations", "plltool/tree_search/stages.py",
            "done, rng.bit_generator.state = at.spent, at.generator", "done = at.spent",
            (RESUME, "-k", "every_event and dna")),
-    Mutant("resuming: the polish begins anew", "plltool/tree_search/driver.py",
+    Mutant("resuming: the polish begins anew", "plltool/tree_search/stages.py",
            "made=(at.round, at.lnl) if at.round else None", "made=None", (RESUME, "-k", "any_event")),
-    Mutant("resuming: rounds look at the whole tree", "plltool/tree_search/driver.py",
+    Mutant("resuming: rounds look at the whole tree", "plltool/tree_search/stages.py",
            "at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen",
            "at.lnl, moves = done.lnl, done.chosen", (DRIVER, "-k", "widen")),
     Mutant("resuming: failures are forgotten", "plltool/tree_search/state.py", "failures: int = 0",
@@ -685,9 +686,9 @@ MUTANTS = [
     # --- the ultrafast bootstrap
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
-    Mutant("resuming: other excursions", "plltool/tree_search/excursions.py", "rng.bit_generator.state = generator", "pass",
+    Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",
            (ULTRAFAST, "-k", "every_excursion")),
-    Mutant("resuming: supports at the last test", "plltool/tree_search/excursions.py",
+    Mutant("resuming: supports at the last test", "plltool/tree_search/ufboot_search.py",
            'supports=packed.get("supports")', "supports=None", (ULTRAFAST, "-k", "every_excursion and twins")),
     Mutant("resuming: what an excursion has changed by then", "plltool/tree_search/rell.py", "self._seen.copy()",
            "self._seen", (RELL, "-k", "stay_known")),
@@ -761,7 +762,7 @@ MUTANTS = [
     Mutant("supports: transfers without the other side", TREE_SUPPORTS, "np.minimum(moved, sides.shape[1] - moved)",
            "moved", (SUPPORTS,)),
     Mutant("supports: no least transfer", TREE_SUPPORTS, "np.minimum(nearest, most[lacking])", "nearest", (SUPPORTS,)),
-    Mutant("supports: branches of tips have some", TREE_SUPPORTS, "values[~_is_inner(tree)] = np.nan", "pass",
+    Mutant("supports: branches of tips have some", TREE_SUPPORTS, "values[~tree.is_inner_branch] = np.nan", "pass",
            (SUPPORTS,)),
     Mutant("supports: added branches are the tree's", "plltool/analyses/support.py", "[split not in own for split",
            "[False for split", (SUPPORTS,)),
@@ -838,12 +839,29 @@ def run_tests(folder: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     return done.returncode, " | ".join(done.stdout.strip().splitlines()[-2:])
 
 
+def find_staleness(mutant: Mutant, text: str) -> str:
+    """Why a mutant cannot be applied to the `text` of its file; empty if it can."""
+    count = text.count(mutant.old)
+    return "" if count == 1 else f"STALE: {mutant.old!r} is {count} times in {mutant.file}"
+
+
+def check_mutants(mutants: list[Mutant]) -> list[str]:
+    """What is wrong with mutants as they stand in the repository: their lines, and the files of their tests."""
+    problems = []
+    for mutant in mutants:
+        file = REPOSITORY / mutant.file
+        problem = find_staleness(mutant, file.read_text(encoding="utf-8")) if file.exists() else "the file is gone"
+        lost = [name for name in mutant.tests if name.endswith(".py") and not (REPOSITORY / name).exists()]
+        problems += [f"{mutant.file}: {mutant.what}: {found}" for found in (problem, *map("no {}".format, lost)) if found]
+    return problems
+
+
 def try_mutant(mutant: Mutant, folder: Path) -> str:
     """"caught", or why not. The copy is as before afterwards."""
     file = folder / mutant.file
     original = file.read_text(encoding="utf-8")
-    if original.count(mutant.old) != 1:
-        return f"STALE: {mutant.old!r} is {original.count(mutant.old)} times in {mutant.file}"
+    if problem := find_staleness(mutant, original):
+        return problem
     file.write_text(original.replace(mutant.old, mutant.new), encoding="utf-8")
     try:
         status, output = run_tests(folder, mutant.tests)
@@ -858,6 +876,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("words", nargs="*", help="run mutants whose file or description contains one of these")
     parser.add_argument("--list", action="store_true", help="only list them")
+    parser.add_argument("--check", action="store_true", help="only check that each line is there exactly once")
     parser.add_argument("--no-baseline", action="store_true", help="do not check first that the tests pass unbroken")
     options = parser.parse_args()
     words = options.words or [""]
@@ -865,6 +884,10 @@ def main() -> int:
     if options.list:
         print("\n".join(f"{m.file}: {m.what}" for m in chosen))
         return 0
+    if options.check:
+        problems = check_mutants(chosen)
+        print("\n".join([*problems, f"{len(chosen)} mutants, {len(problems)} problems"]))
+        return 1 if problems else 0
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name).resolve()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from oracles.likelihood import orient
@@ -12,6 +16,7 @@ from scipy.linalg import expm
 from plltool.engine import program as prog
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
@@ -223,3 +228,21 @@ def assert_valid_tree(tree):
         assert len(set(tree.neighbours[node, :used].tolist())) == used
         assert np.all(tree.neighbours[node, used:] == -1)
         assert np.all(tree.edges[node, used:] == -1)
+
+
+def figure_source(name):
+    """Where the figures of a protein model were published, as their file says; empty for models without figures."""
+    first = next(iter(proteins.MIXTURES.get(name, [name])))
+    folder = files("plltool.model") / "figures"
+    lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
+    return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")
+
+
+def load_script(name):
+    """One of the repository's Python scripts as a module."""
+    path = Path(__file__).resolve().parents[1] / "scripts" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"scripts_{name}", path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look there
+    spec.loader.exec_module(module)
+    return module

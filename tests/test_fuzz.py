@@ -1,25 +1,19 @@
 """The fuzzer: it runs on every parser, finds what is broken on purpose, and gives the same inputs for the same seed."""
 
-import importlib.util
 import logging
 import random
 import sys
 import time
-from pathlib import Path
 
 import pytest
+from helpers import load_script
 
 from plltool.errors import InputError
-
-SCRIPT = Path(__file__).resolve().parents[1] / "scripts" / "fuzz.py"
 
 
 @pytest.fixture(scope="module")
 def fuzz():
-    spec = importlib.util.spec_from_file_location("fuzz", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["fuzz"] = module
-    spec.loader.exec_module(module)
+    module = load_script("fuzz")
     module.ADDRESS_SPACE = module.resource.RLIM_INFINITY  # of the tests' own process
     return module
 

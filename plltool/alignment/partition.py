@@ -18,7 +18,7 @@ from plltool.alignment.alignment import (
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 
 
 @dataclass(frozen=True)

@@ -28,9 +28,9 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
-from plltool.optimise.errors import length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
+from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import search_slots
@@ -220,7 +220,10 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, in the shape of `lengths`; see `optimise.errors.length_errors`."""
+        """Standard errors of the branch lengths, in the shape of `lengths`.
+
+        See `optimise.standard_errors.length_errors`.
+        """
         step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 

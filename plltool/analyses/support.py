@@ -19,9 +19,10 @@ from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
+from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies, transfer_supports
 from plltool.tree.topology import FloatArray, Tree
-from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.tree.tree_set import TreeSet
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import FloatArray
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 
 

@@ -25,7 +25,7 @@ from plltool.model.components import Components, FloatArray
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
     check_alpha,
@@ -136,11 +136,6 @@ class Model:
     def sites(self) -> SiteRates:
         """How rates vary over sites, with all values."""
         return self._sites
-
-    @property
-    def category_rates(self) -> FloatArray:
-        """float64 (n_categories,): the rates over sites, of mean 1; that of invariable sites first."""
-        return self._sites.categories()[0]
 
     @property
     def _has_classes(self) -> bool:

@@ -74,19 +74,12 @@ def canonical_names() -> dict[str, str]:
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
 
 
-def source_of(name: str) -> str:
-    """Where the figures of a model were published; empty for `GTR20` and `Poisson`, which have none."""
-    first = next(iter(MIXTURES.get(name, {name: 1.0})))
-    sections = _sections("profiles.txt") if name in PROFILES else _sections("matrices.txt")
-    return sections[first].source if first in sections else ""
-
-
 @functools.cache
 def read_matrix(name: str) -> tuple[FloatArray, FloatArray]:
     """Exchangeabilities (190,), pairs in the order of PAIRS, and frequencies (20,) of an empirical model."""
     if name == POISSON:
         return np.ones(len(PAIRS)), np.full(N_STATES, 1.0 / N_STATES)
-    return unpack_matrix(_sections("matrices.txt")[name].numbers())
+    return unpack_matrix(_numbers("matrices.txt", name))
 
 
 def unpack_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -113,29 +106,21 @@ def read_mixture(name: str) -> Classes:
 @functools.cache
 def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
     """Weights (n,) and frequencies (n, 20) of one of PROFILES."""
-    rows = _sections("profiles.txt")[name].numbers().reshape(-1, 1 + N_STATES)
+    rows = _numbers("profiles.txt", name).reshape(-1, 1 + N_STATES)
     weights, frequencies = rows[:, 0], rows[:, 1:]
     return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)
 
 
-@dataclass(frozen=True)
-class _Section:
-    """A model's figures as text."""
-
-    source: str
-    lines: tuple[str, ...]
-
-    def numbers(self) -> FloatArray:
-        return np.array([float(word) for line in self.lines for word in line.split()])
-
-
 @functools.cache
-def _sections(file: str) -> dict[str, _Section]:
-    """The sections of a file of figures, by name."""
+def _sections(file: str) -> dict[str, str]:
+    """The figures of each model in a file, as text."""
     text = (files("plltool.model") / "figures" / file).read_text(encoding="utf-8")
-    sections: dict[str, _Section] = {}
+    sections = {}
     for block in text.split("\n[")[1:]:
-        header, *lines = block.splitlines()
-        name, source = header.split("] ", 1)
-        sections[name] = _Section(source, tuple(lines))
+        header, figures = block.split("\n", 1)
+        sections[header.split("]", 1)[0]] = figures
     return sections
+
+
+def _numbers(file: str, name: str) -> FloatArray:
+    return np.array([float(word) for word in _sections(file)[name].split()])

@@ -64,8 +64,8 @@ def _with_each_state(likelihood: TreeLikelihood, nodes: npt.NDArray[np.intp], n_
     node, state = np.repeat(nodes, n_states), np.tile(np.arange(n_states), len(nodes))
     nothing = tree.n_edges  # the branch of length 0
     rows = np.stack([
-        prog.newview(scratch, view.away[node, 0], nothing, ~(tree.n_taxa + state), nothing),
-        prog.evaluate(np.arange(len(node)), scratch, view.facing[node, 0], tree.edges[node, 0]),
+        prog.newview(scratch, view.outgoing[node, 0], nothing, ~(tree.n_taxa + state), nothing),
+        prog.evaluate(np.arange(len(node)), scratch, view.incoming[node, 0], tree.edges[node, 0]),
     ], axis=1)  # fmt: skip
     lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
     request = prog.Request(

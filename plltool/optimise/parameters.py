@@ -19,7 +19,7 @@ from plltool.model.model import SCALER, Model
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.starts import choose_site_rates
+from plltool.optimise.site_rates import choose_site_rates
 from plltool.tree.topology import FloatArray
 
 

@@ -161,7 +161,7 @@ class Supports:
 
     def _branches(self) -> npt.NDArray[np.intp]:
         """The inner branches that are the tree's own."""
-        is_inner = (self.tree.ends >= self.tree.n_taxa).all(axis=1)
+        is_inner = self.tree.is_inner_branch
         return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
 
     def _labels(self, kind: str) -> list[str]:

@@ -8,8 +8,9 @@ import numpy as np
 
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
+from plltool.tree.splits import members_of
 from plltool.tree.topology import FloatArray
-from plltool.tree.tree_set import IndexArray, TreeSet, members_of
+from plltool.tree.tree_set import IndexArray, TreeSet
 
 RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 

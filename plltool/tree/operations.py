@@ -96,14 +96,14 @@ class DirectedView:
         self.tree = tree
         n = tree.n_taxa
         nodes = np.arange(tree.n_nodes, dtype=np.int32)[:, None]
-        self.away: IntArray = np.where(nodes < n, ~nodes, 3 * (nodes - n) + np.arange(3, dtype=np.int32))
+        self.outgoing: IntArray = np.where(nodes < n, ~nodes, 3 * (nodes - n) + np.arange(3, dtype=np.int32))
         flat = tree.edges.ravel()
         used = np.flatnonzero(flat >= 0)
         pairs = used[np.argsort(flat[used], kind="stable")].reshape(-1, 2)  # the two places of each branch
         back = np.zeros(tree.edges.size, dtype=np.int32)
         back[pairs] = pairs[:, ::-1] % 3
         self.back: IntArray = back.reshape(tree.edges.shape)
-        self.facing = self.away[tree.neighbours, self.back]
+        self.incoming = self.outgoing[tree.neighbours, self.back]
 
     @cached_property
     def descent(self) -> Descent:
@@ -135,9 +135,9 @@ class DirectedView:
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3
         edges = self.tree.edges
         return (
-            self.away[nodes, columns],
-            self.facing[nodes, k1],
+            self.outgoing[nodes, columns],
+            self.incoming[nodes, k1],
             edges[nodes, k1],
-            self.facing[nodes, k2],
+            self.incoming[nodes, k2],
             edges[nodes, k2],
         )

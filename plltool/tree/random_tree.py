@@ -108,7 +108,7 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
     return new_ends, np.concatenate([lengths, least])
 
 
-def resolve_anew(tree: Tree, least: float | FloatArray, rng: np.random.Generator) -> Tree:
+def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.random.Generator) -> Tree:
     """The tree with its short inner branches, which say nothing, drawn anew.
 
     Each of them is taken away, and the nodes of more than three branches that this leaves are resolved at random.
@@ -124,7 +124,7 @@ def resolve_anew(tree: Tree, least: float | FloatArray, rng: np.random.Generator
     A tree of the same taxa; branches that are new have MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
-    is_gone = (tree.ends >= tree.n_taxa).all(axis=1) & (excess <= 0)
+    is_gone = tree.is_inner_branch & (excess <= 0)
     merged = np.arange(tree.n_nodes)  # of each node the one that it becomes a part of
     for node, parent, branch in tree.directed_from(0):
         if is_gone[branch]:

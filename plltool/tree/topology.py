@@ -100,6 +100,11 @@ class Tree:
     def n_edges(self) -> int:
         return 2 * self.n_taxa - 3
 
+    @property
+    def is_inner_branch(self) -> npt.NDArray[np.bool_]:
+        """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
+        return np.asarray((self.ends >= self.n_taxa).all(axis=1))
+
     def is_tip(self, node: int) -> bool:
         return node < self.n_taxa
 
@@ -147,7 +152,3 @@ class Tree:
                 for child, child_edge in zip(neighbours[node], edges[node], strict=True):
                     if child != parent:
                         stack.append((child, node, child_edge))
-
-    def total_length(self) -> float:
-        """The sum of all branch lengths."""
-        return float(self.lengths.sum())

@@ -1,20 +1,16 @@
-"""Many trees over the same taxa, multifurcating or not, as the splits that they have, and how far they are apart.
-
-A split is a Python integer: bit i is set if taxon i is on the side without taxon 0. Integers of any size are quick to
-join and serve as keys, which is all that reading a thousand trees of a thousand taxa asks for.
-"""
+"""Many trees over the same taxa, multifurcating or not, as sets of splits, and the distances between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.errors import InputError
-from plltool.tree.splits import BITS_PER_WORD, SplitArray, branch_splits
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.splits import everyone
+from plltool.tree.topology import FloatArray
 
 IndexArray = npt.NDArray[np.intp]
 Splits = Mapping[int, float]
@@ -96,38 +92,6 @@ def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
         np.concatenate(lengths),
         np.array(pendants),
     )
-
-
-def everyone(n_taxa: int) -> int:
-    """The set of all taxa."""
-    return (1 << n_taxa) - 1
-
-
-def members_of(split: int) -> Iterator[int]:
-    """The taxa of a split, ascending."""
-    while split:
-        lowest = split & -split
-        yield lowest.bit_length() - 1
-        split ^= lowest
-
-
-def splits_of(tree: Tree, names: Sequence[str] | None = None) -> dict[int, float]:
-    """The splits of a tree, those of tips included, with branch lengths, branch after branch.
-
-    Parameters and errors as in `branch_splits`; of parts with lengths of their own the mean.
-    """
-    lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
-    rows = branch_splits(tree, names).astype("<u8")
-    return {
-        int.from_bytes(row.tobytes(), "little"): length for row, length in zip(rows, lengths.tolist(), strict=True)
-    }
-
-
-def pack(splits: Sequence[int], n_taxa: int) -> SplitArray:
-    """Splits as rows of bits: uint64 (n_splits, ceil(n_taxa / 64)), as `branch_splits` has them."""
-    words = -(-n_taxa // BITS_PER_WORD)
-    raw = b"".join(split.to_bytes(8 * words, "little") for split in splits)
-    return np.frombuffer(raw, dtype="<u8").reshape(-1, words).astype(np.uint64)
 
 
 def distances(trees: TreeSet, kind: str = RF) -> FloatArray:

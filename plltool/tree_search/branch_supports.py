@@ -15,7 +15,7 @@ from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
 from plltool.tree.topology import FloatArray
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 
 
 def support_branches(
@@ -36,7 +36,7 @@ def support_branches(
     values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; NaN at the branches of tips
     """
-    branches = inner_branches(likelihood)
+    branches = np.flatnonzero(likelihood.tree.is_inner_branch)
     weights = likelihood.engine.weights[0]
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))

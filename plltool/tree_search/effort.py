@@ -22,7 +22,7 @@ from plltool.tree_search.scan import MAX_RADIUS
 
 
 @dataclass(frozen=True)
-class Plan:
+class SearchPlan:
     """What one search does.
 
     Attributes
@@ -61,21 +61,21 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Effort:
+class Preset:
     """A preset: a plan, and how many starts and perturbations easy data and the most difficult ask for.
 
     Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded up.
     """
 
-    plan: Plan
+    plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
 
 
 EFFORTS = {
-    "fast": Effort(Plan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
-    "default": Effort(Plan(), (1, 1), (0, 4)),
-    "thorough": Effort(Plan(), (1, 1), (30, 60)),
+    "fast": Preset(SearchPlan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
+    "default": Preset(SearchPlan(), (1, 1), (0, 4)),
+    "thorough": Preset(SearchPlan(), (1, 1), (30, 60)),
 }
 
 
@@ -86,7 +86,7 @@ class SearchOptions:
     Attributes
     ----------
     effort : a name in EFFORTS
-    starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `Plan`
+    starts, radii, perturbations, nstop, epsilon, stop, optimise_parameters : see `SearchPlan`
     """
 
     effort: str = DEFAULT_EFFORT
@@ -110,7 +110,7 @@ class SearchOptions:
         free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
         return any(given is None and low != high for given, (low, high) in free)
 
-    def plan(self, difficulty: float = 0.0, size: int = 0) -> Plan:
+    def plan(self, difficulty: float = 0.0, size: int = 0) -> SearchPlan:
         """What to do with data of that difficulty, 0 to 1, and of so many taxa times patterns.
 
         From LARGE_ALIGNMENT on a climb ends once a stage gains nothing significant, unless the effort is thorough.

@@ -75,7 +75,7 @@ def _optimise_batch(
     prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
     prune = steps.prune[chosen]
     joints, columns = prunes.joints[prune], prunes.columns[prune]
-    operands = np.column_stack([slots, steps.beyond[chosen], view.facing[joints, columns]])
+    operands = np.column_stack([slots, steps.beyond[chosen], view.incoming[joints, columns]])
     half = tree.lengths[steps.branch[chosen]] / 2
     best = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
     best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)

@@ -29,12 +29,6 @@ SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the node that i
 INNER = 4  # place of the inner branch's length
 
 
-def inner_branches(likelihood: TreeLikelihood) -> npt.NDArray[np.intp]:
-    """(n_taxa - 3,) the branches between inner nodes."""
-    tree = likelihood.tree
-    return np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
-
-
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
     """lnL of each pattern on the two interchanges of each inner branch, all five lengths around it optimised.
 
@@ -68,7 +62,7 @@ def _surroundings(
         node, other = tree.ends[branches, end], tree.ends[branches, 1 - end]
         column = np.argmax(tree.neighbours[node] == other[:, None], axis=1)
         for turn in (1, 2):
-            operands.append(view.facing[node, (column + turn) % 3])
+            operands.append(view.incoming[node, (column + turn) % 3])
             edges.append(tree.edges[node, (column + turn) % 3])
     edges.append(branches)
     return np.stack(operands, axis=1), np.moveaxis(tree.lengths[np.stack(edges, axis=1)], 1, -1)

@@ -73,30 +73,6 @@ def stepwise_addition(
     return Tree.from_edges(names, growing.ends)
 
 
-def parsimony_score(tree: Tree, codes: CodeArray, weights: FloatArray) -> int:
-    """The least number of state changes, summed over sites, that explain the tips (Fitch 1971).
-
-    Parameters as in `stepwise_addition`; row i of `codes` belongs to tip i of the tree.
-
-    Raises
-    ------
-    InputError
-        If shapes do not match, a set of states is empty or a weight is not a whole number.
-    """
-    _check_patterns(codes, weights, tree.names)
-    changes = np.zeros(codes.shape[1], dtype=np.int64)
-    waiting: dict[int, CodeArray] = {0: codes[0]}
-    for node, parent, _ in reversed(list(tree.directed_from(0))):
-        states = codes[node] if tree.is_tip(node) else waiting.pop(node)
-        if parent not in waiting:
-            waiting[parent] = states
-            continue
-        shared = states & waiting[parent]
-        changes += shared == 0
-        waiting[parent] = np.where(shared == 0, states | waiting[parent], shared)
-    return round(float(changes @ weights))
-
-
 class _GrowingTree:
     """The tree so far, with the Fitch sets that tell what each insertion would cost.
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import resample_once
-from plltool.tree.splits import bipartitions
+from plltool.tree.splits import inner_splits
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
@@ -131,6 +131,7 @@ class RellPool:
 
 
 def _digest(tree: Tree) -> bytes:
-    """The same for trees of the same topology only."""
-    rows = bipartitions(tree)
-    return hashlib.sha256(rows[np.lexsort(rows.T)].tobytes()).digest()[:KEY_BYTES]
+    """A digest that only trees of the same topology share."""
+    n_bytes = 8 * -(-tree.n_taxa // 64)
+    splits = b"".join(split.to_bytes(n_bytes, "little") for split in sorted(inner_splits(tree)))
+    return hashlib.sha256(splits).digest()[:KEY_BYTES]

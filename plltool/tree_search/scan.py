@@ -92,7 +92,7 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
     columns = np.tile(np.arange(3, dtype=np.int32), len(joints))
     k1, k2 = (columns + 1) % 3, (columns + 2) % 3
     trial = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
-    ends = np.column_stack([view.facing[nodes, k1], view.facing[nodes, k2], np.arange(len(nodes))])
+    ends = np.column_stack([view.incoming[nodes, k1], view.incoming[nodes, k2], np.arange(len(nodes))])
     healed, best_lnl = trial, np.full(trial.shape, -np.inf)
     for _ in range(HEALING_ROUNDS):
         values = add_linked(likelihood.directed().derivatives(ends, trial.T), trial)
@@ -139,7 +139,7 @@ def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
         "prune": prune,
         "node": tree.neighbours[joints, near].astype(np.int64),
         "entry": view.back[joints, near].astype(np.int64),
-        "source": view.facing[joints, far].astype(np.int64),
+        "source": view.incoming[joints, far].astype(np.int64),
         "source_branch": 2 * tree.n_edges + prune,
         "key": (sides - 1) << (2 * MAX_RADIUS),
         "parent": np.full(2 * len(prunes), -1),
@@ -173,9 +173,9 @@ def _walk(
             "depth": depth,
             "source": at["source"],
             "source_branch": at["source_branch"],
-            "side": view.facing[node, side].astype(np.int64),
+            "side": view.incoming[node, side].astype(np.int64),
             "side_branch": tree.edges[node, side].astype(np.int64),
-            "beyond": view.facing[node, onward].astype(np.int64),
+            "beyond": view.incoming[node, onward].astype(np.int64),
             "branch": branch,
             "key": key,
         })  # fmt: skip
@@ -255,7 +255,7 @@ def _scan_request(
     inserts = prog.insert(value, made, half, columns["beyond"], half, moving)
     heads = np.flatnonzero(np.diff(prune, prepend=-1))
     joints, column = prunes.joints[prune[heads]], prunes.columns[prune[heads]]
-    propagates = prog.propagate(moving, view.facing[joints, column], tree.edges[joints, column])
+    propagates = prog.propagate(moving, view.incoming[joints, column], tree.edges[joints, column])
     rows = np.stack([np.zeros_like(newviews), newviews, inserts], axis=1)
     present = np.zeros((len(prune), 3), dtype=bool)
     rows[heads, 0] = propagates

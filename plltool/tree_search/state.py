@@ -80,7 +80,7 @@ class Cursor:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class ClimbState:
     """How far the search from one start tree came, apart from any engine.
 
     Attributes
@@ -115,7 +115,7 @@ class State:
         """Reached after perturbations, if there were any, without a polish."""
         return self.climb_lnl if self.cursor.rest_lnl is None else self.cursor.rest_lnl
 
-    def judge(self, rivals: Sequence[Sequence[float]]) -> State:
+    def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
         """The same, given up where it fell hopelessly behind one of `rivals`, whether or not it climbed on."""
         marks = self.cursor.marks
         hopeful = stages_with_hope(marks, rivals)
@@ -125,9 +125,9 @@ class State:
             self, cursor=replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True)
         )
 
-    def copy(self) -> State:
+    def copy(self) -> ClimbState:
         """One that shares nothing that a search changes."""
-        return State(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
+        return ClimbState(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
 
     def pack(self) -> Arrays:
         """The state as arrays, which `unpack` reads; numbers keep every bit."""
@@ -143,7 +143,7 @@ class State:
         return packed | {name: np.array(value) for name, value in present.items()}
 
     @classmethod
-    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], models: Sequence[Model]) -> State:
+    def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], models: Sequence[Model]) -> ClimbState:
         """The state that was packed, with models of the specifications of `models`, which stay what they are."""
         names = packed["names"].tobytes().decode("utf-8", "surrogateescape").split("\0")
         own = [model.copy() for model in models]
@@ -199,13 +199,13 @@ class Store(Protocol):
 
     def load(self, name: str) -> Mapping[str, npt.NDArray[Any]] | None: ...
 
-    def save(self, name: str, state: State) -> None: ...
+    def save(self, name: str, state: ClimbState) -> None: ...
 
     def flush(self) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
-class Starts:
+class ClimbStarts:
     """Where climbs begin: at their start trees, or where a store says that they stand.
 
     Attributes
@@ -219,14 +219,14 @@ class Starts:
     models: Sequence[Model]
     store: Store | None = None
 
-    def begin(self, number: int) -> State:
+    def begin(self, number: int) -> ClimbState:
         """Where climb `number` stands."""
         saved = self.store.load(_name(number)) if self.store else None
         if saved is not None:
-            return State.unpack(saved, self.models)
-        return State(self.make_tree(number), [model.copy() for model in self.models])
+            return ClimbState.unpack(saved, self.models)
+        return ClimbState(self.make_tree(number), [model.copy() for model in self.models])
 
-    def saver(self, number: int) -> Callable[[State], None] | None:
+    def saver(self, number: int) -> Callable[[ClimbState], None] | None:
         """What is told of every state of climb `number`."""
         return partial(self.store.save, _name(number)) if self.store else None
 

@@ -244,15 +244,15 @@ def test_responses_of_categories(steep, category_responses, kind, make_engine):
     nodes, columns = view.preorder.T
     children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
     parents = np.repeat(nodes, 2)
-    a, b, branch = ~ROOT, view.facing[ROOT, 0], tree.edges[ROOT, 0]
+    a, b, branch = ~ROOT, view.incoming[ROOT, 0], tree.edges[ROOT, 0]
     squares, masses = components.n_components * 16, components.n_components * 4
     program = [
         prog.newview(*view.sources(nodes[::-1], columns[::-1])),
         prog.newview(*view.sources(parents, children)),
         prog.gradient(
             0,
-            np.append(a, view.away[parents, children]),
-            np.append(b, view.facing[parents, children]),
+            np.append(a, view.outgoing[parents, children]),
+            np.append(b, view.incoming[parents, children]),
             np.append(branch, tree.edges[parents, children]),
         ),
         prog.root(squares, a, b, branch),

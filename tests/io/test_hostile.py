@@ -21,7 +21,7 @@ from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick, write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import check_outgroup
 

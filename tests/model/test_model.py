@@ -10,7 +10,7 @@ import plltool.model.model
 from plltool.constants import DEFAULT_ALPHA, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model.model import Model
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
@@ -120,7 +120,7 @@ class TestComponents:
         model = model_of("GTR+FO+G4")
         model.components()
         change(model)
-        expected = transition_matrix(model.exchangeabilities, model.frequencies, 0.3 * model.category_rates[2])
+        expected = transition_matrix(model.exchangeabilities, model.frequencies, 0.3 * model.sites.categories()[0][2])
         np.testing.assert_allclose(p_matrices(model.components(), 0.3)[2], expected, rtol=1e-12)
 
 
@@ -296,7 +296,7 @@ class TestSetters:
     def test_free_rates_are_brought_to_mean_one(self):
         model = model_of("JC+R2")
         model.set_free_rates([1, 3], [0.75, 0.25])
-        np.testing.assert_allclose(model.category_rates, [2 / 3, 2], rtol=1e-15)
+        np.testing.assert_allclose(model.sites.categories()[0], [2 / 3, 2], rtol=1e-15)
         for values in (([1, 3], [0.5, 0.6]), ([1, 2, 3], [0.5, 0.5]), ([1, 0], [0.5, 0.5])):
             with pytest.raises(InputError):
                 model.set_free_rates(*values)

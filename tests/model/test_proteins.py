@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import figure_source
 from oracles.substitution import gamma_category_means, q_matrix
 from scipy.linalg import expm
 
@@ -9,7 +10,7 @@ from plltool.alignment.states import PROTEIN
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.model import Model
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 
 MATRICES = sorted(set(proteins.canonical_names().values()) - {proteins.GTR20, proteins.POISSON, *proteins.MIXTURES})
 PARTS = [(name, part) for name, parts in proteins.MIXTURES.items() for part in parts]
@@ -70,7 +71,7 @@ def test_states_are_in_the_order_of_alignments():
 
 @pytest.mark.parametrize("name", [*MATRICES, *proteins.MIXTURES, *proteins.PROFILES])
 def test_every_figure_has_a_source(name):
-    assert any(character.isdigit() for character in proteins.source_of(name))
+    assert any(character.isdigit() for character in figure_source(name))
 
 
 @pytest.mark.parametrize("name", proteins.PROFILES)

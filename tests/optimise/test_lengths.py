@@ -94,7 +94,7 @@ def test_lnl_never_falls_and_the_result_is_consistent(seed, start):
         # directed CLAs are those of the tree's lengths
         view = likelihood.view
         node = n_taxa
-        edge = (int(view.away[node, 0]), int(view.facing[node, 0]), int(tree.edges[node, 0]))
+        edge = (int(view.outgoing[node, 0]), int(view.incoming[node, 0]), int(tree.edges[node, 0]))
         found = likelihood.directed().derivatives([edge], tree.lengths)[0, 0, 0]
         assert found == pytest.approx(reached.lnl, rel=1e-12)
         before = reached.lnl

@@ -7,7 +7,7 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, gamma_category_medians, q_matrix
 
 from plltool.model.model import Model
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 STEP = 1e-4

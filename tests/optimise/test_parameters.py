@@ -11,10 +11,10 @@ from scipy.optimize import minimize, minimize_scalar
 
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.model.model import Model
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
-from plltool.optimise.starts import choose_site_rates
+from plltool.optimise.site_rates import choose_site_rates
 
 STAR = [(0, 3), (1, 3), (2, 3)]
 

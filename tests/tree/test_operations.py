@@ -25,8 +25,8 @@ def test_operands(tree):
             other = int(tree.neighbours[node, column])
             back = int(view.back[node, column])
             assert tree.neighbours[other, back] == node
-            assert view.away[node, column] == (~node if node < n else 3 * (node - n) + column)
-            assert view.facing[node, column] == (~other if other < n else 3 * (other - n) + back)
+            assert view.outgoing[node, column] == (~node if node < n else 3 * (node - n) + column)
+            assert view.incoming[node, column] == (~other if other < n else 3 * (other - n) + back)
     assert directed_slots(n) == 3 * (n - 2)
 
 

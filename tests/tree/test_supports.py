@@ -9,7 +9,7 @@ from tree_samples import dendropy_list, dendropy_sides, similar_trees
 from plltool.analyses.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
-from plltool.tree.tree_set import members_of, splits_of
+from plltool.tree.splits import members_of, splits_of
 
 
 def named_sides(tree):

@@ -240,7 +240,7 @@ def test_a_healed_branch_is_better_than_the_sum():
     for index, (joint, column) in enumerate(zip(prunes.joints.tolist(), prunes.columns.tolist(), strict=True)):
         k1, k2 = (column + 1) % 3, (column + 2) % 3
         total = tree.lengths[tree.edges[joint, k1]] + tree.lengths[tree.edges[joint, k2]]
-        edge = int(view.facing[joint, k1]), int(view.facing[joint, k2])
+        edge = int(view.incoming[joint, k1]), int(view.incoming[joint, k2])
         lengths = np.array([total, prunes.healed[index]])
         summed, healed = likelihood.engine.evaluate([(*edge, 0), (*edge, 1)], lengths)[:, 0, 0]
         assert healed >= summed - 1e-6

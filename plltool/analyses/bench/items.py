@@ -119,7 +119,7 @@ def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
     lnl = float(likelihood.all_derivatives()[0])
     directed = record(engine, likelihood.directed)
     prunes = all_prunes(likelihood, np.arange(tree.n_taxa, min(tree.n_nodes, tree.n_taxa + SCANNED_JOINTS)))
-    across_root = prog.evaluate(0, ~ROOT, likelihood.view.facing[ROOT, 0], tree.edges[ROOT, 0])
+    across_root = prog.evaluate(0, ~ROOT, likelihood.view.incoming[ROOT, 0], tree.edges[ROOT, 0])
 
     def on_directed(work: Callable[[], object]) -> Item:
         likelihood.directed()

@@ -37,7 +37,7 @@ from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
 
 @dataclass(eq=False)
-class Standing:
+class UfbootState:
     """Where the excursions stand: all that the rest of them depends on, apart from the data.
 
     Attributes
@@ -69,7 +69,7 @@ class Standing:
         """The best tree so far."""
         return self.optima[0][1]
 
-    def copy(self, rng: np.random.Generator) -> Standing:
+    def copy(self, rng: np.random.Generator) -> UfbootState:
         """What later excursions leave as it is, with the state that `rng` has now."""
         generator = rng.bit_generator.state
         return replace(self, pool=self.pool.copy(), optima=self.optima.copy(), generator=generator)
@@ -85,7 +85,7 @@ class Standing:
     @classmethod
     def unpack(
         cls, packed: Mapping[str, npt.NDArray[Any]], start: Tree, weights: WeightArray, rng: np.random.Generator
-    ) -> Standing:
+    ) -> UfbootState:
         """What was packed, over the taxa of `start`; `rng` takes the state that it had."""
         generator = json.loads(packed["generator"].item())
         rng.bit_generator.state = generator
@@ -95,7 +95,7 @@ class Standing:
         return cls(pool, list(optima), **plain, supports=packed.get("supports"), generator=generator)
 
 
-class Excursions:
+class UfbootSearch:
     """Meets trees without end.
 
     Excursions set out in turn from afar, from the `fresh` start tree of the next resampled alignment, climbed there
@@ -115,7 +115,7 @@ class Excursions:
     def __init__(
         self,
         likelihood: TreeLikelihood,
-        at: Standing,
+        at: UfbootState,
         weights: WeightArray,
         rng: np.random.Generator,
         fresh: Callable[[FloatArray], Tree],

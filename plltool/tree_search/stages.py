@@ -23,14 +23,14 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.tree_search.climb import BROAD, NARROW, Breadth, climb_round
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
-from plltool.tree_search.state import Cursor, State, stages_with_hope
+from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
 
-def planned_stages(plan: Plan) -> list[tuple[str, int]]:
+def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if nobody knows."""
     climb = [("start", 1), ("nni", 0)]
     for _ in plan.radii:
@@ -75,11 +75,11 @@ class TreeSearch:
     def __init__(
         self,
         likelihood: TreeLikelihood,
-        plan: Plan,
+        plan: SearchPlan,
         forecast: Forecast,
         report: Listener,
         cursor: Cursor,
-        save: Callable[[State], None] | None = None,
+        save: Callable[[ClimbState], None] | None = None,
     ):
         self.likelihood = likelihood
         self.plan = plan
@@ -88,7 +88,7 @@ class TreeSearch:
         self._listener = report
         self._save = save
 
-    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> State:
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
         """Climb from the start tree to a local optimum, unless that is given up on the way.
 
         Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
@@ -132,8 +132,8 @@ class TreeSearch:
         at.settled = stage.name != "model" and rule.says_enough()
         at.memory = rule.memory
 
-    def _state(self, interrupted: bool = False) -> State:
-        return State(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
+    def _state(self, interrupted: bool = False) -> ClimbState:
+        return ClimbState(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
 
     def _stages(self) -> list[Stage]:
         """The stages of a climb."""
@@ -145,7 +145,7 @@ class TreeSearch:
             stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
 
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[State, int]:
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[ClimbState, int]:
         """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
 
         `done` of the former have been spent on other trees; also returns how many have been spent now.
@@ -173,7 +173,7 @@ class TreeSearch:
         ratchet.finish()
         return self._state(interrupted), done
 
-    def polish(self) -> State:
+    def polish(self) -> ClimbState:
         """Lengths and model in turn until neither gains."""
         at = self._at
 

@@ -13,16 +13,16 @@ from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import Tree
-from plltool.tree_search.driver import TreeSearch
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.progress import Forecast, Listener
-from plltool.tree_search.state import Starts, State
+from plltool.tree_search.stages import TreeSearch
+from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
+class SearchOutcome:
     """The best tree and its models, one for each part.
 
     Attributes
@@ -39,8 +39,8 @@ class Found:
 
 
 def climb_in_turn(
-    starts: Starts, engine: AnyEngine, plan: Plan, forecast: Forecast, report: Listener
-) -> Iterator[State]:
+    starts: ClimbStarts, engine: AnyEngine, plan: SearchPlan, forecast: Forecast, report: Listener
+) -> Iterator[ClimbState]:
     """Climb from each start tree, made when its turn comes, until one is interrupted."""
     rivals: list[Sequence[float]] = []
     for number in range(plan.starts):
@@ -55,10 +55,10 @@ def climb_in_turn(
 
 def search_on(
     number: int,
-    state: State,
-    starts: Starts,
+    state: ClimbState,
+    starts: ClimbStarts,
     engine: AnyEngine,
-    plan: Plan,
+    plan: SearchPlan,
     forecast: Forecast,
     report: Listener,
 ) -> TreeSearch:
@@ -68,21 +68,21 @@ def search_on(
 
 
 def search_starts(
-    climbs: Iterable[State],
-    starts: Starts,
+    climbs: Iterable[ClimbState],
+    starts: ClimbStarts,
     engine: AnyEngine,
-    plan: Plan,
+    plan: SearchPlan,
     rng: np.random.Generator,
     forecast: Forecast,
     report: Listener,
-) -> Found:
+) -> SearchOutcome:
     """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
 
     `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
     next best. Climbs that are given up have no say in who wins. Climbs that have been perturbed or polished before are
     not again.
     """
-    everyone: list[State] = []
+    everyone: list[ClimbState] = []
 
     def go_on(number: int) -> TreeSearch:
         return search_on(number, everyone[number], starts, engine, plan, forecast, report)
@@ -106,7 +106,7 @@ def search_starts(
     else:
         everyone[leader] = go_on(leader).polish()
     best = everyone[leader]
-    return Found(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
+    return SearchOutcome(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
 
 
 def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
@@ -118,5 +118,5 @@ def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
     return leader
 
 
-def _interrupted(climbs: Sequence[State]) -> bool:
+def _interrupted(climbs: Sequence[ClimbState]) -> bool:
     return any(climbed.interrupted for climbed in climbs)

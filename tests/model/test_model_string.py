@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.errors import InputError
+from plltool.model.model_string import parse_model
+from plltool.model.nucleotides import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
 from plltool.model.proteins import GTR20, MIXTURES, TIED_RATES, canonical_names
 from plltool.model.rates import SiteRates
-from plltool.model.spec import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, ModelSpec, parse_model
+from plltool.model.spec import ModelSpec
 
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
