@@ -91,6 +91,8 @@ KH_QUANTILE = 1.645  # of the standard normal: a gain less likely than 5 % by ch
 RF_SHARE = 0.01  # of the inner branches, changed by a stage of a climb (RAxML's -D)
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant unless told otherwise
 PERTURB = "perturb"  # the stage of the ratchet
+REPLICATE_STAGE = "bootstrap"  # the stage whose rounds are bootstrap replicates
+ULTRAFAST_STAGE = "ufboot"  # the stage whose rounds are excursions of the ultrafast bootstrap
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; for forecasts only
     "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 24.0, PERTURB: 20.0, "polish": 6.0,
 }  # fmt: skip

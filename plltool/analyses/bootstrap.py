@@ -41,6 +41,7 @@ from plltool.constants import (
     REPLICATE_EFFORT,
     REPLICATE_KINDS,
     REPLICATE_RADII,
+    REPLICATE_STAGE,
     UNLINKED,
 )
 from plltool.errors import InputError, check_least
@@ -67,7 +68,7 @@ from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 AUTO = "auto"
 

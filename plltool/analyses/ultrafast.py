@@ -31,6 +31,7 @@ from plltool.constants import (
     UFBOOT_MOST,
     UFBOOT_SETS,
     UFBOOT_STEP,
+    ULTRAFAST_STAGE,
     UNLINKED,
 )
 from plltool.errors import check_least
@@ -61,7 +62,7 @@ from plltool.tree.supports import frequencies
 from plltool.tree.topology import FloatArray, Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set
 from plltool.tree_search.parsimony import stepwise_addition
-from plltool.tree_search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
 from plltool.tree_search.ufboot_search import UfbootSearch, UfbootState
 

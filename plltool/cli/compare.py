@@ -25,7 +25,7 @@ from plltool.cli.options import (
     start_options,
 )
 from plltool.cli.outputs import print_line
-from plltool.cli.reporting import Reporter, name_stage
+from plltool.cli.reporting import Reporter
 from plltool.constants import COMPARE_TOLERANCE
 from plltool.errors import show_name
 from plltool.hardware import parse_hardware
@@ -154,7 +154,7 @@ def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None
 
 
 def _describe_round(event: Progress | None) -> str:
-    return NO_ROUND if event is None else f"{name_stage(event)} {event.round}"
+    return NO_ROUND if event is None else f"{event.name} {event.round}"
 
 
 def _describe_parting(comparison: Comparison) -> list[str]:

@@ -35,6 +35,7 @@ from plltool.cli.options import (
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES
+from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 
@@ -102,6 +103,7 @@ def search(
     members = split_outgroup(task.outgroup, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
+        reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(
                 sequences,
@@ -121,6 +123,7 @@ def search(
         if site_lnl:
             lines.append(f"lnL of sites: {site_lnl}")
         if choice.kinds and not interrupted:
+            reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
             told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
             lines += told
         lines += outputs.describe()
