@@ -200,7 +200,7 @@ def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np
     if saved is None:
         return UfbootState(RellPool(weights, rng))
     at = UfbootState.unpack(saved, start, weights, rng)
-    _log.info("the ultrafast bootstrap continues after %d excursions", at.n_made)
+    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
     return at
 
 

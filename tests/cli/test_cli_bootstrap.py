@@ -169,7 +169,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     assert {path.name for path in tmp_path.glob("*.checkpoint")} == {"run.checkpoint", "run.ufboot.checkpoint"}
     again = plltool(*run, "--prefix", tmp_path / "run")
     assert again.exit_code == 0, again.stderr
-    assert "the ultrafast bootstrap continues after 3 excursions" in again.stderr
+    assert "the ultrafast bootstrap goes on after 3 excursions" in again.stderr
     assert " spr " not in again.stderr, "the search has ended"
     assert made == list(range(1, len(made) + 1))
     assert not list(tmp_path.glob("*.checkpoint"))

@@ -89,7 +89,7 @@ def test_errors(tmp_path):
     with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
         supports("(a,b,(c,d));", path, ())
     with pytest.raises(InputError, match="the outgroup's taxon 'x' is not in the tree"):
-        supports("(a,b,(c,d));", path, outgroup=["x"])
+        supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")], outgroup=["x"])
     with pytest.raises(InputError, match="supports: found 'tbe', expected some of: fbp"):
         supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")]).newick("tbe")
 
