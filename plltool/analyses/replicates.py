@@ -186,9 +186,9 @@ class Replicator:
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
-        anew = randomise_short_branches(tree, least, rng)
+        drawn = randomise_short_branches(tree, least, rng)
         binding = asked.plan.constraint
-        return anew if binding is None or binding.is_obeyed_by(anew) else tree
+        return drawn if binding is None or binding.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:

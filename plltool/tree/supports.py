@@ -41,7 +41,7 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
     splits = inner_splits(tree, replicates.names)
     sides = _unpack(splits, tree.n_taxa)
     sizes = sides.sum(axis=1, dtype=np.float64)
-    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # moving so many taxa makes it the branch of a tip
+    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until one is left on that side
     found = np.zeros(len(splits))
     for number in range(replicates.n_trees):
         own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
