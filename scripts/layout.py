@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-BASE = {"errors", "constants", "hardware", "children"}
+BASE = {"arrays", "errors", "constants", "hardware", "children"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself

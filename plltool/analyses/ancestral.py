@@ -10,11 +10,12 @@ import numpy as np
 
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
+from plltool.arrays import FloatArray
 from plltool.io.newick import find_root, ordered_from
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.results import Result
 from plltool.run.rooting import mean_tree, usable_outgroup, write_rooted
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 NODE = "Node"  # and a number from 1
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     ALRT_REPLICATES,
     COARSE_ERROR_STEP,
@@ -39,7 +40,7 @@ from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.operations import round_slots, stack_slots
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
 

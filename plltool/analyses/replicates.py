@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
+from plltool.arrays import IndexArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError

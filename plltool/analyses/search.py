@@ -23,6 +23,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
+from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, check_least
@@ -52,7 +53,7 @@ from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import SearchOutcome, climb_in_turn, search_starts
@@ -285,7 +286,7 @@ def _find(
     forecast = Forecast(planned_stages(plan))
     starts = ClimbStarts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
-        engine.rest()  # the children may take all of the memory
+        engine.release_clas()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:

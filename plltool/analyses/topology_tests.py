@@ -11,6 +11,7 @@ import numpy as np
 
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
+from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
 from plltool.errors import InputError, check_least
 from plltool.io.site_values import format_puzzle
@@ -19,7 +20,6 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.results import Result, nan_to_null
 from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.progress import ignore
 
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree

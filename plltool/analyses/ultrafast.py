@@ -21,6 +21,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
@@ -59,7 +60,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.errors import InputError
 from plltool.model import proteins
-from plltool.model.components import FloatArray
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 

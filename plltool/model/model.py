@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
     MAX_EXCHANGEABILITY,
     MAX_FREE_RATIO,
@@ -21,7 +22,7 @@ from plltool.constants import (
 )
 from plltool.errors import InputError
 from plltool.model import proteins
-from plltool.model.components import Components, FloatArray
+from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
@@ -174,7 +175,7 @@ class Model:
         matrices *= len(classes.frequencies) // len(matrices)
         return list(zip(matrices, classes.frequencies, strict=True))
 
-    def _mixture(self) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray, FloatArray]:
+    def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """Of each component: its class, frequencies, rate and weight."""
         classes = self.classes
         rates, weights = self._sites.categories()
@@ -446,7 +447,7 @@ class Model:
             raise ValueError(f"expected parameter groups {GROUPS}, found {unknown}")
         return tuple(group for group in self.free_parameters if group in wanted)
 
-    def _is_reference_class(self) -> npt.NDArray[np.bool_]:
+    def _is_reference_class(self) -> BoolArray:
         """Which class of rates is that of the last pair."""
         return np.arange(self.spec.n_rate_classes) == self._class_of_rate[-1]
 

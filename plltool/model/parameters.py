@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy.typing as npt
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray
 from plltool.model.model import Model
 
 

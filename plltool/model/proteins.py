@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray
 from plltool.model.rates import RateKind
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"

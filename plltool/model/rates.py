@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_ALPHA,
     DEFAULT_PINV,
@@ -21,7 +22,6 @@ from plltool.constants import (
     START_ALPHAS,
     START_PINVS,
 )
-from plltool.model.components import FloatArray
 from plltool.model.gamma import gamma_probability, gamma_quantile
 from plltool.model.values import format_values
 

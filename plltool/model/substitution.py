@@ -7,7 +7,7 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 
 
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
@@ -36,7 +36,7 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
 
 
 @cache
-def _upper_triangle(n_states: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _upper_triangle(n_states: int) -> tuple[IndexArray, IndexArray]:
     return np.triu_indices(n_states, k=1)
 
 

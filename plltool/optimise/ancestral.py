@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray, IndexArray
 from plltool.engine import program as prog
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches
-from plltool.tree.topology import FloatArray
 
 
 def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
@@ -58,7 +57,7 @@ def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[Flo
     return probabilities
 
 
-def _with_each_state(likelihood: TreeLikelihood, nodes: npt.NDArray[np.intp], n_states: int) -> FloatArray:
+def _with_each_state(likelihood: TreeLikelihood, nodes: IndexArray, n_states: int) -> FloatArray:
     """(n_nodes, n_states, n_patterns) joint lnL of the data and each state at each node; -inf where impossible."""
     tree, view, scratch = likelihood.tree, likelihood.view, likelihood.scratch
     node, state = np.repeat(nodes, n_states), np.tile(np.arange(n_states), len(nodes))

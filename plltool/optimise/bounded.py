@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import CURVATURE_PAIRS, MAX_BACKTRACKS, SUFFICIENT_DECREASE
-from plltool.tree.topology import FloatArray
 
 Pairs = deque[tuple[FloatArray, FloatArray]]
 

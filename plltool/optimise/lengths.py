@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DAMPING_GROWTH,
     FORESIGHT,
@@ -18,7 +19,6 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, at_bound, newton_step
-from plltool.tree.topology import FloatArray
 
 
 @dataclass(frozen=True)

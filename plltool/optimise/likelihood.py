@@ -8,12 +8,14 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
+from plltool.engine.contract import DERIVATIVE_VALUES
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import Tree
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -63,7 +65,7 @@ class TreeLikelihood:
     def reweighted(self, weights: FloatArray) -> Iterator[None]:
         """Let every request count patterns with `weights` (n_patterns,) instead of their own; CLAs stay good."""
         own = self.engine.weights
-        self.engine.set_weights(np.broadcast_to(weights, own.shape))
+        self.engine.set_weights(weights)
         try:
             yield
         finally:
@@ -125,7 +127,7 @@ class TreeLikelihood:
     def _all_branches_program(self) -> IntArray:
         if self._all_branches is None:
             self._all_branches = self._round_program(
-                lambda a, b, branch: prog.derivative(prog.DERIVATIVE_VALUES * branch, a, b, branch)
+                lambda a, b, branch: prog.derivative(DERIVATIVE_VALUES * branch, a, b, branch)
             )
         return self._all_branches
 
@@ -205,8 +207,8 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def responses(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
-        """lnL and how it answers to each part's components; one launch for each shape of parts.
+    def rate_matrix_gradient(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
+        """lnL, and its gradient in each part's rate matrices and masses; one launch for each shape of parts.
 
         Returns
         -------
@@ -214,14 +216,14 @@ class TreeLikelihood:
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
-        gradients = self._round_program(lambda a, b, branch: prog.gradient(1, a, b, branch))
+        gradients = self._round_program(lambda a, b, branch: prog.rate_matrix_gradient(1, a, b, branch))
         at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
         _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
 
         def request(layout: Layout) -> prog.Request:
             masses = layout.n_components * layout.n_states
             squares = masses * layout.n_states
-            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.root(1 + squares, ~ROOT, b, branch)]
+            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False)
 
@@ -247,8 +249,8 @@ class TreeLikelihood:
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
-        values = self._execute(self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, "all branches")
-        by_edge = add_linked(values.reshape(-1, n, prog.DERIVATIVE_VALUES).swapaxes(0, 1), at)
+        values = self._execute(self._all_branches_program(), at, DERIVATIVE_VALUES * n, "all branches")
+        by_edge = add_linked(values.reshape(-1, n, DERIVATIVE_VALUES).swapaxes(0, 1), at)
         root = int(self.tree.edges[ROOT, 0])
         return by_edge[root, ..., 0], by_edge[..., 1:]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DIFFERENCE_STEP,
     MAX_BRANCH_LENGTH,
@@ -20,7 +21,6 @@ from plltool.model.substitution import exchangeability_matrix, rate_matrix_slope
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import choose_site_rates
-from plltool.tree.topology import FloatArray
 
 
 class Objective:
@@ -80,7 +80,7 @@ class Objective:
         self.set(vector)
         models = self.likelihood.models
         try:
-            lnl, matrices, masses = self.likelihood.responses()
+            lnl, matrices, masses = self.likelihood.rate_matrix_gradient()
         except EngineError:
             return 2 * abs(self.best_lnl) + 1.0, np.zeros(len(vector))
         if lnl > self.best_lnl:
@@ -109,9 +109,9 @@ class Objective:
 def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
     """d lnL / d every element of ``model.get_vector(names)``, by the chain rule through the components.
 
-    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. Slopes of components in rates over
-    sites and weights of classes are central differences of closed forms, exact to about 1e-9; one-sided where a bound
-    is in the way. Others are closed forms themselves.
+    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.rate_matrix_gradient`. Slopes of components in
+    rates over sites and in weights of classes are central differences of closed forms, exact to about 1e-9, or
+    one-sided differences at a bound. Others are closed forms themselves.
     """
     here = model.components()
     by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
@@ -156,7 +156,7 @@ def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: Fl
 def scale_slope(model: Model, matrices: FloatArray) -> float:
     """d lnL / d log of a factor of a part's branch lengths, bounds aside: as good as one of all rates.
 
-    `matrices` (C, S, S) are those of `TreeLikelihood.responses`; in the eigenbasis Q is diagonal.
+    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal.
     """
     components = model.components()
     return float(np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None]))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, LEAST_INFORMATION, MAX_BRANCH_LENGTH
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.topology import FloatArray
 
 
 def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> FloatArray:
@@ -28,7 +27,7 @@ def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> Float
     return errors.reshape(lengths.shape)
 
 
-def length_hessian(likelihood: TreeLikelihood, edges: npt.NDArray[np.intp], step: float = ERROR_STEP) -> FloatArray:
+def length_hessian(likelihood: TreeLikelihood, edges: IndexArray, step: float = ERROR_STEP) -> FloatArray:
     """Second derivatives of lnL in the lengths of two of some branches: (n, n, k), k being the lengths that each has.
 
     Those in two lengths are differences of slopes: each branch in turn is made longer by the share `step`. The

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FLAT_SLOPE, MAX_BRANCH_LENGTH, MAX_LENGTH_FACTOR, MIN_BRANCH_LENGTH
-
-FloatArray = npt.NDArray[np.float64]
 
 
 def apply_step(lengths: FloatArray, step: FloatArray) -> FloatArray:
@@ -37,6 +35,6 @@ def without_rounding(slopes: FloatArray) -> FloatArray:
     return np.where(np.abs(slopes) < FLAT_SLOPE, 0.0, slopes)
 
 
-def at_bound(lengths: FloatArray, d1: FloatArray) -> npt.NDArray[np.bool_]:
+def at_bound(lengths: FloatArray, d1: FloatArray) -> BoolArray:
     """Lengths that stand at a bound and want to go beyond it."""
     return ((lengths <= MIN_BRANCH_LENGTH) & (d1 <= 0)) | ((lengths >= MAX_BRANCH_LENGTH) & (d1 >= 0))

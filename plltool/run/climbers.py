@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
-from plltool.engine.base import Counters
+from plltool.engine.counters import Counters
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import check_least
 from plltool.hardware import Hardware

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
+from plltool.arrays import FloatArray
 from plltool.constants import VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.io.checkpoint import Checkpoint
@@ -23,7 +24,7 @@ from plltool.run.memory import MemoryPlan
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16

@@ -14,6 +14,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
@@ -24,7 +25,7 @@ from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Progress
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.errors import InputError, show_name
 from plltool.io.newick import find_root, write_newick
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 
 def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
@@ -30,7 +30,7 @@ def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: 
 
 
 def usable_outgroup(
-    tree: Tree, outgroup: Sequence[str] | None, left_out: npt.NDArray[np.bool_] | None = None
+    tree: Tree, outgroup: Sequence[str] | None, left_out: BoolArray | None = None
 ) -> tuple[Sequence[str] | None, list[str]]:
     """The outgroup if it is one clade of the tree, otherwise its first taxon; and a warning in that case.
 
@@ -47,7 +47,7 @@ def usable_outgroup(
     return first, [f"{problem}; {show_name(first[0])} alone is used as the outgroup"]
 
 
-def _is_clade_of(tree: Tree, members: set[str], branches: npt.NDArray[np.bool_]) -> bool:
+def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
     """Whether the taxa on one side of any of the `branches` are the members."""
     others = set(tree.names) - members
     return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))

@@ -9,12 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import RESAMPLED_VALUES
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 
 def list_columns(parts: Sequence[FloatArray]) -> list[IndexArray]:

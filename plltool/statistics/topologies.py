@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.resampling import resampled_sums
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +41,7 @@ class TopologyTests:
     wkh: FloatArray
     wsh: FloatArray
     elw: FloatArray
-    in_elw_set: npt.NDArray[np.bool_]
+    in_elw_set: BoolArray
     au: FloatArray
     distance: FloatArray
     curvature: FloatArray
@@ -132,7 +130,7 @@ def likelihood_weights(drawn: FloatArray) -> FloatArray:
     return np.mean(shares / shares.sum(axis=1, keepdims=True), axis=0)
 
 
-def smallest_set(weights: FloatArray, level: float) -> npt.NDArray[np.bool_]:
+def smallest_set(weights: FloatArray, level: float) -> BoolArray:
     """Which of the weights, largest first, are needed to reach `level`."""
     order = np.argsort(-weights, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]

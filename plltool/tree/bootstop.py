@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     BOOTSTOP_AGREEMENT,
     BOOTSTOP_CORRELATION,
@@ -18,8 +19,7 @@ from plltool.constants import (
     MAJORITY,
 )
 from plltool.tree.consensus import extend
-from plltool.tree.topology import FloatArray
-from plltool.tree.tree_set import IndexArray, TreeSet
+from plltool.tree.tree_set import TreeSet
 
 CRITERIA = MRE, FC = "autoMRE", "autoFC"
 

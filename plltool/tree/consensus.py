@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.tree.splits import members_of
-from plltool.tree.topology import FloatArray
-from plltool.tree.tree_set import IndexArray, TreeSet
+from plltool.tree.tree_set import TreeSet
 
 RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, IndexArray, IntArray
 from plltool.tree.random_tree import attach_tip, resolve_nodes
-from plltool.tree.topology import NO_NODE, IntArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint ties down
 ROOT = 0  # the constraint's node of its first member; the others are numbered in preorder from there
-MaskArray = npt.NDArray[np.bool_]
-Admission = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], MaskArray]
+Admission = Callable[[IndexArray, IndexArray], BoolArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,7 +257,7 @@ class Regions:
         is_tip[constraint.tips[constraint.tips != NO_NODE]] = True
         self.homes[is_free | is_tip[self.homes]] = ANYWHERE
 
-    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> MaskArray:
+    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> BoolArray:
         """Whether subtrees of these `homes` may go into `branches`, both (n,)."""
         sides = self.sides[branches]
         return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)
@@ -284,7 +284,7 @@ class Growth:
         self._n_placed = 2
         self._reach(second)
 
-    def legal(self, tip: int) -> MaskArray:
+    def legal(self, tip: int) -> BoolArray:
         """Mask (n_branches,) of the branches that `tip` may go into."""
         n_branches = 2 * self._n_placed - 3
         if self._constraint.tips[tip] == NO_NODE:

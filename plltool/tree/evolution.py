@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.model.components import Components
-from plltool.tree.topology import FloatArray, Tree
-
-IndexArray = npt.NDArray[np.intp]
+from plltool.tree.topology import Tree
 
 ROOT = 0  # where columns begin; of a reversible model any node gives the same distribution
 

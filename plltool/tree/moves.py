@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+from plltool.arrays import FloatArray, IntArray
+from plltool.tree.topology import NO_NODE, Tree
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.tree.topology import IntArray, Tree
+from plltool.arrays import IntArray
+from plltool.tree.topology import Tree
 
 ROOT = 0  # traversals start at the branch of this tip; any branch gives the same likelihood
 
@@ -111,7 +111,7 @@ class DirectedView:
         return Descent(self.tree)
 
     @cached_property
-    def preorder(self) -> npt.NDArray[np.int32]:
+    def preorder(self) -> IntArray:
         """(n_taxa - 2, 2): inner nodes seen from the root tip, parents first, with the parent's column."""
         nodes = self.descent.order[self.descent.order >= self.tree.n_taxa]
         columns = np.argmax(self.tree.neighbours[nodes] == self.descent.parent[nodes][:, None], axis=1)

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import Tree
 
 
 def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[int, int, int]:

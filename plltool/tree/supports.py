@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.tree.splits import branch_splits, inner_splits
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
 

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 NO_NODE = -1
 
@@ -101,7 +99,7 @@ class Tree:
         return 2 * self.n_taxa - 3
 
     @property
-    def is_inner_branch(self) -> npt.NDArray[np.bool_]:
+    def is_inner_branch(self) -> BoolArray:
         """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
         return np.asarray((self.ends >= self.n_taxa).all(axis=1))
 

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.tree.splits import everyone
-from plltool.tree.topology import FloatArray
 
-IndexArray = npt.NDArray[np.intp]
 Splits = Mapping[int, float]
 
 DISTANCES = RF, WEIGHTED_RF, BRANCH_SCORE = "rf", "wrf", "branch-score"

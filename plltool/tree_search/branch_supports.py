@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.neighbours import neighbour_sites
 
 
@@ -37,7 +37,7 @@ def support_branches(
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; NaN at the branches of tips
     """
     branches = np.flatnonzero(likelihood.tree.is_inner_branch)
-    weights = likelihood.engine.weights[0]
+    weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
     shares = np.empty(len(branches))

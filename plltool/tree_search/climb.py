@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
     BROAD_CUTOFF,
     BROAD_PER_PRUNE,
@@ -25,7 +26,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
-from plltool.tree.topology import NO_NODE, FloatArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
 from plltool.tree_search.progress import Move
 from plltool.tree_search.scan import Steps, all_prunes, scan
@@ -51,7 +52,7 @@ NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
 BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES)
 
 
-def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.intp]:
+def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> IndexArray:
     """Indices of the steps that `breadth` admits, in their order; `lnl` is that of the current tree."""
     floor = lnl - breadth.cutoff * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
@@ -80,7 +81,7 @@ def find_moves(
     return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 
-def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
+def rank_moves(moves: Insertions, lnl: float) -> IndexArray:
     """Indices of the moves that gain at least MIN_MOVE_GAIN, best first; ties by index."""
     gain = np.round((moves.lnl - lnl) / GAIN_GRID)
     worthy = np.flatnonzero(gain * GAIN_GRID >= MIN_MOVE_GAIN)
@@ -90,7 +91,7 @@ def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
 def apply_moves(
     likelihood: TreeLikelihood,
     moves: Insertions,
-    ranked: npt.NDArray[np.intp],
+    ranked: IndexArray,
     most: int | None = None,
     changed: Iterable[int] = (),
     constraint: Constraint | None = None,
@@ -126,7 +127,7 @@ def apply_moves(
     return applied
 
 
-def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> npt.NDArray[np.bool_]:
+def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> BoolArray:
     """Mask (n_nodes,) of the nodes at most `distance` branches from any of `nodes`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     near[nodes] = True
@@ -149,7 +150,7 @@ class Round:
 
     lnl: float
     n_moves: int
-    joints: npt.NDArray[np.intp]
+    joints: IndexArray
     chosen: tuple[Move, ...] = ()
 
 
@@ -249,7 +250,7 @@ def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], leng
 
 def _worth_another_look(
     tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
-) -> npt.NDArray[np.intp]:
+) -> IndexArray:
     """The inner nodes near what moves have changed, and those `waiting` besides."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     for undo in applied:

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEIGHT
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.parsimony import CodeArray, stepwise_addition
 
 

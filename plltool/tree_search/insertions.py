@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 
@@ -32,8 +33,8 @@ class Insertions:
 
     joints: IntArray
     columns: IntArray
-    branches: npt.NDArray[np.int64]
-    toward_gap: npt.NDArray[np.bool_]
+    branches: IndexArray
+    toward_gap: BoolArray
     healed: FloatArray
     lengths: FloatArray
     lnl: FloatArray
@@ -43,7 +44,7 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> Insertions:
     """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
 
@@ -67,7 +68,7 @@ def optimise_insertions(
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> tuple[FloatArray, FloatArray]:
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
@@ -81,7 +82,7 @@ def _optimise_batch(
     best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl = np.full(best.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
-    values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
         answer = join(prepared, operands[active], trial)
         better = answer[..., 0] > best_lnl[active]
@@ -119,10 +120,10 @@ def add_parts(lnl: FloatArray) -> FloatArray:
     return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 
 
-def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
+def _chain_program(steps: Steps, chosen: IndexArray, slots: IndexArray) -> IntArray:
     """The newviews from the gap to each chosen step, each chain in a slot of its own."""
     rows = []
-    at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)
+    at: IndexArray = np.asarray(chosen, dtype=np.int64)
     while len(at):  # from the insertion back to the gap
         depth = steps.depth[at]
         source = np.where(depth == 0, steps.source[at], slots)

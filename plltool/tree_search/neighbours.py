@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import (
     MAX_BACKTRACKS,
     MAX_BRANCH_LENGTH,
@@ -17,11 +18,11 @@ from plltool.constants import (
     NEIGHBOUR_EPSILON,
 )
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # how the four subtrees are paired: the first two, the last two
@@ -101,7 +102,7 @@ def _climb(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[Floa
     best = lengths.copy()
     lnl = np.full(best.shape[:-1], -np.inf)
     failures = np.zeros(best.shape[:-1], dtype=np.int64)
-    values = np.empty((*lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*lnl.shape, TRIPLET_VALUES))
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         answer = join(clas, operands[active], trial)

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.tree.constraint import Constraint, Growth
 from plltool.tree.random_tree import attach_tip
-from plltool.tree.topology import NO_NODE, FloatArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 PlaneArray = npt.NDArray[np.uint64]
-IndexArray = npt.NDArray[np.int64]
 
 SITES_PER_WORD = 64
 

@@ -8,8 +8,8 @@ Only the neighbourhood of what has changed is climbed.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     PLATEAU_DEPTH,
     RATCHET_EPSILON,
@@ -24,7 +24,7 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.climb import NARROW, Round, climb_round, nodes_near
 from plltool.tree_search.progress import Move
 
@@ -87,11 +87,11 @@ class Ratchet:
     def _jump(self) -> Round:
         """What gains on reweighted sites in some region of the tree."""
         likelihood, joints = self.likelihood, self._region()
-        with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
+        with likelihood.reweighted(reweight(likelihood.engine.weights, self._rng)):
             lnl = likelihood.lnl()
             return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
-    def _region(self) -> npt.NDArray[np.intp] | None:
+    def _region(self) -> IndexArray | None:
         """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
 
         In a large tree a perturbation everywhere gains in some places and loses in others, and is judged by the sum.
@@ -106,7 +106,7 @@ class Ratchet:
             near = np.flatnonzero(mask)
         return near
 
-    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, tuple[Move, ...]]:
+    def _climb(self, joints: IndexArray) -> tuple[float, tuple[Move, ...]]:
         """Rounds on the true weights around `joints`; returns lnL and the moves.
 
         A tree still behind the best after a round is given up: another round has hardly ever made up for that.

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import resample_once
 from plltool.tree.splits import inner_splits
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
-IndexArray = npt.NDArray[np.intp]
 WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 KEY_BYTES = 16  # of a topology's digest

@@ -14,15 +14,15 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
+from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
-from plltool.tree.topology import FloatArray, IntArray
 
-IndexArray = npt.NDArray[np.int64]
 MAX_RADIUS = 28  # a path is two bits a branch in one int64
 
 
@@ -225,7 +225,7 @@ def scan_limit(n_taxa: int, n_groups: int) -> int:
     return max(1, min(SCAN_VALUES_PER_LAUNCH // n_groups, SCAN_STEPS_PER_PRUNE * directed_slots(n_taxa)))
 
 
-def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
+def _launch_parts(prune: IndexArray, likelihood: TreeLikelihood) -> Iterator[slice]:
     """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
     limit = scan_limit(likelihood.tree.n_taxa, likelihood.engine.n_groups)
     ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
@@ -238,7 +238,7 @@ def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> I
 
 
 def _scan_request(
-    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: npt.NDArray[np.bool_]
+    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: BoolArray
 ) -> prog.Request:
     """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and, where `scored`, one INSERT.
 
@@ -261,6 +261,6 @@ def _scan_request(
     rows[heads, 0] = propagates
     present[heads, 0], present[:, 1], present[:, 2] = True, True, scored
     program = rows[present]
-    pieces = np.flatnonzero(program[:, 0] == prog.PROPAGATE).astype(np.int32)
+    pieces = np.flatnonzero(program[:, 0] == Opcode.PROPAGATE).astype(np.int32)
     scratch = range(moving, first_slot + int(depth.max()) + 1)
     return prog.Request(program, int(np.count_nonzero(scored)), "scan", pieces=pieces, scratch=scratch)

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import IndexArray
 from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
@@ -55,7 +56,7 @@ class Cursor:
     marks: tuple[float, ...] = ()
     round: int = 0
     stage_over: bool = False
-    joints: npt.NDArray[np.intp] | None = None
+    joints: IndexArray | None = None
     wide_enough: bool = False
     memory: Memory | None = None
     climbed: bool = False

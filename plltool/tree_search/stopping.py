@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.constants import KH_QUANTILE, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 Memory = npt.NDArray[Any]
 
@@ -43,7 +44,7 @@ class StopRule:
             return before is not None and _distance(before, tree) <= RF_SHARE * 2 * (tree.n_taxa - 3)
         if self._rule == "kh":
             self.memory = likelihood.site_lnl()
-            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights[0])
+            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
         return False
 
 

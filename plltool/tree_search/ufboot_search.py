@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     NNI_EPSILON,
     RATCHET_EPSILON,
@@ -30,9 +31,9 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.climb import NARROW, climb_round
-from plltool.tree_search.rell import IndexArray, RellPool, WeightArray
+from plltool.tree_search.rell import RellPool, WeightArray
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
 

@@ -7,6 +7,7 @@ from oracles.likelihood import site_likelihood
 
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA, PROTEIN
+from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.storage import tile_bytes
@@ -28,7 +29,7 @@ def likelihood_with_states(tree, parts, mixtures, memory_tiles=None):
     layout = Layout(4, mixtures[0].n_components, len(codes), tuple(part.n_patterns for part in parts), 4)
     n_slots = 3 * (N_TAXA - 2) + 1
     memory = None if memory_tiles is None else memory_tiles * tile_bytes(layout, n_slots)
-    engine = NumpyEngine(layout, n_slots, codes, np.ones(codes.shape[1]), memory=memory)
+    engine = NumpyEngine(layout, n_slots, EngineData(codes, np.ones(codes.shape[1])), memory)
     return TreeLikelihood(tree, [FixedModel(mixture.components) for mixture in mixtures], engine)
 
 

@@ -54,7 +54,7 @@ def test_every_parameter(data, text):
     start = model.get_vector(names) + np.random.default_rng(2).normal(0, 0.3, len(model.get_vector(names)))
     model.set_vector(start, names)
     likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
-    _, matrices, masses = likelihood.responses()
+    _, matrices, masses = likelihood.rate_matrix_gradient()
     slopes = parameter_slopes(model, names, matrices[0], masses[0])
     assert slopes.shape == start.shape
     for k, found in enumerate(slopes):
@@ -72,7 +72,7 @@ def test_factor_of_all_lengths(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text))
     likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
-    _, matrices, _ = likelihood.responses()
+    _, matrices, _ = likelihood.rate_matrix_gradient()
     up, down = (oracle_lnl((ends, lengths * np.exp(step), codes), model) for step in (STEP, -STEP))
     expected = (up - down) / (2 * STEP)
     assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
@@ -127,7 +127,7 @@ def test_parameters_of_proteins(protein_data, text):
     states = np.log2(codes).astype(int)
     tree = make_tree(ends, lengths, 4)
     likelihood = likelihood_of(tree, states, np.ones(codes.shape[1]), model, state_sets=np.eye(20, dtype=np.uint8))
-    lnl, matrices, masses = likelihood.responses()
+    lnl, matrices, masses = likelihood.rate_matrix_gradient()
     assert lnl == pytest.approx(oracle_of_classes(protein_data, model), rel=1e-10)
     slopes = parameter_slopes(model, names, matrices[0], masses[0])
     for k in rng.permutation(len(start))[:6]:

@@ -9,6 +9,7 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import ALRT_MARGIN, NEIGHBOUR_KINDS
+from plltool.engine.base import EngineData
 from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
@@ -88,7 +89,9 @@ def test_lengths_of_their_own(case):
     alone = likelihood_of(tree.copy(), codes, weights, mixture)
     expected = neighbour_sites(alone, np.flatnonzero(alone.tree.is_inner_branch))
     layout = Layout(4, 2, N_TAXA, (30, 30), 4)
-    engine = NumpyEngine(layout, 3 * (N_TAXA - 2) + 12, np.hstack([codes, codes]), np.append(weights, weights))
+    engine = NumpyEngine(
+        layout, 3 * (N_TAXA - 2) + 12, EngineData(np.hstack([codes, codes]), np.append(weights, weights))
+    )
     both = TreeLikelihood(tree.unlink(2), [FixedModel(mixture.components)] * 2, engine)
     found = neighbour_sites(both, np.flatnonzero(both.tree.is_inner_branch))
     np.testing.assert_allclose(found @ np.append(weights, weights), 2 * expected @ weights, rtol=0, atol=0.01)

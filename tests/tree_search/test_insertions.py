@@ -7,7 +7,7 @@ import pytest
 from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.moves import prune_regraft
 from plltool.tree_search import insertions
@@ -130,7 +130,7 @@ def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
 
 
 def values_of(gradient, hessian):
-    values = np.zeros((1, prog.TRIPLET_VALUES))
+    values = np.zeros((1, TRIPLET_VALUES))
     values[0, 1:4] = gradient
     values[0, 4:] = [hessian[i][j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return values

@@ -29,7 +29,7 @@ def make_ratchet(seed, n_taxa=14, n_patterns=40):
     mixture = random_mixture(rng, 4, 1)
     codes = simulate_codes(rng, *random_ends(rng, n_taxa), n_taxa, n_patterns, mixture)
     likelihood = likelihood_of(make_tree(*random_ends(rng, n_taxa), n_taxa), codes, np.ones(n_patterns), mixture)
-    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones((1, n_patterns))
+    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones(n_patterns)
 
 
 @pytest.mark.parametrize("seed", range(3))
