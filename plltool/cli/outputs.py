@@ -208,7 +208,9 @@ class Outputs:
         with ExitStack() as stack:
             for own in self.checkpoints:
                 stack.enter_context(locked_folder(own))
-            if not self.resumes:
+            if self.resumes:
+                self._mark(plltool.read_mark(folder).get("command"))
+            else:
                 self._start_over()
             try:
                 yield
@@ -239,17 +241,21 @@ class Outputs:
 
     def finish_checkpoint(self) -> None:
         """Keep the checkpoint of a run that is over, so that a larger one can continue from it; --redo starts over."""
+        self._mark(None)
+
+    def _start_over(self) -> None:
+        self.forget_checkpoints()
+        self._mark(given_command())
+
+    def _mark(self, command: str | None) -> None:
+        """Leave a mark of an unfinished command, None if it is over, and of all files that this run and those before it
+        have claimed.
+        """
         import plltool
 
         folder = self.checkpoints[0]
         files = {*plltool.read_mark(folder).get("files", ()), *self._claimed}
-        plltool.mark_checkpoint(folder, {"files": sorted(files)})
-
-    def _start_over(self) -> None:
-        import plltool
-
-        self.forget_checkpoints()
-        plltool.mark_checkpoint(self.checkpoints[0], {"command": given_command(), "files": self._claimed})
+        plltool.mark_checkpoint(folder, {"command": command, "files": sorted(files)})
 
     # --- after the work ---------------------------------------------------------------------------------------
 
