@@ -5,6 +5,8 @@ from .analyses.alrt import AlrtResult as AlrtResult
 from .analyses.alrt import alrt as alrt
 from .analyses.ancestral import AncestralResult as AncestralResult
 from .analyses.ancestral import ancestral_states as ancestral_states
+from .analyses.bench.compare import read_benchmark as read_benchmark
+from .analyses.bench.run import Benchmark as Benchmark
 from .analyses.bench.run import bench as bench
 from .analyses.bootstrap import BootstrapResult as BootstrapResult
 from .analyses.bootstrap import bootstrap as bootstrap
@@ -13,6 +15,7 @@ from .analyses.bootstrap import resampled_alignments as resampled_alignments
 from .analyses.check import check as check
 from .analyses.compare import Comparison as Comparison
 from .analyses.compare import compare as compare
+from .analyses.compare import compare_folder as compare_folder
 from .analyses.compare import compare_records as compare_records
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
@@ -35,6 +38,8 @@ from .errors import InputError as InputError
 from .errors import PlltoolError as PlltoolError
 from .errors import PlltoolWarning as PlltoolWarning
 from .hardware import Hardware as Hardware
+from .hardware import parse_hardware as parse_hardware
+from .hardware import parse_size as parse_size
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.alignment_writer import format_fasta as format_fasta
 from .io.checkpoint import has_checkpoint as has_checkpoint
@@ -48,6 +53,7 @@ from .io.record import write_text as write_text
 from .io.tree_files import read_trees as read_trees
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
+from .run.results import software_versions as software_versions
 from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions

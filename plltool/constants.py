@@ -77,6 +77,7 @@ RATCHET_RADIUS = 5  # of the moves that a perturbation makes
 RATCHET_REGION = 500  # inner nodes whose subtrees a perturbation may move
 RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
 PLATEAU_DEPTH = 0.01  # lnL below the best that a tree may have for the search to go on from there
+START_KINDS = ("parsimony", "random")  # of start trees that are made
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see search/effort.py
 DEFAULT_EFFORT = "default"
 QUICK_TREES = 3  # parsimony trees whose disagreement tells how difficult an alignment is
@@ -113,6 +114,7 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # and for proteins
+PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts hang together
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default
 DEFAULT_SEED = 1  # a run without --seed can be repeated, too

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -14,7 +13,7 @@ from plltool.arrays import FloatArray
 from plltool.io.newick import find_root, ordered_from
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.results import Result
-from plltool.run.rooting import mean_tree, usable_outgroup, write_rooted
+from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import Tree
 
 NODE = "Node"  # and a number from 1
@@ -116,7 +115,7 @@ def ancestral_states(
     return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
 
 
-def name_nodes(tree: Tree, outgroup: Sequence[str] | None = None) -> tuple[tuple[str, ...], str]:
+def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[str, ...], str]:
     """Names of the inner nodes, and the tree as Newick with these names; Node1 is the root of this text.
 
     See `usable_outgroup` for an outgroup that is not one clade.

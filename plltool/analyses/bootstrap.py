@@ -60,7 +60,7 @@ from plltool.run.inputs import (
     resolve_inputs,
 )
 from plltool.run.memory import plan_memory
-from plltool.run.rooting import check_outgroup, mean_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
@@ -111,7 +111,7 @@ def bootstrap(
     replicates: int | str = AUTO,
     tree: str | PathLike[str] | Tree | None = None,
     kinds: Sequence[str] = (FBP,),
-    outgroup: Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
     seed: int = DEFAULT_SEED,
     rapid: bool = False,
     options: SearchOptions | None = None,
@@ -163,7 +163,7 @@ def bootstrap(
     data, models = resolve_inputs(alignment, model, brlen)
     check_kinds(kinds, REPLICATE_KINDS)
     target = None if tree is None else load_target(tree, data.names)
-    check_outgroup(outgroup, data.names)
+    outgroup = as_outgroup(outgroup, data.names)
     binding = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, binding)
     parts = [compress(part) for part in reduced.alignments]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.search import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
-from plltool.errors import InputError, PlltoolError
+from plltool.errors import InputError, PlltoolError, show_name
 from plltool.hardware import Hardware
+from plltool.io.alignment_reader import looks_like_alignment
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -23,6 +25,8 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Move, Progress, ignore
 
+NO_ROUND = "-"
+SHOWN_MOVES = 5  # of either search, in the first round in which they differ
 # keys of a record: searches that differ in one of them are not the same search
 SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
@@ -154,6 +158,57 @@ class Comparison:
             "b": self.b.record,
         }
 
+    def describe(self) -> list[str]:
+        """Lines for people: the two traces side by side, and what the comparison found."""
+        a, b = self.a, self.b
+        lines = [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
+        lines += [f"note: not the same search: {', '.join(self.other_settings)}"] * bool(self.other_settings)
+        if a.trace or b.trace:
+            lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
+            lines += [_describe_row(self, *row) for row in self.rows()]
+        first = self.first_difference
+        where = "none" if first is None else f"row {first + 1} of the table"
+        return [
+            *lines,
+            "",
+            f"first difference in moves, or in lnL beyond {self.tolerance:g}: {where}",
+            *_describe_parting(self),
+            f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
+            f"Robinson-Foulds distance: {self.rf}",
+            f"branch score distance: {self.branch_score:.6f}",
+            f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
+            "the two agree" if self.agree else "the two DIFFER",
+        ]
+
+
+def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
+    labels = list(dict.fromkeys(_describe_round(event) for event in (a, b)))
+    values = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
+    difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:.6f}"
+    mark = "  <" if comparison.rounds_differ(a, b) else ""
+    return f"{' / '.join(labels):<22} {values[0]:>18} {values[1]:>18} {difference:>12}{mark}"
+
+
+def _describe_round(event: Progress | None) -> str:
+    return NO_ROUND if event is None else f"{event.name} {event.round}"
+
+
+def _describe_parting(comparison: Comparison) -> list[str]:
+    """What each search moved, and the other did not, in the first round in which they differ."""
+    if comparison.first_difference is None:
+        return []
+    lines = []
+    for name, moves in zip("ab", comparison.own_moves(), strict=True):
+        lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
+        lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
+    return lines or ["  both moved the same subtrees there, if any"]
+
+
+def _describe_move(move: Move) -> str:
+    subtree = " and ".join(map(show_name, move.subtree))
+    root = "" if len(move.subtree) == 1 else "the subtree rooted between "
+    return f"{root}{subtree} to between {' and '.join(map(show_name, move.branch))}, promising {move.gain:.4f}"
+
 
 def _identity(event: Progress) -> tuple[str, int, int]:
     return event.stage, event.round, event.radius
@@ -228,11 +283,30 @@ def compare(
     return Comparison(runs[0], runs[1], tolerance)
 
 
-def compare_all(
-    alignments: Iterable[str | os.PathLike[str]], a: Hardware, b: Hardware, **how: Any
+def compare_folder(
+    folder: str | os.PathLike[str], a: Hardware, b: Hardware, **how: Any
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
-    """`compare` on one file after another; an error takes the place of the comparison that raised it."""
-    for path in alignments:
+    """`compare` on all alignments of a folder, one after another; an error takes the place of its comparison.
+
+    Parameters
+    ----------
+    folder : files in it that do not look like alignments are left out
+    a, b, how : as for `compare`; the start trees are made, not given
+
+    Yields
+    ------
+    The name of a file, and its comparison.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be read.
+    """
+    try:
+        paths = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
+    for path in filter(looks_like_alignment, paths):
         try:
             yield os.fspath(path), compare(path, a, b, **how)
         except PlltoolError as problem:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TypeVar, Unpack
 
@@ -14,7 +14,7 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_input
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
 from plltool.run.results import EvaluationResult, Result, describe_run, describe_tree
-from plltool.run.rooting import check_outgroup
+from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.tree_search.progress import Listener, announce, ignore
 
 R = TypeVar("R", bound=Result)
@@ -24,7 +24,7 @@ class EvaluationSettings(HardwareSettings, total=False):
     """The keywords that all functions share that evaluate a tree, see `evaluate`."""
 
     fixed: bool
-    outgroup: Sequence[str] | None
+    outgroup: OutgroupLike | None
     brlen: str
     listener: Listener
 
@@ -82,7 +82,7 @@ def evaluate_and_ask(
     held: dict[str, Any],
     *,
     fixed: bool = False,
-    outgroup: Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     listener: Listener = ignore,
     **hardware: Unpack[HardwareSettings],
@@ -99,7 +99,7 @@ def evaluate_and_ask(
     """
     began = time.perf_counter()
     data, models = resolve_inputs(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
+    outgroup = as_outgroup(outgroup, data.names)
 
     def attempt(hardware: Hardware) -> dict[str, Any]:
         with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:

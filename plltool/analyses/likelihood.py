@@ -36,7 +36,7 @@ from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme
-from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.operations import round_slots, stack_slots
@@ -142,7 +142,7 @@ class Likelihood(Parameters):
         self._bound_lengths()
         self._likelihood.topology_changed()
 
-    def newick(self, outgroup: Sequence[str] | None = None) -> str:
+    def newick(self, outgroup: OutgroupLike | None = None) -> str:
         """The tree with its present lengths as Newick text; means over sites where parts have lengths of their own.
 
         If the outgroup is not one clade, its first taxon alone is used. InputError if that is not in the tree.

@@ -24,7 +24,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -48,7 +48,7 @@ from plltool.run.inputs import (
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.results import SearchResult, describe_run, describe_tree
-from plltool.run.rooting import check_outgroup
+from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
@@ -62,8 +62,6 @@ from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ig
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
 
-START_KINDS = ("parsimony", "random")
-
 _log = logging.getLogger("plltool")
 
 
@@ -75,7 +73,7 @@ def search(
     start: TreeLike = "parsimony",
     starts: int | None = None,
     effort: str | None = None,
-    outgroup: Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     workers: int | None = None,
@@ -101,7 +99,7 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
         where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
-    outgroup : names of taxa that the Newick text shows as one clade
+    outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
         must have, as far as its taxa go
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
@@ -131,7 +129,7 @@ def search(
     asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = resolve_inputs(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
+    outgroup = as_outgroup(outgroup, data.names)
     wishes = options or SearchOptions()
     if starts is not None:
         wishes = replace(wishes, starts=starts)

@@ -14,6 +14,7 @@ from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, check_least, show_name
+from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
 from plltool.io.bridge import from_dendropy
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
@@ -53,6 +54,14 @@ class Simulation:
     models: tuple[str, ...]
     seed: int
     warnings: tuple[str, ...]
+
+    def format_alignment(self, name: str | PathLike[str] = "") -> str:
+        """The alignment as PHYLIP if a file of that `name` is to have it that ends in .phy or .phylip, else as FASTA.
+
+        Raises InputError for a taxon with blanks in its name, which PHYLIP cannot have.
+        """
+        format_ = format_phylip if fspath(name).endswith(PHYLIP_ENDINGS) else format_fasta
+        return format_(self.names, self.sequences)
 
     def as_sequences(self) -> Sequences:
         """The alignment in the form that `plltool.search` and the other analyses take."""

@@ -17,6 +17,7 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
 from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
+from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.splits import splits_of
@@ -47,7 +48,7 @@ def supports(
     tree: str | PathLike[str] | Tree,
     replicates: TreesLike,
     kinds: Sequence[str] = (FBP,),
-    outgroup: Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
 ) -> Supports:
     """How well replicate trees support the branches of a tree.
 

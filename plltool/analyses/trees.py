@@ -10,19 +10,21 @@ from __future__ import annotations
 
 from plltool.arrays import FloatArray
 from plltool.constants import MAJORITY
+from plltool.errors import InputError
 from plltool.io.tree_files import write_splits
 from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
 from plltool.tree.tree_set import RF, distances
 
 
-def tree_distances(trees: TreesLike, kind: str = RF) -> FloatArray:
+def tree_distances(trees: TreesLike, kind: str = RF, relative: bool = False) -> FloatArray:
     """The distances of all pairs of trees.
 
     Parameters
     ----------
     trees : a file or several (Newick or NEXUS, gzipped or not), or a sequence of `Tree`
     kind : "rf", "wrf" or "branch-score", see `tree_set.distances`
+    relative : divide RF distances by the largest possible, 2 (n_taxa - 3)
 
     Returns
     -------
@@ -31,10 +33,14 @@ def tree_distances(trees: TreesLike, kind: str = RF) -> FloatArray:
     Raises
     ------
     InputError
-        If a file cannot be read, the taxa are not the same in all trees, the kind is unknown, or a tree lacks the
-        lengths that the kind needs.
+        If a file cannot be read, the taxa are not the same in all trees, the kind is unknown or not relative, or a tree
+        lacks the lengths that the kind needs.
     """
-    return distances(as_tree_set(trees), kind)
+    if relative and kind != RF:
+        raise InputError(f"distances: found relative ones of kind {kind!r}, expected kind {RF!r}")
+    given = as_tree_set(trees)
+    found = distances(given, kind)
+    return found / (2 * max(1, len(given.names) - 3)) if relative else found
 
 
 def consensus(trees: TreesLike, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:

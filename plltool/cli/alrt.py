@@ -7,13 +7,13 @@ from pathlib import Path
 
 import click
 
+from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, seed_option, tree_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.support import SUPPORT_FILES, kinds_option
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
-from plltool.hardware import Hardware
 
 ALRT_FILES = (
     *SUPPORT_FILES,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, tree_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
-from plltool.hardware import Hardware
 
 ANCESTRAL_FILES = (
     OutputFile("state", "states", "a table of node, site, most probable state and probabilities, as IQ-TREE's"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import (
     PATH,
@@ -17,19 +18,16 @@ from plltool.cli.options import (
     load_alignment,
     packed,
     search_task_options,
-    split_outgroup,
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES, kinds_option
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
-from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
-    from plltool.analyses.bootstrap import BootstrapResult
-    from plltool.run.results import SearchResult
-    from plltool.tree_search.progress import Listener
+    from collections.abc import Callable
+
+    from plltool import BootstrapResult, Progress, SearchResult, Sequences
 
 TREES = "bootstraps.nwk"
 FOLDER, UFBOOT_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint"
@@ -118,7 +116,7 @@ class SupportChoice:
         task: SearchTask,
         hardware: Hardware,
         outputs: Outputs,
-        listener: Listener,
+        listener: Callable[[Progress], None],
     ) -> tuple[list[str], bool]:
         """Make the supports and write their files; returns lines about them, and whether that was interrupted."""
         import plltool
@@ -257,9 +255,9 @@ def bootstrap(
     outputs.claim()
     import plltool
 
-    sequences = load_alignment(task.alignment, task.data_type)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
+        sequences = load_alignment(task.alignment, task.data_type)
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:
             files = ReplicateFiles(outputs)
@@ -269,7 +267,6 @@ def bootstrap(
                 replicates=replicates,
                 tree=tree,
                 kinds=supports,
-                outgroup=split_outgroup(task.outgroup, sequences.names),
                 rapid=rapid,
                 options=plltool.replicate_options(replicate_effort, rapid),
                 listener=reporter.progress,

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from plltool import Hardware
+from plltool.cli.command import command
 from plltool.cli.options import (
     alignment_argument,
     data_type_option,
@@ -18,21 +18,20 @@ from plltool.cli.options import (
     model_option,
 )
 from plltool.cli.outputs import print_line
-from plltool.hardware import Hardware
+from plltool.cli.reporting import Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEBIBYTE = 1 << 20
 
-EPILOG = """\b
-Examples:
-  plltool check data/primates.phy
-  plltool check genes.phy --model genes.part --memory 4G
-"""
 
-
-@click.command(epilog=EPILOG)
+@command(
+    examples=(
+        "plltool check data/primates.phy",
+        "plltool check genes.phy --model genes.part --memory 4G",
+    )
+)
 @alignment_argument
 @model_option
 @data_type_option
@@ -42,7 +41,8 @@ def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware
     """Check ALIGNMENT: its format, what to know about its data, and the memory that a search takes."""
     import plltool
 
-    facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
+    with Reporter(quiet=True):
+        facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from plltool.cli.hints import hint_at_option
 
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
@@ -20,6 +23,19 @@ PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that th
 def given_command() -> str:
     """The command line of the running command."""
     return str(click.get_current_context().meta[COMMAND_KEY])
+
+
+@contextmanager
+def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
+    """Within, an unknown option is an error that says what may have been meant."""
+    given = list(args)  # parsing empties it
+    try:
+        yield
+    except click.NoSuchOption as error:
+        known = [name for option in command.get_params(ctx) for name in option.opts]
+        name = "" if isinstance(command, click.Group) else str(command.name)
+        token, hint = hint_at_option(error.option_name, given, known, name)
+        raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
 
 
 class PrefixOption(click.Option):
@@ -57,6 +73,11 @@ class Command(click.Command):
     def prefix_option(self) -> PrefixOption | None:
         """The option that the names of its files begin with."""
         return next((option for option in self.params if isinstance(option, PrefixOption)), None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of click; an unknown option gets a hint."""
+        with options_get_hints(self, ctx, args):
+            return super().parse_args(ctx, args)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections "Files" and "Examples"."""

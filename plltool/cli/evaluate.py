@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import (
     PATH,
@@ -20,7 +21,6 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
-from plltool.hardware import Hardware
 
 EVALUATE_FILES = (
     OutputFile("evaluate.nwk", "tree", "with optimised branch lengths"),

@@ -15,7 +15,7 @@ from plltool.constants import PERTURB, REPLICATE_STAGE
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
-    from plltool.tree_search.progress import Progress
+    from plltool import Progress
 
 JSON_TO_STDERR = "-"
 
@@ -168,9 +168,9 @@ class JsonLines:
 
 def describe_versions() -> str:
     """Python and the libraries that digits may depend on."""
-    from plltool.run.results import software_versions
+    import plltool
 
-    return ", ".join(f"{name} {version}" for name, version in software_versions().items())
+    return ", ".join(f"{name} {version}" for name, version in plltool.software_versions().items())
 
 
 def open_to_append(path: Path) -> TextIO:

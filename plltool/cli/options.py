@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool import Hardware
 from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_EFFORT,
@@ -19,21 +21,20 @@ from plltool.constants import (
     DEFAULT_SEED,
     EFFORT_NAMES,
     LINKAGES,
+    PRECISIONS,
+    START_KINDS,
     STOP_RULES,
     UNLINKED,
 )
 from plltool.errors import InputError, show_name
-from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
-    from plltool.run.results import Result
-    from plltool.tree.topology import Tree
-    from plltool.tree_search.effort import SearchOptions
+    from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path)
+RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,6 @@ class StartChoice:
 
     def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
         """The kind of start tree, or the tree from the file."""
-        from plltool.analyses.search import START_KINDS
-
         return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
 
 
@@ -64,9 +63,9 @@ class Effort:
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
-        from plltool.tree_search.effort import SearchOptions
+        import plltool
 
-        return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
+        return plltool.SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -86,8 +85,14 @@ class SearchTask:
 
     def settings(self, hardware: Hardware) -> dict[str, Any]:
         """Keywords of `plltool.search` and `plltool.bootstrap`."""
-        own = {"seed": self.seed, "brlen": self.brlen, "constraint": self.constraint, "workers": self.workers}
-        return own | asdict(hardware)
+        return {
+            "outgroup": self.outgroup or None,
+            "seed": self.seed,
+            "brlen": self.brlen,
+            "constraint": self.constraint,
+            "workers": self.workers,
+            **asdict(hardware),
+        }
 
 
 @dataclass(frozen=True)
@@ -119,15 +124,16 @@ def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
 def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
         return None
-    fields_ = value.split(",")
-    if not all(is_count(field.strip()) for field in fields_):
-        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1 on, separated by commas")
-    return tuple(int(field) for field in fields_)
+    if not re.fullmatch(RADII, value):
+        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
+    return tuple(map(int, value.split(",")))
 
 
 def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    import plltool
+
     try:
-        return None if value is None else parse_size(value)
+        return None if value is None else plltool.parse_size(value)
     except InputError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -292,7 +298,7 @@ view_options = packed(
 )
 
 
-def describe_short_branches(result: Result, views: Views) -> list[str]:
+def describe_short_branches(result: SearchResult | EvaluationResult, views: Views) -> list[str]:
     """How many inner branches the collapsed tree lacks, if there is one."""
     _, number = result.collapsed(views.collapse)
     return [f"inner branches of at most {views.collapse:g}: {number}"] if number else []
@@ -300,20 +306,13 @@ def describe_short_branches(result: Result, views: Views) -> list[str]:
 
 def load_alignment(path: Path, data_type: str) -> Sequences:
     """The alignment in a file, of the kind that --data-type says or the data show."""
-    from plltool.alignment.states import SPACES
-    from plltool.io.alignment_reader import read_alignment
+    import plltool
 
-    return read_alignment(path, SPACES.get(data_type))
+    return plltool.read_alignment(path, data_type)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
     """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
-    from plltool.io.part_trees import read_tree
+    import plltool
 
-    return read_tree(path, alignment.names, resolve, brlen == UNLINKED)
-
-
-def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
-    """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
-    parts = [part for value in values for part in ([value] if value in names else value.split(","))]
-    return [part if part in names else part.strip() for part in parts] or None
+    return plltool.read_tree(path, alignment.names, resolve, brlen == UNLINKED)

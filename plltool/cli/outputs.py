@@ -121,7 +121,7 @@ class Outputs:
 
     Attributes
     ----------
-    resumes : whether the run goes on from a checkpoint, see `claim`
+    resumes : whether the run continues from a checkpoint, see `claim`
     """
 
     def __init__(self, table: Table, prefix: Path | None, redo: bool):
@@ -180,13 +180,13 @@ class Outputs:
             mark = plltool.read_mark(folder)
             is_same = not self._redo or mark.get("command") == given_command()
             self.resumes = is_same and plltool.has_checkpoint(folder)
-        claimed = {row.ending: self._paths(row) for row in self._table if not row.is_checkpoint}
-        claimed |= {str(path): [path] for path in named if path}
-        self._claimed = list(claimed)
-        own = {row.ending for row in self._table if row.is_log}
+        rows = [row for row in self._table if not row.is_checkpoint]
+        claims = [(row.ending, path) for row in rows for path in self._paths(row)]
+        claims += [(str(path), path) for path in named if path]
+        own = {row.ending for row in rows if row.is_log}
         own |= set(mark.get("files", ())) if self.resumes else set()
-        may_go = [path for name in own & claimed.keys() for path in claimed[name]]
-        claim_files([path for paths in claimed.values() for path in paths], self._redo, may_go)
+        claim_files([path for _, path in claims], self._redo, [path for name, path in claims if name in own])
+        self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
         for folder in self.checkpoints:
             claim_folder(folder)
             if not (self._redo or self.resumes) and plltool.has_checkpoint(folder):
@@ -209,7 +209,7 @@ class Outputs:
             for own in self.checkpoints:
                 stack.enter_context(locked_folder(own))
             if self.resumes:
-                self._mark(plltool.read_mark(folder).get("command"))
+                self._mark(str(plltool.read_mark(folder).get("command", "")))
             else:
                 self._start_over()
             try:
@@ -218,7 +218,7 @@ class Outputs:
                 if not plltool.has_checkpoint(folder):
                     plltool.remove_checkpoint(folder)
                 elif not isinstance(error, InputError):
-                    _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
+                    _log.warning("the run is saved in %s; the same command continues from there", folder)
                 raise
 
     def go_on_or_start_over(self, work: Callable[[], T]) -> T:
@@ -241,21 +241,17 @@ class Outputs:
 
     def finish_checkpoint(self) -> None:
         """Keep the checkpoint of a run that is over, so that a larger one can continue from it; --redo starts over."""
-        self._mark(None)
+        self._mark("")
 
     def _start_over(self) -> None:
         self.forget_checkpoints()
         self._mark(given_command())
 
-    def _mark(self, command: str | None) -> None:
-        """Leave a mark of an unfinished command, None if it is over, and of all files that this run and those before it
-        have claimed.
-        """
+    def _mark(self, command: str) -> None:
+        """Leave in the first checkpoint which command began the run, and which files are its own; see `claim`."""
         import plltool
 
-        folder = self.checkpoints[0]
-        files = {*plltool.read_mark(folder).get("files", ()), *self._claimed}
-        plltool.mark_checkpoint(folder, {"command": command, "files": sorted(files)})
+        plltool.mark_checkpoint(self.checkpoints[0], {"command": command, "files": self._claimed})
 
     # --- after the work ---------------------------------------------------------------------------------------
 
@@ -319,6 +315,16 @@ def claim_folder(path: Path) -> None:
     """Raise InputError if a folder of that name cannot be made, since something else has it."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: cannot make the folder: it is a file")
+
+
+def write_or_print(text: str, path: Path | None) -> None:
+    """A text that ends with a newline, to a file or to stdout."""
+    import plltool
+
+    if path is None:
+        print_line(text.removesuffix("\n"))
+    else:
+        plltool.write_text(path, text)
 
 
 def print_line(text: str) -> None:

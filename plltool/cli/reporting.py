@@ -33,7 +33,7 @@ from plltool.cli.heartbeat import (
 from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
 
 if TYPE_CHECKING:
-    from plltool.tree_search.progress import Progress
+    from plltool import Progress
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
 NO_COLUMNS = 80  # of a terminal that does not say how wide it is

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from plltool import Hardware
 from plltool.cli.bootstrap import (
     EXIT_INTERRUPTED,
     REPLICATE_FILES,
@@ -28,7 +29,6 @@ from plltool.cli.options import (
     hardware_options,
     load_alignment,
     search_task_options,
-    split_outgroup,
     start_options,
     view_options,
 )
@@ -37,10 +37,9 @@ from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
-from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.run.results import SearchResult
+    from plltool import SearchResult
 
 _log = logging.getLogger("plltool")
 
@@ -91,25 +90,23 @@ def search(
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the present round and writes the best
     tree so far.
 
-    A search that was stopped goes on if the same command is given again, and ends with the same tree. --redo replaces
-    the results of an earlier run and starts over, unless it is the same command, --redo included, that was stopped.
+    After an interruption, the same command continues the search and ends with the same tree. --redo replaces the
+    results of an earlier run and starts over, unless it continues an interrupted run of the same command line.
     """
     choice.check()
     outputs = choice.choose(outputs)
     outputs.claim(site_lnl)
     import plltool
 
-    sequences = load_alignment(task.alignment, task.data_type)
-    members = split_outgroup(task.outgroup, sequences.names)
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
     with reporter, reporter.interrupts_wait(), outputs.checkpointed():
+        sequences = load_alignment(task.alignment, task.data_type)
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(
                 sequences,
                 task.model,
                 start=start.load(sequences, task.brlen),
-                outgroup=members,
                 options=effort.options(),
                 profile=profile,
                 site_lnl=site_lnl is not None,
@@ -160,7 +157,7 @@ def summarise(result: SearchResult, outputs: Outputs, views: Views) -> list[str]
     if len(result.start_lnls) > 1:
         lines.append("lnL from each start tree: " + " ".join(f"{lnl:.6f}" for lnl in result.start_lnls))
     if result.interrupted:
-        lines.append(f"checkpoint: {outputs.checkpoints[0]}; the same command goes on from there")
+        lines.append(f"checkpoint: {outputs.checkpoints[0]}; the same command continues from there")
     lines += [*result.describe_models(), f"seconds: {result.seconds:.1f}"]
     return [*lines, *describe_short_branches(result, views)]
 

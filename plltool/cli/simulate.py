@@ -6,12 +6,13 @@ from pathlib import Path
 
 import click
 
+from plltool.cli.command import command
 from plltool.cli.options import PATH, seed_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
 
 
-@click.command()
+@command(examples=("plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --output sim.fasta",))
 @click.option("--tree", required=True, type=PATH, metavar="FILE", help="Newick or NEXUS, with branch lengths.")
 @click.option(
     "--model",
@@ -34,21 +35,11 @@ def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None,
     Every column draws a category of rates (and of a mixture a class), a state at the root, and changes along the
     branches. There are no gaps. Of a partition file each part gets its columns, and the tree's lengths times its
     scaler; the tree file may hold a tree for each part instead, as PREFIX.parts.nwk of a search does.
-
-    \b
-    Example: plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --seed 3 --output sim.fasta
     """
     if output:
         claim_files([output], redo)
     import plltool
-    from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
-    from plltool.io.record import write_text
 
     with Reporter(quiet=False):
         made = plltool.simulate(str(tree), model, sites, seed)
-    is_phylip = output is not None and output.suffix in PHYLIP_ENDINGS
-    text = (format_phylip if is_phylip else format_fasta)(made.names, made.sequences)
-    if output:
-        write_text(output, text)
-    else:
-        print_line(text.removesuffix("\n"))
+    write_or_print(made.format_alignment(output or ""), output)

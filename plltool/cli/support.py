@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH, outgroup_option, split_outgroup
+from plltool.cli.options import PATH, outgroup_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
@@ -81,8 +81,7 @@ def support(
     import plltool
 
     with Reporter(quiet=False):
-        found = plltool.supports(tree, replicates, supports)
-        found = found.with_outgroup(split_outgroup(outgroup, found.tree.names))
+        found = plltool.supports(tree, replicates, supports, outgroup or None)
         outputs.write(found.texts())
         outputs.remove_stale()
     for line in [*found.describe(), *outputs.describe()]:

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
+from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import PATH, hardware_options, seed_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
-from plltool.hardware import Hardware
 
 TEST_FILES = (
     OutputFile("test.nwk", "trees", "with optimised branch lengths"),

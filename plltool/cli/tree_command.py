@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from plltool import Hardware
 from plltool.cli.command import given_command
 from plltool.cli.options import (
     alignment_argument,
@@ -22,14 +23,12 @@ from plltool.cli.options import (
     packed,
     quiet_option,
     resolve_option,
-    split_outgroup,
 )
 from plltool.cli.outputs import Outputs, print_line
 from plltool.cli.reporting import Reporter
-from plltool.hardware import Hardware
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
+    from plltool import Sequences
 
 
 class TreeResult(Protocol):
@@ -83,15 +82,15 @@ class TreeTask:
         outputs : files that are claimed already
         views : arguments of the result's `texts`
         """
-        data = load_alignment(self.alignment, self.data_type)
         with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
+            data = load_alignment(self.alignment, self.data_type)
             result = analyse(
                 data,
                 load(data),
                 self.model,
                 brlen=self.brlen,
                 fixed=self.fixed,
-                outgroup=split_outgroup(self.outgroup, data.names),
+                outgroup=self.outgroup or None,
                 listener=reporter.progress,
                 **asdict(hardware),
             )

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import click
 
+from plltool.cli.command import Command
 from plltool.cli.options import PATH, json_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files, write_or_print
+from plltool.cli.reporting import Reporter
 from plltool.constants import MAJORITY
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH)
@@ -24,7 +26,7 @@ def trees() -> None:
     """
 
 
-@trees.command()
+@trees.command(cls=Command, examples=("plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf",))
 @files_argument
 @click.option(
     "--kind",
@@ -42,25 +44,25 @@ def distances(
     files: tuple[Path, ...], kind: str, relative: bool, output: Path | None, redo: bool, as_json: bool
 ) -> None:
     """The distances of all pairs of trees in FILES, as a table with a row for each tree, separated by tabs.
-
-    Example: plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf
     """
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files([output] if output else [], redo)
-    from plltool.analyses.trees import tree_distances
-    from plltool.run.tree_sets import as_tree_set
+    import plltool
 
-    found = as_tree_set(files)
-    matrix = tree_distances(found, kind) / (2 * max(1, len(found.names) - 3) if relative else 1)
+    with Reporter(quiet=True):
+        matrix = plltool.tree_distances(files, kind, relative)
     if as_json:
         text = json.dumps({"kind": kind, "relative": relative, "distances": matrix.tolist()})
     else:
         text = "\n".join("\t".join(f"{value:.9g}" for value in row) for row in matrix.tolist())
-    _write(text, output)
+    write_or_print(text + "\n", output)
 
 
-@trees.command()
+@trees.command(
+    cls=Command,
+    examples=("plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",),
+)
 @files_argument
 @click.option(
     "--rule",
@@ -83,21 +85,10 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
     """The consensus of the trees in FILES as Newick.
 
     Labels of inner branches are the per cent of the trees that have them, lengths the means over these trees.
-
-    Example: plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk
     """
     claim_files([output] if output else [], redo)
-    from plltool.analyses.trees import consensus as find_consensus
-    from plltool.analyses.trees import write_consensus
+    import plltool
 
-    _write(write_consensus(find_consensus(files, rule, threshold)), output)
-
-
-def _write(text: str, output: Path | None) -> None:
-    """Text to a file, or to stdout."""
-    if output is None:
-        print_line(text)
-        return
-    from plltool.io.record import write_text
-
-    write_text(output, text + "\n")
+    with Reporter(quiet=True):
+        found = plltool.consensus(files, rule, threshold)
+    write_or_print(plltool.write_consensus(found) + "\n", output)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,30 +13,54 @@ from plltool.io.newick import find_root, write_newick
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
+OutgroupLike: TypeAlias = str | Sequence[str]
+
 
 def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
     """The tree with the means of its parts' own branch lengths, weighted by their numbers of sites (n_parts,)."""
     return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
 
 
-def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
-    """Raise InputError, before a run begins, if the outgroup has a name that is not in `names` or has all of them."""
-    if outgroup is None:
-        return
+def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "the alignment") -> list[str] | None:
+    """The taxa of an outgroup.
+
+    Parameters
+    ----------
+    given : a name, or several; a text that is not a name is several names separated by commas. None for no outgroup
+    names : all taxa, those of `whose`
+
+    Raises
+    ------
+    InputError
+        If a name is not among `names`, or the outgroup has all of them or none.
+    """
+    if given is None:
+        return None
+    outgroup = _split_names(given, names)
     unknown = sorted(set(outgroup).difference(names))
     if unknown:
         raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
     if not 0 < len(set(outgroup)) < len(names):
         raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+    return outgroup
+
+
+def _split_names(given: OutgroupLike, names: Sequence[str]) -> list[str]:
+    known = set(names)
+    texts = [given] if isinstance(given, str) else given
+    parts = [part for text in texts for part in ([text] if text in known else text.split(","))]
+    return [part if part in known else part.strip() for part in parts]
 
 
 def usable_outgroup(
-    tree: Tree, outgroup: Sequence[str] | None, left_out: BoolArray | None = None
+    tree: Tree, given: OutgroupLike | None, left_out: BoolArray | None = None
 ) -> tuple[Sequence[str] | None, list[str]]:
     """The outgroup if it is one clade of the tree, otherwise its first taxon; and a warning in that case.
 
-    `left_out` (n_edges,) are branches that only resolve a multifurcation, see `write_newick`: they make no clade.
+    `given` is as for `as_outgroup`. `left_out` (n_edges,) are branches that only resolve a multifurcation, see
+    `write_newick`: they make no clade.
     """
+    outgroup = None if given is None else _split_names(given, tree.names)
     try:
         find_root(tree, outgroup)
         if outgroup is None or left_out is None or not _is_clade_of(tree, set(outgroup), left_out):
@@ -54,7 +79,7 @@ def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
 
 
 def write_rooted(
-    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
+    tree: Tree, outgroup: OutgroupLike | None, labels: Sequence[str] | None = None
 ) -> tuple[str, list[str]]:
     """The tree as Newick, and warnings; see `usable_outgroup` for an outgroup that is not one clade."""
     usable, remarks = usable_outgroup(tree, outgroup)

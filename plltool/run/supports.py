@@ -18,7 +18,7 @@ from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.io.tree_views import write_nexus
-from plltool.run.rooting import check_outgroup, usable_outgroup
+from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -134,14 +134,14 @@ class Supports:
             lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
         return lines
 
-    def with_outgroup(self, outgroup: Sequence[str] | None) -> Supports:
+    def with_outgroup(self, outgroup: OutgroupLike | None) -> Supports:
         """The same supports; the written trees show the outgroup as one clade.
 
         If it is not one, a warning says so, and its first taxon alone is used. Raises InputError if it has a name that
         is not in the tree, or all of them.
         """
-        check_outgroup(outgroup, self.tree.names, "the tree")
-        usable, remarks = usable_outgroup(self.tree, outgroup, self.added)
+        checked = as_outgroup(outgroup, self.tree.names, "the tree")
+        usable, remarks = usable_outgroup(self.tree, checked, self.added)
         for remark in remarks:
             _log.warning(remark)
         return replace(self, outgroup=usable)
