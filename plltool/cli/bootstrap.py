@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -256,8 +257,9 @@ def bootstrap(
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
-    with reporter, reporter.interrupts_wait(), outputs.checkpointed():
+    with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(task.alignment, task.data_type)
+        stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
 
         def make() -> tuple[BootstrapResult, ReplicateFiles]:
             files = ReplicateFiles(outputs)

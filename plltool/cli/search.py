@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,8 +100,9 @@ def search(
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
-    with reporter, reporter.interrupts_wait(), outputs.checkpointed():
+    with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(task.alignment, task.data_type)
+        stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
         reporter.expect("supports" if choice.kinds else "")
         result = outputs.go_on_or_start_over(
             lambda: plltool.search(

@@ -100,7 +100,7 @@ def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
     monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
     log = tmp_path / "x.log"
     reporter = Reporter(True, log)
-    reporter._file = open(log, "w")
+    reporter._file = log.open("w")
     reporter.expect("bootstrap")
     for seconds, stage in ((10.0, "ufboot"), (70.0, "bootstrap")):
         now[0] = seconds
