@@ -75,7 +75,7 @@ typedef VECTOR(double) DOUBLEV;
 typedef VECTOR(int) INTV;
 typedef VECTOR(BITS) BITSV;
 
-/* Up to 8 states, each P matrix of a branch has a table for tips, behind all matrices. A tip picks its sums of P from the
+/* Up to 8 states, each P matrix of a branch has a table for tips; the tables follow the matrices. A tip picks its sums of P from the
  * table by a permutation: lane e of row i is the sum of P_ij over those of the first TABLE_STATES states j that set e
  * contains. The other states are multiplied. Lane 0, the set with none of the first states, holds P_ij of the first of the
  * others, so that four states need only the table. Short vectors hold the sums of too few sets to be faster. */
@@ -90,5 +90,5 @@ typedef VECTOR(BITS) BITSV;
 #endif
 
 #if TABLE_STATES
-#define TABLES_START (BRANCH_VALUES - N_COMPONENTS * N_STATES * VW)     /* of a branch, behind its matrices */
+#define TABLES_START (BRANCH_VALUES - N_COMPONENTS * N_STATES * VW)     /* of a branch, after its matrices */
 #endif

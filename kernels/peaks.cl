@@ -5,7 +5,7 @@
  *
  * Work: as in traverse.cl, a work-group is one work-item that owns whole vectors, or VW work-items that own a lane each.
  * In `copy` a work-group takes a run of consecutive blocks; arrays are REAL [block][lane], larger than a cache.
- * Compiled behind layout.h, whose macros come from Layout.macros. Host: plltool/engine/opencl/peaks.py.
+ * Compiled with layout.h in front, whose macros come from Layout.macros. Host: plltool/engine/opencl/peaks.py.
  * Test: tests/engine/test_peaks.py. There is no twin in numpy, because there is nothing to compute.
  */
 

@@ -38,7 +38,7 @@
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
-/* The slot of a track that stands for the one that an instruction names. */
+/* The slot that a track uses in place of the one that an instruction names. */
 static inline size_t find_slot(int slot, int first_shifted, int shift)
 {
     return (size_t)(slot < first_shifted ? slot : slot + shift);

@@ -31,11 +31,6 @@ MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))
 
 
-def shares(trees: Any, names: tuple[str, ...]) -> dict[int, float]:
-    found = as_tree_set(trees, names)
-    return dict(zip(found.splits, (found.counts / found.n_trees).tolist(), strict=True))
-
-
 def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
     """The shares of all splits in the 1000 trees of IQ-TREE's ultrafast bootstrap."""
     with tempfile.TemporaryDirectory() as folder:
@@ -45,7 +40,7 @@ def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
         subprocess.run(["iqtree2", "-s", path, "-T", str(threads), *options], check=True, capture_output=True)
         trees = Path(f"{path}.ufboot")
         trees.write_text("".join(line + "\n" for line in trees.read_text().splitlines() if line.endswith(";")))
-        return shares(trees, drawn.names)
+        return as_tree_set(trees, drawn.names).shares
 
 
 def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Namespace) -> dict[str, list[float]]:
@@ -60,7 +55,7 @@ def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Na
     ufboot = (ultrafast.values["ufboot"] / 100).tolist()
     found = {
         "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ufboot, strict=True)),
-        "plltool": shares(replicates.trees, names),
+        "plltool": as_tree_set(replicates.trees, names).shares,
     }
     if shutil.which("iqtree2"):
         found["iqtree-ufboot"] = run_iqtree(drawn, asked.threads)

@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from compare_supports import agreement
 
 import plltool
 from plltool.io.newick import parse_newick, write_newick
@@ -58,17 +59,6 @@ def labels_of(newick, names):
     inner = np.flatnonzero(tree.is_inner_branch)
     own = branch_splits(tree, names)
     return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
-
-
-def agreement(ours, theirs):
-    a, b = np.array(ours), np.array(theirs)
-    return {
-        "n": len(a),
-        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
-        "mean_difference": round(float(np.mean(a - b)), 5),
-        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
-        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
-    }
 
 
 def compare_supports(alignment, model, tree, folder):

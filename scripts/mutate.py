@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Breaks one line at a time and checks that a test fails: the fifth leg of the project's correctness.
+"""Break one line at a time and check that a test fails.
 
-Each mutant is applied to a copy of the repository, against which a few fast tests run. A mutant that survives, or whose
-line is no longer there exactly once, makes the exit status 1.
+Each mutant is applied to a copy of the repository, in which a few fast tests run. The exit status is 1 if a mutant
+survives, or if its line is not there exactly once.
 
     scripts/mutate.py                 all mutants
     scripts/mutate.py kernels/ pi     those whose file or description contains one of the words
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
+TIMEOUT = 300  # seconds for one mutant; an endless loop counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
 CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/tree_search/test_constrained.py"
@@ -694,6 +694,19 @@ MUTANTS = [
     Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
            'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
     # --- the ultrafast bootstrap
+    Mutant("splits: branches of tips count as inner", "plltool/tree/topology.py", "(self.ends >= self.n_taxa).all(axis=1)",
+           "(self.ends >= self.n_taxa).any(axis=1)", ("tests/tree/test_splits.py",)),
+    Mutant("splits: bits ignore the names asked for", "plltool/tree/splits.py", "return [positions[name] for name in tree.names]",
+           "return list(range(tree.n_taxa))", ("tests/tree/test_splits.py",)),
+    Mutant("splits: the larger side", "plltool/tree/splits.py", "2 * split.bit_count() > tree.n_taxa",
+           "2 * split.bit_count() < tree.n_taxa", ("tests/cli/test_cli_alrt.py",)),
+    Mutant("splits: a lacking branch has length 0", "plltool/tree/splits.py", "differences.get(split, 0.0) - length",
+           "differences.get(split, length) - length", ("tests/tree/test_splits.py",)),
+    Mutant("vector: a value beyond its bound", "plltool/model/vector.py", "np.clip(np.exp(part), low, high)", "np.exp(part)",
+           ("tests/model/test_model.py",)),
+    Mutant("vector: groups in the order asked for", "plltool/model/vector.py",
+           "tuple(group for group in model.free_parameters if group in wanted)",
+           "tuple(group for group in wanted if group in model.free_parameters)", ("tests/model/test_model.py",)),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
     Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",
@@ -816,7 +829,7 @@ MUTANTS = [
 
 
 def copy_repository(folder: Path) -> None:
-    """What tests need, the kernels inside the package, where an import of the copy finds them first."""
+    """Copy what the tests need, with the kernels inside the package, where the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("plltool", "kernels", "tests", "data"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
@@ -884,7 +897,7 @@ def try_mutant(mutant: Mutant, folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="run mutants whose file or description contains one of these")
+    parser.add_argument("words", nargs="*", help="only mutants whose file or description contains one of these")
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--check", action="store_true", help="only check that each line is there exactly once")
     parser.add_argument("--no-baseline", action="store_true", help="do not check first that the tests pass unbroken")

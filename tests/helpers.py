@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from oracles.likelihood import orient
@@ -254,13 +251,3 @@ def figure_source(name):
     folder = files("plltool.model") / "figures"
     lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
     return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")
-
-
-def load_script(name):
-    """One of the repository's Python scripts as a module."""
-    path = Path(__file__).resolve().parents[1] / "scripts" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"scripts_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module

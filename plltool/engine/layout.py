@@ -205,7 +205,7 @@ class Layout:
 
     @property
     def branch_values(self) -> int:
-        """Numbers of a branch's P matrices on the device and the tables for tips behind them (`kernels/layout.h`)."""
+        """Numbers of a branch on the device: its P matrices, then their tables for tips (`kernels/layout.h`)."""
         matrices = self.n_components * self.matrix_values
         if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
             return matrices

@@ -1,7 +1,7 @@
 """CLAs that later requests read.
 
 An engine whose CLAs outlive a launch makes them once. One that streams patterns through the same storage makes them
-again in front of every request, which thereby becomes self-contained. The caller sees no difference.
+again in front of every request, so that the request needs nothing from before. The caller sees no difference.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     InputError
         If the taxa are not the same.
     """
-    shares = dict(zip(replicates.splits, (replicates.counts / replicates.n_trees).tolist(), strict=True))
+    shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
     values[~tree.is_inner_branch] = np.nan
     return values

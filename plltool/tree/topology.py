@@ -1,7 +1,7 @@
 """An unrooted binary tree as integer arrays.
 
 Nodes 0 .. n_taxa-1 are the tips, in the order of ``names``; nodes n_taxa .. 2 n_taxa-3 are inner nodes of
-degree 3. Nothing here recurses, so trees of any depth work.
+degree 3. Nothing here is recursive, so trees of any depth work.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class Tree:
     names : tuple of str
         Taxon names, one per tip.
     neighbours : int32 array (2 n_taxa - 2, 3)
-        The neighbours of each node; a tip uses column 0 only, its other columns are -1.
+        The neighbours of each node; a tip uses only column 0, its other columns are -1.
     edges : int32 array (2 n_taxa - 2, 3)
         The index of the branch to each of those neighbours; -1 likewise.
     ends : int32 array (2 n_taxa - 3, 2)
         The two nodes of each branch.
     lengths : float64 array (2 n_taxa - 3,)
-        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) where the parts of an alignment
-        have lengths of their own, see `unlink`.
+        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) if the parts of an alignment have
+        lengths of their own, see `unlink`.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Tree:
         Raises
         ------
         InputError
-            If the branches do not form an unrooted binary tree over all nodes.
+            If the branches do not form an unrooted binary tree of all nodes.
         """
         n_taxa = len(names)
         ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -107,7 +107,7 @@ class Tree:
         return node < self.n_taxa
 
     def copy(self) -> Tree:
-        """A deep copy that shares only the names."""
+        """A deep copy; only the names are shared."""
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
 
     def with_lengths(self, lengths: FloatArray) -> Tree:
@@ -117,11 +117,11 @@ class Tree:
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
-        """A copy in which each of `n_parts` parts has lengths of its own, as they are now."""
+        """A copy in which each of `n_parts` parts has lengths of its own, equal to the current ones."""
         return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))
 
     def assign(self, other: Tree) -> None:
-        """Take over topology and lengths of a tree over the same taxa, bit for bit, in place."""
+        """Copy the topology and the lengths of a tree over the same taxa, bit for bit, in place."""
         self.neighbours[:], self.edges[:], self.ends[:] = other.neighbours, other.edges, other.ends
         self.lengths[:] = other.lengths
 
@@ -138,7 +138,7 @@ class Tree:
         return int(self.edges[a, self.position(a, b)])
 
     def directed_from(self, root: int) -> Iterable[tuple[int, int, int]]:
-        """Yield (node, parent, branch) for every node but `root`, each parent before its children."""
+        """Yield (node, parent, branch) for every node except `root`, parents before their children."""
         neighbours, edges = self.neighbours.tolist(), self.edges.tolist()
         stack = [
             (child, root, edge) for child, edge in zip(neighbours[root], edges[root], strict=True) if child != NO_NODE

@@ -38,9 +38,9 @@ class Breadth:
 
     Attributes
     ----------
-    per_prune : at most so many of each subtree, the best by score
-    cutoff : times the typical loss: insertions that lose more are not looked at
-    near_misses : how many moves are tried singly where none promises to gain, at most two for each joint
+    per_prune : the most insertions of each subtree, the best by score
+    cutoff : times the typical loss: insertions that lose more are left out
+    near_misses : number of moves to try singly if none promises a gain, at most two for each joint
     """
 
     per_prune: int
@@ -53,7 +53,7 @@ BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES)
 
 
 def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> IndexArray:
-    """Indices of the steps that `breadth` admits, in their order; `lnl` is that of the current tree."""
+    """Indices of the steps that `breadth` admits, ascending; `lnl` is that of the current tree."""
     floor = lnl - breadth.cutoff * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
     order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
@@ -73,7 +73,7 @@ def find_moves(
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
-    `lnl` is that of the current tree, which obeys the `constraint`, as it does after any one of the moves.
+    `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     """
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
@@ -96,10 +96,10 @@ def apply_moves(
     changed: Iterable[int] = (),
     constraint: Constraint | None = None,
 ) -> list[tuple[int, Undo]]:
-    """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
+    """Apply moves in order, at most `most` of them, except those that touch nodes that an earlier move changed.
 
-    `changed` are nodes that moves applied before have changed. Two moves may break a `constraint` together that obey it
-    each alone; then only so many are applied that the tree obeys. Returns (move, undo) of those applied.
+    `changed` holds nodes changed by moves before. Two moves may together break a `constraint` that each of them obeys;
+    then only as many are applied as the constraint allows. Returns (move, undo) for each move applied.
     """
     tree = likelihood.tree
     touched = set(changed)
@@ -139,13 +139,13 @@ def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> Boo
 
 @dataclass(frozen=True)
 class Round:
-    """What one round of climbing did.
+    """The result of one round of climbing.
 
     Attributes
     ----------
-    lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
-    n_moves, chosen : moves that were kept
-    joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
+    lnl : lnL after the round; never lower than before, and higher without moves if branch lengths were not optimal
+    n_moves, chosen : the moves that were kept
+    joints : inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
     """
 
     lnl: float
@@ -163,9 +163,9 @@ def climb_round(
     epsilon: float = ROUND_EPSILON,
     constraint: Constraint | None = None,
 ) -> Round:
-    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
+    """Find moves (only of the subtrees at `joints`, if given), apply the compatible ones, and smooth to `epsilon`.
 
-    Where none of them gains, near misses are tried, if `breadth` says so. The tree obeys the `constraint` all along.
+    If none of them gains, near misses are tried if `breadth` says so. The tree obeys the `constraint` at all times.
     """
     moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
     ranked = rank_moves(moves, lnl)
@@ -183,7 +183,7 @@ def climb_round(
             return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
         _take_back(likelihood, applied, before)
         most = max(1, len(applied) // 2)
-        if len(applied) == 1:  # it fails even alone: the others get their turn
+        if len(applied) == 1:  # it fails even alone: try the others
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
     n_joints = tree.n_taxa - 2 if joints is None else len(joints)
@@ -193,17 +193,17 @@ def climb_round(
 def try_near_misses(
     likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
 ) -> Round:
-    """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
+    """Apply the best `most` moves that promise no gain, one at a time, and keep those that gain nevertheless.
 
-    A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
-    nor loss are left out: they lead to other resolutions of a node without support, as good as the present one.
+    The promise of a move accounts for three branch lengths only; others may have to change, too. Moves that promise
+    neither gain nor loss are left out: they lead to other, equally good resolutions of a node without support.
     """
     tree = likelihood.tree
     order = np.argsort(-moves.lnl, kind="stable")
     near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
     kept: list[Undo] = []
     chosen: list[Move] = []
-    if len(near_misses):  # or what is owed to the lengths would be put down to a move
+    if len(near_misses):  # otherwise a move would get the credit for better lengths
         lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
     before = tree.lengths.copy()
     for k in near_misses.tolist():
@@ -222,7 +222,7 @@ def try_near_misses(
 
 
 def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
-    """Move `k`, which has been applied to the tree; `lnl` is what it had before."""
+    """Describe move `k`, which has been applied to the tree; `lnl` is that of the tree before."""
     joint, column = int(moves.joints[k]), int(moves.columns[k])
     subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
     roots = [(subtree, joint)]
@@ -241,7 +241,7 @@ def _some_taxon(tree: Tree, node: int, parent: int) -> str:
 
 
 def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:
-    """Undo moves, and give the branches the `lengths` that they had before."""
+    """Undo moves and restore the branch `lengths`."""
     for _, undo in reversed(applied):
         undo.restore(likelihood.tree)
     likelihood.tree.lengths[:] = lengths
@@ -251,7 +251,7 @@ def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], leng
 def _worth_another_look(
     tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
 ) -> IndexArray:
-    """The inner nodes near what moves have changed, and those `waiting` besides."""
+    """The inner nodes near the changes of some moves, and those that are `waiting`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     for undo in applied:
         near[undo.nodes] = True

@@ -59,7 +59,7 @@ def test_kernels_define_no_macro_of_the_contract_again(sources):
 
 
 def test_kernels_read_every_word_by_name(sources):
-    """Each word of spans and tracks, and no number in brackets behind them."""
+    """Each word of spans and tracks, and no plain numbers as indices."""
     text = sources["traverse.cl"]
     for record, words in RECORDS.items():
         assert f"{record}_WORDS" in text

@@ -1,4 +1,4 @@
-"""Marginal states at inner nodes beside a sum over all states of all other nodes."""
+"""Marginal states at inner nodes, against a sum over all states of all other nodes."""
 
 import numpy as np
 import pytest
@@ -71,7 +71,7 @@ def test_less_memory_changes_nothing(case, monkeypatch):
 
 
 def test_tips_of_states():
-    """One for each state, of 4 and 20; a part of fewer states gets gaps."""
+    """A tip for each of 4 and 20 states; a part with fewer states gets gaps."""
     dna = Patterns(np.full((2, 3), 15, dtype=np.uint8), np.ones(3), np.arange(3), DNA)
     alone = with_state_tips([dna])[0]
     assert alone.codes[2:, 0].tolist() == [1, 2, 4, 8]

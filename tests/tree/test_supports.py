@@ -1,4 +1,4 @@
-"""Supports by replicate trees, against a slow oracle, values by hand and what re-rooting must leave alone."""
+"""Supports from replicate trees against a slow oracle and values by hand, and their invariance under re-rooting."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from plltool.tree.splits import members_of, splits_of
 
 
 def named_sides(tree):
-    """The names on the side without taxon 0, of each branch."""
+    """The names on the side without taxon 0, for each branch."""
     return [frozenset(tree.names[taxon] for taxon in members_of(split)) for split in splits_of(tree)]
 
 

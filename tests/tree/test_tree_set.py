@@ -1,4 +1,4 @@
-"""Distances of many trees at once, against dendropy and RAxML."""
+"""Distances between many trees at once, against dendropy and RAxML."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""Supports from nearest neighbours: their likelihoods beside an oracle's, the statistics beside slow ones."""
+"""Supports from nearest neighbours: likelihoods against an oracle, statistics against slow versions."""
 
 import math
 
@@ -20,7 +20,7 @@ N_TAXA = 6
 
 @pytest.fixture(scope="module")
 def case():
-    """A tree that the data did not evolve on, so that interchanges may be better or worse."""
+    """A tree other than the one behind the data, so that interchanges may be better or worse."""
     rng = np.random.default_rng(11)
     mixture = random_mixture(rng, 4, 2)
     ends, lengths = random_ends(rng, N_TAXA, 0.1)
@@ -78,7 +78,7 @@ def test_batches_change_nothing_and_the_tree_stays(case):
 
 
 def test_lengths_of_their_own(case):
-    """Two parts of the same patterns, unlinked, are each as one alone."""
+    """Two unlinked parts with the same patterns each give the result of one part alone."""
     from helpers import FixedModel
 
     from plltool.engine.layout import Layout

@@ -1,4 +1,4 @@
-"""Optimised insertions: what they report is what the moved tree has, and better than the scan's score."""
+"""Optimised insertions: they report the lnL of the tree after the move, which is better than the scan's score."""
 
 import dataclasses
 
@@ -76,7 +76,7 @@ def test_lnl_is_at_least_the_score(case):
 
 
 def test_lengths_are_nearly_optimal(case, monkeypatch):
-    """Few Newton steps from the middle: many more gain little for most insertions, and nothing is beyond bounds."""
+    """A few Newton steps from the middle: more steps gain little in most cases, and lengths stay within bounds."""
     moves = case.moves
     assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
     monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
@@ -101,7 +101,7 @@ def test_the_nearer_end(case):
 
 
 def test_little_scratch_gives_the_same(case):
-    """As many at a time as there are scratch slots."""
+    """The batch size is the number of scratch slots."""
     likelihood, _ = make_case(n_scratch=7)
     prunes = all_prunes(likelihood)
     steps = scan(likelihood, prunes, 5, EVERYTHING)
@@ -116,7 +116,7 @@ def test_none_chosen(case):
 
 
 def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
-    """Those that are carried to the end are the same bits as without a floor; none of them above it is lost."""
+    """Insertions that are carried to the end have the same bits as without a floor; none above the floor is lost."""
     floor = float(np.median(case.moves.lnl))
     some = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, floor)
     scores = case.steps.scores[case.chosen]

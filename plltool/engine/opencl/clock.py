@@ -27,7 +27,7 @@ class KernelClock:
             self._running.append(event)
 
     def settle(self) -> None:
-        """Add the kernels watched so far; all have ended, because something behind them in the queue has."""
+        """Add the kernels watched so far. All have ended, because something later in the queue has."""
         if self._counters.device_seconds is not None:
             ticks = sum(event.profile.end - event.profile.start for event in self._running)
             self._counters.device_seconds += ticks * NANOSECOND

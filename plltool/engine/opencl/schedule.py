@@ -47,6 +47,13 @@ def empty_tracks(n: int) -> IntArray:
     return np.zeros((n, TRACK_WORDS), dtype=np.int32)
 
 
+def one_track(n_instructions: int) -> IntArray:
+    """(1, TRACK_WORDS) the whole program."""
+    tracks = empty_tracks(1)
+    tracks[0, TrackWord.END] = n_instructions
+    return tracks
+
+
 def read_words(opcode: int) -> tuple[int, ...]:
     """The words of an instruction that name what it reads."""
     if opcode == Opcode.PROPAGATE:
@@ -129,7 +136,9 @@ def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int
     if request.scratch:
         n = min(n, (n_slots - request.scratch.start) // len(request.scratch))
     end = len(request.program)
-    cuts = np.arange(max(n, 1)) * end // max(n, 1)
+    if n <= 1:
+        return one_track(end)
+    cuts = np.arange(n) * end // n
     begins = np.unique(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
     tracks = empty_tracks(len(begins))
     tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
