@@ -5,7 +5,8 @@
     print(result.lnl, result.newick)
 
 `plltool/__init__.pyi` lists everything that scripts use; a name is imported when it is first used, and nothing else
-happens at import. Progress and warnings go to the logger "plltool".
+happens at import. Progress goes to the logger "plltool". What you should know of a run is in the warnings of its
+result. A device or driver that cannot be used is also a `PlltoolWarning`.
 """
 
 import lazy_loader

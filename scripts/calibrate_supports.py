@@ -1,13 +1,13 @@
-"""Are branches with a support of 95 % true in 95 of 100 cases? Supports of simulated alignments, whose trees are known.
+"""Are branches with a support of 95 % true in 95 of 100 cases? Supports from simulated alignments with known trees.
 
     python scripts/calibrate_supports.py ALIGNMENT [--sets 12] [--taxa 40] [--sites 600] [--replicates 100]
         [--threads N] [--output FILE.json]
 
-plltool searches the tree and the model of ALIGNMENT (GTR+F+G4). Each set evolves along that tree, cut down to some taxa
-drawn at random; plltool searches its tree, under the same model. The branches of this tree, true or not, get supports
-by plltool's ultrafast bootstrap, by bootstrap replicates and by `iqtree2 -B 1000`, which is left out if it is not
-installed. Told are, of all sets together, means beside the share of branches that are true, the same by ranges of
-support, and the Brier score, the mean square of what a support is off.
+plltool searches the tree and the model of ALIGNMENT (GTR+F+G4). Each simulated set evolves along that tree, restricted
+to taxa drawn at random. plltool searches the tree of the set under the same model, and the branches of this tree, true
+or not, get supports from plltool's ultrafast bootstrap, from bootstrap replicates and from `iqtree2 -B 1000` (left out
+if it is not installed). Over all sets, the script compares the mean support with the share of branches that are true,
+overall and by ranges of support, and computes the Brier score, the mean square of the error of a support.
 """
 
 import argparse
@@ -22,31 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from plltool.analyses.bootstrap import bootstrap
-from plltool.analyses.search import search
-from plltool.analyses.simulate import Simulation, simulate
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+import plltool
 from plltool.run.tree_sets import as_tree_set
 from plltool.tree.duplicates import restrict_tree
-from plltool.tree.topology import Tree
-from plltool.tree.tree_set import splits_of
+from plltool.tree.splits import branch_splits, inner_splits
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))
 
 
-def inner_splits(tree: Tree, names: tuple[str, ...]) -> list[int]:
-    ends = tree.ends.min(axis=1).tolist()
-    return [split for split, end in zip(splits_of(tree, names), ends, strict=True) if end >= tree.n_taxa]
-
-
-def shares(trees: Any, names: tuple[str, ...]) -> dict[int, float]:
-    found = as_tree_set(trees, names)
-    return dict(zip(found.splits, (found.counts / found.n_trees).tolist(), strict=True))
-
-
-def run_iqtree(drawn: Simulation, threads: int) -> dict[int, float]:
-    """The shares of all splits in its 1000 trees."""
+def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
+    """The shares of all splits in the 1000 trees of IQ-TREE's ultrafast bootstrap."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "set.fasta"
         path.write_text("".join(f">{name}\n{row}\n" for name, row in zip(drawn.names, drawn.sequences, strict=True)))
@@ -54,21 +40,22 @@ def run_iqtree(drawn: Simulation, threads: int) -> dict[int, float]:
         subprocess.run(["iqtree2", "-s", path, "-T", str(threads), *options], check=True, capture_output=True)
         trees = Path(f"{path}.ufboot")
         trees.write_text("".join(line + "\n" for line in trees.read_text().splitlines() if line.endswith(";")))
-        return shares(trees, drawn.names)
+        return as_tree_set(trees, drawn.names).shares
 
 
-def support_set(true: Tree, models: Any, number: int, asked: argparse.Namespace) -> dict[str, list[float]]:
-    """Of the branches of one set's tree: whether each is true, and its supports by program."""
-    drawn = simulate(true, models, asked.sites, seed=number)
+def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Namespace) -> dict[str, list[float]]:
+    """For the branches of one set's tree: whether each is true, and its supports by program."""
+    drawn = plltool.simulate(true, models, asked.sites, seed=number)
     sequences = drawn.as_sequences()
-    best = search(sequences, MODEL, threads=asked.threads)
+    best = plltool.search(sequences, MODEL, threads=asked.threads)
     names = best.tree.names
     splits, known = inner_splits(best.tree, names), set(inner_splits(true, names))
-    ultrafast = ultrafast_bootstrap(sequences, best.tree, best.models, threads=asked.threads)
-    replicates = bootstrap(sequences, best.models, replicates=asked.replicates, threads=asked.threads)
+    ultrafast = plltool.ultrafast_bootstrap(sequences, best.tree, best.models, threads=asked.threads)
+    replicates = plltool.bootstrap(sequences, best.models, replicates=asked.replicates, threads=asked.threads)
+    ufboot = (ultrafast.values["ufboot"] / 100).tolist()
     found = {
-        "plltool-ufboot": dict(zip(splits_of(ultrafast.tree), ultrafast.values["ufboot"].tolist(), strict=True)),
-        "plltool": shares(replicates.trees, names),
+        "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ufboot, strict=True)),
+        "plltool": as_tree_set(replicates.trees, names).shares,
     }
     if shutil.which("iqtree2"):
         found["iqtree-ufboot"] = run_iqtree(drawn, asked.threads)
@@ -96,7 +83,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
-    whole = search(asked.alignment, MODEL, threads=asked.threads)
+    whole = plltool.search(asked.alignment, MODEL, threads=asked.threads)
     columns: dict[str, list[float]] = {}
     for number in range(1, asked.sets + 1):
         rng = np.random.default_rng(number)

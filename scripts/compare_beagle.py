@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Time the likelihood of a fixed tree beside BEAGLE's CPU implementation: 4, 20 and 61 states, one thread each.
+"""Time the likelihood of a fixed tree with plltool and with BEAGLE on the CPU: 4, 20 and 61 states, one thread each.
 
     python scripts/compare_beagle.py [--device auto] [--library libhmsbeagle.so.1] [--output FILE.json]
 
-Both programs get the same random tree, random reversible model, four rates, and tips of random single states, and must
-agree on lnL. Timed are a post-order traversal with lnL at one branch, and the same with P matrices of new lengths;
-the least of all repetitions counts, which other processes disturb least. plltool always watches for underflow and
-rescales where needed; BEAGLE is timed without scaling and with scaling at every node. GFLOP/s count two operations per
-multiply-add of P with a CLA and one per product, none for tips, which both programs look up.
+Both programs get the same random tree, random reversible model, four rates, and tips with random single states, and
+must agree on lnL. The script times a post-order traversal with lnL at one branch, and the same with P matrices of new
+lengths. The shortest repetition counts, because other processes disturb it least. plltool always checks for underflow
+and rescales where needed; BEAGLE is timed without scaling and with scaling at every node. GFLOP/s count two operations
+per multiply-add of P with a CLA and one per product, and none for tips, which both programs look up.
 
 Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
 """
@@ -28,8 +28,10 @@ import numpy as np
 
 from plltool import __version__
 from plltool.engine import program as prog
-from plltool.engine.select import make_engine
+from plltool.engine.base import EngineData
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
@@ -46,7 +48,7 @@ VECTOR_SSE, VECTOR_AVX = 1 << 11, 1 << 24
 
 
 class BeagleError(Exception):
-    """A call of BEAGLE's that returned an error."""
+    """A call of BEAGLE returned an error."""
 
 
 class Details(ctypes.Structure):
@@ -62,7 +64,7 @@ class Details(ctypes.Structure):
 
 
 class Beagle:
-    """One instance: tips are buffers 0 .. n_taxa-1, slots follow; one P matrix per branch; scalers as the slots."""
+    """A BEAGLE instance: buffers 0 .. n_taxa-1 are tips, slots follow; a P matrix per branch, a scaler per slot."""
 
     def __init__(self, library: ctypes.CDLL, codes: np.ndarray, model: Components, n_branches: int):
         self._library = library
@@ -88,7 +90,7 @@ class Beagle:
         self._branches = np.arange(n_branches, dtype=np.int32)
 
     def _call(self, name: str, *arguments: int | np.ndarray | None) -> None:
-        """Arrays go as pointers to their data, contiguous; errors are raised."""
+        """Call a function of BEAGLE; arrays are passed as pointers to contiguous data. Raises BeagleError."""
         pointers = [np.ascontiguousarray(a).ctypes.data_as(ctypes.c_void_p) if isinstance(a, np.ndarray) else a
                     for a in arguments]  # fmt: skip
         status = getattr(self._library, f"beagle{name}")(self._handle, *pointers)
@@ -99,7 +101,7 @@ class Beagle:
         self._call("UpdateTransitionMatrices", 0, self._branches, None, None, lengths, self._n_branches)
 
     def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
-        """Run plltool's instructions, then lnL across `edge`, a tip first."""
+        """Run plltool's newviews, then compute lnL across `edge` (tip, other operand, branch)."""
         slots = newviews[:, 1]
         operations = np.full((len(newviews), 7), NONE, dtype=np.int32)
         operations[:, 0] = self._n_taxa + slots
@@ -111,8 +113,8 @@ class Beagle:
             total = directed_slots(self._n_taxa)
             self._call("ResetScaleFactors", total)
         self._call("UpdatePartials", operations, len(operations), total)
-        tip, facing, branch = edge
-        ends = [np.array([x], dtype=np.int32) for x in (self._buffers(np.int32(facing)), ~tip, branch)]
+        tip, other, branch = edge
+        ends = [np.array([x], dtype=np.int32) for x in (self._buffers(np.int32(other)), ~tip, branch)]
         first, scale, answer = np.zeros(1, dtype=np.int32), np.array([total], dtype=np.int32), np.zeros(1)
         self._call("CalculateEdgeLogLikelihoods", *ends, None, None, first, first, scale, 1, answer, None, None)
         return float(answer[0])
@@ -125,7 +127,7 @@ class Beagle:
 
 
 def random_model(n_states: int, rng: np.random.Generator) -> Components:
-    """A reversible process at four rates."""
+    """A random reversible process with four rates."""
     frequencies = rng.dirichlet(np.full(n_states, 5.0))
     exchange = rng.random((n_states, n_states)) + 0.1
     q = (exchange + exchange.T) * frequencies
@@ -141,7 +143,7 @@ def random_model(n_states: int, rng: np.random.Generator) -> Components:
 
 
 class FixedModel:
-    """What TreeLikelihood asks of a model."""
+    """A model without parameters, for `TreeLikelihood`."""
 
     def __init__(self, components: Components):
         self._components = components
@@ -151,7 +153,7 @@ class FixedModel:
 
 
 def least_seconds(work: Callable[[], object], repetitions: int) -> float:
-    """The shortest wall-clock time of `work`, after one call that does not count."""
+    """The shortest wall time of `work`, after one call that does not count."""
     work()
     seconds = []
     for _ in range(repetitions):
@@ -169,11 +171,11 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     tree.lengths[:] = rng.exponential(0.1, tree.n_edges)
     states = rng.integers(0, n_states, (N_TAXA, n_patterns))
     masks = n_states <= 8
-    engine, _ = make_engine(
-        1 << states if masks else states, np.ones(n_patterns), n_states, len(RATES), N_TAXA, (n_patterns,),
-        Slots(directed_slots(N_TAXA)), device=options.device, vw=options.vw, threads=1,
-        state_sets=None if masks else np.eye(n_states, dtype=np.uint8),
-    )  # fmt: skip
+    state_sets = None if masks else np.eye(n_states, dtype=np.uint8)
+    data = EngineData(1 << states if masks else states, np.ones(n_patterns), state_sets)
+    shape = DataShape(n_states, len(RATES), N_TAXA, (n_patterns,), data.n_codes)
+    hardware = Hardware(options.device, vw=options.vw, threads=1)
+    engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
     beagle = Beagle(library, states, model, tree.n_edges)
     lengths = tree.lengths.copy()
 
@@ -188,7 +190,7 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     with engine:
         likelihood = TreeLikelihood(tree, [FixedModel(model)], engine)
         newviews = prog.newview(*likelihood.view.sources(*likelihood.view.preorder[::-1].T))
-        edge = ~ROOT, int(likelihood.view.facing[ROOT, 0]), int(tree.edges[ROOT, 0])
+        edge = ~ROOT, int(likelihood.view.incoming[ROOT, 0]), int(tree.edges[ROOT, 0])
         beagle.make_matrices(tree.lengths)
         found = [likelihood.lnl(), *(beagle.lnl(newviews, edge, scaling) for scaling in (False, True))]
         if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
@@ -223,13 +225,13 @@ def load_library(name: str) -> ctypes.CDLL:
     try:
         library = ctypes.CDLL(name)
     except OSError as error:
-        raise SystemExit(f"BEAGLE's library is not here ({error}); Debian has it as libhmsbeagle1v5") from error
+        raise SystemExit(f"cannot load BEAGLE's library ({error}); Debian has it as libhmsbeagle1v5") from error
     library.beagleGetVersion.restype = ctypes.c_char_p
     return library
 
 
 def commit() -> str:
-    """The commit of the working tree, as far as git knows."""
+    """The commit of the working tree; empty if git does not know it."""
     found = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, check=False)
     return found.stdout.strip()
 

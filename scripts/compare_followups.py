@@ -1,14 +1,15 @@
-"""What plltool says of a finished tree beside IQ-TREE 2: supports, tests of topologies, ancestral states.
+"""Compare analyses of a finished tree with IQ-TREE 2: supports, tests of topologies, ancestral states.
 
     python scripts/compare_followups.py --output scripts/results/DATE-followups.json data/primates.phy FILE...
     python scripts/compare_followups.py --model LG+G4 --output ... PROTEINS...
     python scripts/compare_followups.py --partitions genes.nex --output ... ALIGNMENT
 
-For each alignment, under GTR+F+G4 unless told: a fast search, then on its tree SH-aLRT and aBayes (`iqtree2 -te T
--alrt 1000 -abayes`); tests of ten trees, the tree and nine of its best interchanges (`iqtree2 -z -zb 10000 -zw -au`);
-marginal ancestral states with lengths and parameters fixed (`iqtree2 -asr -blfix`). Each program optimises lengths and
-model by itself for the first two. A partition file is NEXUS with charsets and a charpartition that has the models;
-IQ-TREE reads it with -p, and ancestral states are left out. One thread each. Needs iqtree2.
+For each alignment (GTR+F+G4 by default) the script runs a fast search. On the tree found it compares SH-aLRT and aBayes
+(`iqtree2 -te T -alrt 1000 -abayes`); tests of ten trees, the tree itself and its nine best interchanges
+(`iqtree2 -z -zb 10000 -zw -au`); and marginal ancestral states with fixed lengths and parameters
+(`iqtree2 -asr -blfix`). For the first two each program optimises lengths and model itself. A partition file is NEXUS
+with charsets and a charpartition that names the models; IQ-TREE reads it with -p, and ancestral states are left out.
+Each program runs on one thread. Needs iqtree2.
 """
 
 import argparse
@@ -20,7 +21,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from compare_supports import agreement
 
+import plltool
 from plltool.io.newick import parse_newick, write_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
@@ -30,7 +33,7 @@ COLUMNS = ("bp", "kh", "sh", "wkh", "wsh", "elw", "au")  # in the order of IQ-TR
 
 
 def run_iqtree(folder, alignment, *arguments):
-    """The files that a run of IQ-TREE left, as a function of their ending, and its seconds."""
+    """A function that reads the files of an IQ-TREE run by their suffixes, and the seconds of the run."""
     prefix = folder / "iq"
     command = ["iqtree2", "-s", alignment, "-nt", "1", "-pre", prefix, "-redo", "-keep-ident"]
     began = time.perf_counter()
@@ -43,13 +46,8 @@ def their_model(model):
     return ["-p", model] if Path(model).is_file() else ["-m", model]
 
 
-def keys(tree, names):
-    """A name for the split of each branch."""
-    return [row.tobytes() for row in branch_splits(tree, names)]
-
-
 def labels_of(newick, names):
-    """The label of each inner branch's node, by its split; the labels are put in as lengths of a second reading."""
+    """Node labels by the split of the inner branch; a second reading has the labels' numbers as branch lengths."""
     tree, labels = parse_newick(newick, "IQ-TREE's tree", names), []
 
     def number(match):
@@ -57,28 +55,15 @@ def labels_of(newick, names):
         return f"):{len(labels)}"
 
     renumbered = parse_newick(re.sub(r"\)([^():,;]*)(?::[-+.0-9eE]+)?(?=[,);])", number, newick), "labels", names)
-    numbers = dict(zip(keys(renumbered, names), renumbered.lengths.tolist(), strict=True))
-    inner = np.flatnonzero((tree.ends >= tree.n_taxa).all(axis=1))
-    own = keys(tree, names)
+    numbers = dict(zip(branch_splits(renumbered, names), renumbered.lengths.tolist(), strict=True))
+    inner = np.flatnonzero(tree.is_inner_branch)
+    own = branch_splits(tree, names)
     return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
 
 
-def agreement(ours, theirs):
-    a, b = np.array(ours), np.array(theirs)
-    return {
-        "n": len(a),
-        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
-        "mean_difference": round(float(np.mean(a - b)), 5),
-        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
-        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
-    }
-
-
 def compare_supports(alignment, model, tree, folder):
-    from plltool.analyses.alrt import alrt
-
     began = time.perf_counter()
-    result = alrt(alignment, tree, model, threads=1)
+    result = plltool.alrt(alignment, tree, model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(tree + "\n")
     read, their_seconds = run_iqtree(
@@ -86,12 +71,12 @@ def compare_supports(alignment, model, tree, folder):
     )
     names = result.tree.names
     labels = labels_of(read("treefile"), names)
-    own = keys(result.tree, names)
+    own = branch_splits(result.tree, names)
     values = result.supports.values
     rows = [
         (values["sh-alrt"][branch], values["abayes"][branch], *map(float, labels[own[branch]].split("/")))
-        for branch in np.flatnonzero(~np.isnan(values["abayes"])).tolist()
-        if labels[own[branch]]  # the one at IQ-TREE's root may have none
+        for branch in np.flatnonzero(result.tree.is_inner_branch).tolist()
+        if labels[own[branch]]  # the branch at IQ-TREE's root may have none
     ]
     alrt, abayes, their_alrt, their_abayes = zip(*rows, strict=True)
     lnl = float(re.search(r"Log-likelihood of the tree: (\S+)", read("iqtree")).group(1))
@@ -121,11 +106,9 @@ def best_interchanges(result, n):
 
 
 def compare_tests(alignment, model, trees, folder):
-    from plltool.analyses.topology_tests import topology_tests
-
     (folder / "z.nwk").write_text("\n".join(trees) + "\n")
     began = time.perf_counter()
-    result = topology_tests(alignment, str(folder / "z.nwk"), model, threads=1)
+    result = plltool.topology_tests(alignment, str(folder / "z.nwk"), model, threads=1)
     seconds = time.perf_counter() - began
     (folder / "t.nwk").write_text(trees[0] + "\n")
     asked = ["-te", folder / "t.nwk", "-z", folder / "z.nwk", "-zb", 10000, "-zw", "-au"]
@@ -155,9 +138,7 @@ def spelt_out(result):
 
 
 def compare_ancestors(alignment, result, folder):
-    from plltool.analyses.ancestral import ancestral_states
-
-    found = ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
+    found = plltool.ancestral_states(alignment, result.newick, result.model, fixed=True, threads=1)
     (folder / "t.nwk").write_text(result.newick + "\n")
     read, _ = run_iqtree(folder, alignment, "-m", spelt_out(result), "-te", folder / "t.nwk", "-blfix", "-asr")
     names = result.tree.names
@@ -166,9 +147,9 @@ def compare_ancestors(alignment, result, folder):
     theirs = {}
     for row in rows:
         theirs.setdefault(row[0], []).append([float(field) for field in row[3:]])
-    # a node is known by the branch above it; which of a branch's nodes that is, the smallest distance tells
+    # a node is known by the branch above it; which end of that branch it is follows from the smaller distance
     probabilities = found.ancestors[0].probabilities
-    own = keys(found.tree, names)
+    own = branch_splits(found.tree, names)
     largest, n_compared = 0.0, 0
     for label, table in theirs.items():
         if label not in node_of:
@@ -181,20 +162,18 @@ def compare_ancestors(alignment, result, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Supports, tests and ancestral states beside IQ-TREE 2.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("alignments", nargs="+")
     parser.add_argument("--output", required=True)
     parser.add_argument("--model", default=DEFAULT_MODEL)
     parser.add_argument("--partitions", help="partition file, NEXUS, instead of a model")
     arguments = parser.parse_args()
     model = arguments.partitions or arguments.model
-    from plltool.analyses.search import search
-
     results = {}
     for alignment in arguments.alignments:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            tree = search(alignment, model, effort="fast", threads=1).newick
+            tree = plltool.search(alignment, model, effort="fast", threads=1).newick
             supports, result = compare_supports(alignment, model, tree, folder)
             trees = [result.newick, *best_interchanges(result, 9)]
             found = {"model": model, "supports": supports, "tests": compare_tests(alignment, model, trees, folder)}

@@ -1,13 +1,13 @@
-"""Partitioned analyses beside Debian's RAxML 8 and IQ-TREE 2: optimised lnL of a topology, and searches.
+"""Compare partitioned analyses with Debian's RAxML 8 and IQ-TREE 2: optimised lnL of a topology, and searches.
 
     python scripts/compare_partitions.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--brlen LINKAGE ...]
         [--program NAME ...] [--device DEVICE] [--limit SECONDS] [--output FILE.json]
 
-Sets are dna59 (8 parts) and cynmix, whose four DNA parts are taken; each part under GTR+F+G4. DATA_DIR holds
-dna59.phy.gz, dna59.part and cynmix.nex; REFERENCE_DIR holds trees/NAME.start.nwk, else a parsimony tree is made. Every
-program runs on one thread from that tree: RAxML with -q (linked) and -q -M (unlinked; it cannot scale), IQ-TREE with
--q, -p and -Q. Printed are wall seconds of the whole process, the program's own lnL and, to have one measure for final
-trees, plltool's optimised lnL on each: rivals count ambiguous characters differently under +F, which is worth 0.5 here.
+The sets are dna59 (8 parts) and the four DNA parts of cynmix; each part has GTR+F+G4. DATA_DIR holds dna59.phy.gz,
+dna59.part and cynmix.nex; REFERENCE_DIR holds trees/NAME.start.nwk; without that file a parsimony tree is made. Every
+program starts from that tree on one thread: RAxML with -q (linked) and -q -M (unlinked; it cannot scale), IQ-TREE with
+-q, -p and -Q. The script prints wall seconds of the whole process, the program's own lnL, and plltool's optimised lnL
+of each final tree: the rivals count ambiguous characters differently under +F, which makes a difference of 0.5 here.
 """
 
 import argparse
@@ -18,16 +18,10 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from compare_rivals import plain_alignment, time_command
+from compare_rivals import parsimony_tree, plain_alignment, time_command
 
-from plltool.alignment.partition import cut_alignment
-from plltool.alignment.patterns import compress
+import plltool
 from plltool.constants import LINKAGES
-from plltool.io.alignment_reader import read_alignment
-from plltool.io.model_reader import read_scheme
-from plltool.io.newick import write_newick
-from plltool.tree_search.parsimony import stepwise_addition
 
 SETS = ("dna59", "cynmix")
 PROGRAMS = ("plltool", "iqtree", "raxml")
@@ -40,11 +34,11 @@ PRINTED = {
 
 
 def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path, Path, Path]:
-    """Alignment, partition file and start tree, as every program reads them."""
+    """Write alignment, partition file and start tree in forms that every program reads."""
     partition, start = folder / f"{name}.part", folder / f"{name}.start.nwk"
     if name == "cynmix":
         skipped, parts = CYNMIX_DNA
-        whole = read_alignment(data / "cynmix.nex")
+        whole = plltool.read_alignment(data / "cynmix.nex")
         rows = zip(whole.names, whole.rows, strict=True)
         lines = [f"{whole.n_taxa} {whole.n_sites - skipped}", *(f"{n} {row[skipped:].decode()}" for n, row in rows)]
         alignment = folder / "cynmix.phy"
@@ -58,16 +52,12 @@ def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path,
     if given.exists():
         shutil.copy(given, start)
     else:
-        cut = cut_alignment(read_alignment(alignment), read_scheme(str(partition)))
-        patterns = [compress(part) for part in cut.alignments]
-        masks = np.concatenate([part.masks for part in patterns], axis=1)
-        weights = np.concatenate([part.weights for part in patterns])
-        start.write_text(write_newick(stepwise_addition(masks, weights, cut.names, np.random.default_rng(1))) + "\n")
+        start.write_text(parsimony_tree(alignment, str(partition), seed=1) + "\n")
     return alignment, partition, start
 
 
 def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, device: str) -> list[Any]:
-    """The command line of one run; empty where the program cannot do it."""
+    """The command line of one run; empty if the program has no such analysis."""
     alignment, partition, tree = files
     if program == "plltool":
         task = ["search", alignment, "--start", tree] if search else ["evaluate", alignment, "--tree", tree]
@@ -87,7 +77,7 @@ def make_command(program: str, files: tuple[Path, Path, Path], brlen: str, searc
 
 
 def run(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, options: Any) -> dict[str, Any] | None:
-    """Seconds, the program's lnL and plltool's on the final tree; None where there is nothing to run."""
+    """Seconds, the program's lnL, and plltool's lnL of the final tree; None if there is nothing to run."""
     command = make_command(program, files, brlen, search, options.device)
     if not command or shutil.which(command[0]) is None:
         return None

@@ -1,19 +1,19 @@
-"""Time whole searches beside Debian's RAxML 8 and IQ-TREE 2 from the same start trees, and re-evaluate every result.
+"""Time whole searches of plltool, Debian's RAxML 8 and IQ-TREE 2 from the same start trees; re-evaluate every result.
 
     python scripts/compare_rivals.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...] [--starts N]
         [--judge NAME ...] [--output FILE.json]
 
-DATA_DIR holds NAME.phy or NAME.phy.gz, or BASE_SIZE.phy.gz for sets called BASE_N, its first N columns (sim15_1024);
-REFERENCE_DIR holds trees/NAME.start.nwk and search.json with figures from another machine. --starts takes N - 1 more
-start trees, plltool's randomised parsimony (Debian's RAxML makes none that is any good); the table has medians. Every
-program runs GTR+F+G4 on 2 threads; wall seconds of the whole process. plltool compiles its kernels in a run on the same
-data before, whose seconds are given apart ("cold") where it is the first one of its kind on the machine. Every final
-tree's lengths and model are optimised again by both rivals at a fine epsilon: two, because branch lengths have local
-optima (RAxML stops 0.6 below on dna354) and because IQ-TREE counts ambiguous characters differently under +F.
-Programs that are not installed are left out.
+DATA_DIR holds NAME.phy or NAME.phy.gz. A set called BASE_N, such as sim15_1024, is the first N columns of
+BASE_SIZE.phy.gz. REFERENCE_DIR holds trees/NAME.start.nwk and search.json, which has figures from another machine.
+With --starts N each program also starts from N - 1 randomised parsimony trees of plltool (those of Debian's RAxML are
+poor), and the table shows medians. Every program runs GTR+F+G4 on 2 threads; seconds are wall time of whole processes.
+plltool compiles its kernels in an earlier run on the same data, whose seconds are listed as "cold". Both rivals
+optimise the lengths and the model of every final tree again at a fine epsilon. It takes both, because branch lengths
+have local optima (RAxML stops 0.6 too low on dna354) and because IQ-TREE counts ambiguous characters differently under
++F. Programs that are not installed are left out.
 
-Programs that are not here are compared by seconds elsewhere times the median, over the sets, of BRIDGE's seconds here
-over elsewhere.
+Programs that ran on the other machine only are listed with their seconds there, scaled by the median over the sets of
+the ratio of BRIDGE's seconds here to its seconds there.
 
 A program is raxml, iqtree, iqtree-fast, or plltool[-EFFORT][:DEVICE], such as plltool-fast:intel.
 """
@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.io.alignment_reader import read_states
 from plltool.io.newick import write_newick
+from plltool.run.inputs import resolve_inputs
 from plltool.tree_search.parsimony import stepwise_addition
 
 DEFAULT_SETS = ("dna101", "dna150", "dna218", "dna354", "dna500")
@@ -82,7 +82,7 @@ def judge_by_iqtree(alignment: Path, tree: Path, folder: Path) -> float | None:
 
 
 def printed_lnl(command: list[Any], pattern: str) -> float | None:
-    """The last number that `pattern` finds in what a command prints; None if it is not installed or prints none."""
+    """The last number that matches `pattern` in a command's output; None without one, or if it is not installed."""
     if shutil.which(command[0]) is None:
         return None
     output = subprocess.run([*map(str, command)], capture_output=True, text=True, check=False).stdout
@@ -91,7 +91,7 @@ def printed_lnl(command: list[Any], pattern: str) -> float | None:
 
 
 def time_command(command: list[str], folder: Path) -> tuple[float, subprocess.CompletedProcess[str]]:
-    """Wall seconds of a process, and what came of it."""
+    """Wall seconds of a process, and how it ended."""
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False)
     return round(time.perf_counter() - began, 2), done
@@ -101,7 +101,7 @@ JUDGES = {"raxml": judge_by_raxml, "iqtree": judge_by_iqtree}
 
 
 def run(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> dict[str, Any] | None:
-    """One search: seconds, the program's own lnL where it is plltool, and the judges'."""
+    """Run one search: seconds, lnL by each judge, and plltool's own lnL where it is the program."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         command, tree = search_command(program, alignment, start, folder)
@@ -127,7 +127,7 @@ def run(program: str, alignment: Path, start: Path, judges: Sequence[str]) -> di
 
 
 def plain_alignment(data: Path, name: str, folder: Path) -> Path:
-    """The alignment uncompressed, as the rivals want it."""
+    """The alignment as an uncompressed file, which the rivals need."""
     path = data / f"{name}.phy"
     if path.exists():
         return path.resolve()
@@ -144,20 +144,25 @@ def plain_alignment(data: Path, name: str, folder: Path) -> Path:
 
 
 def start_trees(data_set: str, alignment: Path, reference: Path, number: int, folder: Path) -> list[Path]:
-    """The reference's start tree and as many of plltool's parsimony trees as make `number`."""
+    """`number` start trees: that of the reference, then parsimony trees of plltool."""
     trees = [(reference / "trees" / f"{data_set}.start.nwk").resolve()]
-    data = read_states(alignment)
-    patterns = compress(data)
     for seed in range(1, number):
         trees.append(folder / f"{data_set}.parsimony{seed}.nwk")
-        rng = np.random.default_rng(seed)
-        tree = stepwise_addition(patterns.masks, patterns.weights, data.names, rng)
-        trees[-1].write_text(write_newick(tree) + "\n")
+        trees[-1].write_text(parsimony_tree(alignment, None, seed) + "\n")
     return trees
 
 
+def parsimony_tree(alignment: Path, model: str | None, seed: int) -> str:
+    """A randomised parsimony tree of plltool, as Newick text; `model` may be a partition file."""
+    data, _ = resolve_inputs(alignment, model)
+    patterns = [compress(part) for part in data.alignments]
+    masks = np.concatenate([part.masks for part in patterns], axis=1)
+    weights = np.concatenate([part.weights for part in patterns])
+    return write_newick(stepwise_addition(masks, weights, data.names, np.random.default_rng(seed)))
+
+
 def best_lnl(row: dict[str, Any]) -> float | None:
-    """By the judge that found the higher one."""
+    """The higher lnL of the two judges."""
     found = (row.get(f"{judge}_lnl") for judge in JUDGES)
     return max((lnl for lnl in found if lnl is not None), default=None)
 
@@ -216,7 +221,7 @@ def main() -> None:
 
 
 def save(path: Path, results: dict[str, Any], summary: list[dict[str, Any]]) -> None:
-    """After every run, for they take long."""
+    """Write what there is; called after every run, because runs take long."""
     now = datetime.now(UTC).isoformat(timespec="seconds")
     record = {"date": now, "threads": THREADS, "summary": summary, "sets": results}
     path.write_text(json.dumps(record, indent=1) + "\n")

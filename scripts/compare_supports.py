@@ -1,15 +1,16 @@
-"""Bootstrap supports beside Debian's RAxML 8 and IQ-TREE 2: correlations over splits, mean differences, seconds.
+"""Compare bootstrap supports with Debian's RAxML 8 and IQ-TREE 2: correlations over splits, differences, seconds.
 
     python scripts/compare_supports.py ALIGNMENT [--replicates N] [--program NAME ...] [--threads N] [--seconds N]
         [--made NAME=FILE ...] [--output FILE.json]
 
-Every program runs GTR+F+G4, raxml-cat GTRCAT. plltool searches the tree; then each program makes its replicates:
-plltool, plltool-fast and plltool-default (`plltool bootstrap`, efforts of the replicates), plltool-rapid (--rapid),
-raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and plltool-ufboot, and the last two with another
-seed, iqtree-ufboot-again and plltool-ufboot-again. --seconds cuts each of them; the replicates made by then count,
-those of IQ-TREE only when it is done. --made adds the trees of a file that was made before, without seconds. Pairs of
-programs are compared over the inner branches of plltool's tree, and over all splits that either has in at least 5 % of
-its trees. Seconds are wall time and processor time of whole processes. Programs that are not installed are left out.
+Every program runs GTR+F+G4, except raxml-cat, which runs GTRCAT. plltool searches the tree; then each program makes its
+replicates: plltool, plltool-fast and plltool-default (`plltool bootstrap` with the default or the named effort of the
+replicates), plltool-rapid (--rapid), raxml and raxml-cat (-b), raxml-rapid (-x), iqtree-ufboot (-B 1000) and
+plltool-ufboot; iqtree-ufboot-again and plltool-ufboot-again have another seed. --seconds limits each of them: the
+replicates made by then count, those of IQ-TREE only if it has finished. --made adds the trees of an existing file,
+without seconds. Pairs of programs are compared over the inner branches of plltool's tree, and over all splits that
+either program has in at least 5 % of its trees. Seconds are wall time and processor time of whole processes. Programs
+that are not installed are left out.
 """
 
 import argparse
@@ -21,17 +22,16 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.io.alignment_reader import read_alignment
-from plltool.io.part_trees import read_tree
+import plltool
 from plltool.run.tree_sets import as_tree_set
-from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.tree.splits import branch_splits, inner_splits
 
 PROGRAMS = (
     *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
@@ -61,12 +61,12 @@ def replicate_command(program: str, alignment: Path, folder: Path, number: int, 
 
 
 def seed_of(program: str) -> int:
-    """Of an ultrafast bootstrap."""
+    """The seed of an ultrafast bootstrap."""
     return 8 if program.endswith("-again") else 7
 
 
 def run(command: list[Any], seconds: float) -> dict[str, Any]:
-    """Wall and processor seconds of a process that may take so long, and whether it was cut."""
+    """Wall and processor seconds of a process that may take `seconds`, and whether it was stopped at the limit."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.perf_counter()
     cut = False
@@ -79,25 +79,23 @@ def run(command: list[Any], seconds: float) -> dict[str, Any]:
     return {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(used, 1), "cut": cut}
 
 
-def share_by_split(trees: TreeSet) -> dict[int, float]:
-    return dict(zip(trees.splits, (trees.counts / trees.n_trees).tolist(), strict=True))
-
-
-def agree(a: list[float], b: list[float]) -> dict[str, float]:
-    """How two sets of supports of the same splits agree."""
+def agreement(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """How well two lists of values of the same things agree."""
+    a, b = np.array(ours), np.array(theirs)
     return {
         "n": len(a),
-        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 4),
-        "mean_difference": round(float(np.mean(a) - np.mean(b)), 4),
-        "mean_absolute_difference": round(float(np.abs(np.subtract(a, b)).mean()), 4),
+        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
+        "mean_difference": round(float(np.mean(a - b)), 5),
+        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
+        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
     }
 
 
 def compare(first: dict[int, float], second: dict[int, float], branches: list[int]) -> dict[str, Any]:
-    """Supports of two programs, over the branches of a tree, and over all splits that are not rare."""
+    """Compare supports of two programs over the branches of a tree, and over all splits that are not rare."""
     common = [split for split in first.keys() | second.keys() if max(first.get(split, 0), second.get(split, 0)) >= RARE]
     return {
-        what: agree([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
+        what: agreement([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
         for what, splits in (("branches", branches), ("splits", common))
     }
 
@@ -107,9 +105,9 @@ def make_ufboot(
 ) -> tuple[dict[int, float], dict[str, Any]]:
     """plltool's ultrafast supports of its tree, by split."""
     began, used = time.perf_counter(), time.process_time()
-    found = ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
+    found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
-    values = dict(zip(splits_of(found.tree), found.values["ufboot"].tolist(), strict=True))
+    values = dict(zip(branch_splits(found.tree), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 
@@ -141,12 +139,8 @@ def main() -> None:
         shutil.copy(asked.alignment, alignment)
         command = ["plltool", "search", alignment, "--model", MODEL, "--threads", asked.threads, "--quiet"]
         search = run([*command, "--prefix", folder / "best"], asked.seconds)
-        best = read_tree(folder / "best.best.nwk", read_alignment(alignment).names)
-        splits = [
-            split
-            for split, ends in zip(splits_of(best), best.ends.tolist(), strict=True)
-            if min(ends) >= best.n_taxa
-        ]
+        best = plltool.read_tree(folder / "best.best.nwk", plltool.read_alignment(alignment).names)
+        splits = inner_splits(best)
         for program in asked.program:
             if shutil.which(EXECUTABLES[program.partition("-")[0]]) is None:
                 continue
@@ -162,12 +156,12 @@ def main() -> None:
                 lines = [line for line in path.read_text().splitlines() if line.endswith(";")]
                 path.write_text("\n".join(lines) + "\n")
                 programs[program]["trees"] = len(lines)
-                shares[program] = share_by_split(as_tree_set(path, best.names))
+                shares[program] = as_tree_set(path, best.names).shares
             print(program, programs[program], flush=True)
     for program, path in asked.made:
         trees = as_tree_set(path, best.names)
         programs[program] = {"trees": trees.n_trees}
-        shares[program] = share_by_split(trees)
+        shares[program] = trees.shares
     pairs = {
         f"{a} {b}": compare(shares[a], shares[b], splits)
         | ({} if "ufboot" not in a + b else {"splits": None})  # of plltool-ufboot the tree's branches only

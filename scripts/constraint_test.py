@@ -1,11 +1,11 @@
-"""Searches under random constraints: is every split of the constraint in the tree, and what does it cost?
+"""Search under random constraints: does the tree have every split of the constraint, and how much lnL does it cost?
 
     python scripts/constraint_test.py ALIGNMENT [--constraints 10] [--seed 1] -- OPTIONS OF plltool search
 
-Constraints are drawn by turns of three kinds: a few nested groups of all taxa, random; a backbone, which lacks most of
-the taxa; groups of a tree that a free search found, half of them with a taxon swapped, so that they contradict the data
-a little. dendropy reads constraint and result, and splits are compared as sets of names. A start tree that breaks the
-constraint must be refused, and the split that the error names must be one that it lacks. Exit status 1 otherwise.
+Three kinds of constraints take turns: a few random nested groups of all taxa; a backbone without most of the taxa; and
+groups of a tree that a free search found, half of them with an extra taxon, so that they contradict the data a little.
+dendropy reads constraint and result, and splits are compared as sets of names. A start tree that breaks the constraint
+must be refused, and the error must name a split that the tree lacks. The exit status is 1 if anything is wrong.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("alignment", type=Path)
     parser.add_argument("--constraints", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1, help="of the constraints")
-    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where constraints and results stay")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the constraints")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep constraints and results there")
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options = sys.argv[at + 1 :] or DEFAULT_OPTIONS
     given = parser.parse_args(sys.argv[1:at])
@@ -55,14 +55,14 @@ def main() -> int:
             if broken:
                 refusal = refused(given.alignment, folder, path, free["tree"], options)
                 is_right = any(names_split(refusal, split) for split in broken)
-                verdict += ", start tree refused" if is_right else f", NOT REFUSED AS IT SHOULD BE: {refusal}"
+                verdict += ", start tree refused" if is_right else f", NOT REFUSED AS EXPECTED: {refusal}"
             failures += "LACKING" in verdict or "NOT" in verdict
             print(
                 f"{number} {kind}: {len(members)} taxa, {len(wanted)} splits, {len(broken)} of them not in the free"
                 f" tree: lnL {found['lnl']:.3f} ({found['lnl'] - free['lnl']:+.3f}), {seconds:.1f} s: {verdict}",
                 flush=True,
             )
-    print(f"{given.constraints - failures} of {given.constraints} as they should be")
+    print(f"{given.constraints - failures} of {given.constraints} as expected")
     return failures > 0
 
 
@@ -75,7 +75,7 @@ def search(alignment: Path, prefix: Path, options: list[str]) -> tuple[dict, flo
 
 
 def refused(alignment: Path, folder: Path, constraint: Path, start: str, options: list[str]) -> str:
-    """What a search says that begins at a tree; empty if it does not fail."""
+    """The error of a search that starts from a tree; empty if it does not fail."""
     (folder / "start.nwk").write_text(start + "\n")
     command = [sys.executable, "-c", RUN, "search", str(alignment), "--prefix", str(folder / "refused"), "--redo"]
     more = ["--constraint", str(constraint), "--start", str(folder / "start.nwk"), "--quiet", "--perturbations", "0"]
@@ -84,7 +84,7 @@ def refused(alignment: Path, folder: Path, constraint: Path, start: str, options
 
 
 def names_split(error: str, split: frozenset) -> bool:
-    """Whether an error names this split, of whose sides it may list the first few names and count the rest."""
+    """Whether an error names this split; it may list the first few names of a side and count the rest."""
     match = re.search(r"it lacks the split (.*) \| (.*)", error)
     if match is None:
         return False
@@ -100,7 +100,7 @@ def names_split(error: str, split: frozenset) -> bool:
 
 
 def read_sides(newick: str) -> tuple[frozenset, set]:
-    """The names of a tree, and its nontrivial splits."""
+    """The names of a tree's taxa, and its nontrivial splits."""
     tree = dendropy.Tree.get(data=newick, schema="newick", preserve_underscores=True, rooting="force-unrooted")
     everyone = frozenset(leaf.taxon.label for leaf in tree.leaf_node_iter())
     clades = [frozenset(leaf.taxon.label for leaf in node.leaf_iter()) for node in tree.preorder_internal_node_iter()]
@@ -130,7 +130,7 @@ def draw(number: int, names: frozenset, sides: set, rng: np.random.Generator) ->
 
 
 def join(parts: list, n_left: int, rng: np.random.Generator) -> list:
-    """Parts joined to groups, groups of groups and so on, until only `n_left` are left; nested lists."""
+    """Join parts to groups, groups to larger groups and so on, until `n_left` remain; nested lists."""
     parts = list(parts)
     while len(parts) > n_left:
         size = min(len(parts) - n_left + 1, int(rng.integers(2, 6)))
@@ -140,7 +140,7 @@ def join(parts: list, n_left: int, rng: np.random.Generator) -> list:
 
 
 def groups_of(everyone: list, sides: set, rng: np.random.Generator) -> list:
-    """Some clades of a tree, disjoint, of which every second has a taxon of elsewhere."""
+    """Some disjoint clades of a tree, every second one with a taxon from elsewhere."""
     clades = sorted(sorted(min(split, key=lambda side: (len(side), sorted(side)))) for split in sides)
     left, groups = set(everyone), []
     for number in rng.permutation(len(clades)).tolist():

@@ -1,10 +1,10 @@
-"""Kill a search at random moments, with SIGKILL, and see that it ends with the same bits once it is resumed.
+"""Kill searches at random moments, with SIGKILL, and check that they end with the same bits after they are resumed.
 
     python scripts/kill_test.py ALIGNMENT [--kills 20] [--seed 1] -- OPTIONS OF plltool search
 
-A run that nobody kills comes first; its tree, its supports if OPTIONS ask for some, its record's lnL and the lnL of its
-start trees are what every other must reach, to the last bit. Every second time only the process itself is killed, not
-those that it has started. Exit status 1 if a run ends differently or leaves a checkpoint behind.
+The first run is not killed. Every other run must end with the same tree, supports (if OPTIONS ask for some), lnL and
+lnL of the start trees, to the last bit. Every second time only the process itself is killed, not its child processes.
+The exit status is 1 if a run ends differently or leaves a checkpoint behind.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ DEFAULT_OPTIONS = ["--starts", "2", "--perturbations", "6", "--threads", "1"]
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("alignment", type=Path)
-    parser.add_argument("--kills", type=int, default=20, help="runs that are killed, once each")
-    parser.add_argument("--seed", type=int, default=1, help="of the moments")
+    parser.add_argument("--kills", type=int, default=20, help="number of runs, each of which is killed once")
+    parser.add_argument("--seed", type=int, default=1, help="seed of the moments")
     at = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     options = sys.argv[at + 1 :] or DEFAULT_OPTIONS
     given = parser.parse_args(sys.argv[1:at])
@@ -62,7 +62,7 @@ def main() -> int:
 
 
 def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], list[bytes]]:
-    """What the record says of the result, and the trees, with supports and without."""
+    """Run to the end; return the result in the record and the tree files, with supports and without."""
     subprocess.run([*command, "--prefix", str(prefix)], check=True, stdout=subprocess.DEVNULL)
     record = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
     trees = [Path(f"{prefix}.{name}.nwk") for name in ("best", "support")]
@@ -70,7 +70,7 @@ def run_to_end(command: list[str], prefix: Path) -> tuple[dict[str, object], lis
 
 
 def kill(command: list[str], prefix: Path, moment: float, group: bool) -> list[str] | None:
-    """Run for so many seconds; returns the names of the states that it leaves, None if it ends before."""
+    """Run until `moment` (seconds); return the names of the states saved by then, None if the run ends before."""
     process = subprocess.Popen(
         [*command, "--prefix", str(prefix)],
         stdout=subprocess.DEVNULL,

@@ -1,23 +1,24 @@
-"""How much of a traversal is done twice, or for nothing: repeated subtree columns and subtrees of gaps only.
+"""How much of a traversal is repeated or wasted work: repeated subtree columns, and subtrees of gaps only.
 
     python scripts/measure_repeats.py ALIGNMENT:TREE ... [--output FILE.json]
 
 A *subtree column* is a pattern restricted to the tips behind a CLA; patterns that share one share the CLA's entry (the
-site repeats of Kobert, Stamatakis & Flouri 2017). Counted over the CLAs of a post-order traversal from plltool's root,
-and over all directed CLAs, which a round over all branches makes:
+site repeats of Kobert, Stamatakis & Flouri 2017). The script counts over the CLAs of a post-order traversal from
+plltool's root, and over all directed CLAs, which a round over all branches computes:
 
-- repeats: (CLA, pattern) pairs whose subtree column an earlier pattern has, too
+- repeats: (CLA, pattern) pairs whose subtree column an earlier pattern has
 - gaps: pairs whose subtree column is undetermined everywhere, so that the entry is 1 for all states
 - gap blocks, gap tiles: the same for whole blocks of 8 and tiles of 32 patterns
 - gap products: the two products P x of the newview of a block whose operand, a tip or a CLA, is undetermined throughout
-- inner products: the same among the products whose operand is a CLA: all there is where tips are looked up in tables
+- inner products: the same among products whose operand is a CLA; tips are often looked up in tables
 - block repeats: (CLA, block) pairs whose eight subtree columns are those of an earlier block, lane by lane
 - tiles <= k: (CLA, tile) pairs with at most k distinct subtree columns
-- packed: share of the blocks left if each tile did its distinct subtree columns only, packed into blocks
+- packed: share of the blocks that remain if each tile packs its distinct subtree columns into blocks
 
-Patterns stand as plltool orders them (by state, the first taxon first); by state, with the taxa in the tree's order;
-by their gaps, lexicographically; clustered by their gaps (average linkage of Hamming distances, the dendrogram's leaves
-from left to right). A gain is 1 / (1 - share saved): of a traversal, if finding, skipping and copying cost nothing.
+The orders of the patterns are plltool's own (by state, the first taxon first); by state, with the taxa in the tree's
+order; by their gaps, lexicographically; and clustered by their gaps (average linkage of Hamming distances, leaves of
+the dendrogram from left to right). A gain is 1 / (1 - share saved), the speed-up of a traversal if finding, skipping
+and copying cost nothing.
 """
 
 import argparse
@@ -29,13 +30,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.cluster import hierarchy
 
+import plltool
 from plltool.alignment.patterns import compress
-from plltool.io.alignment_reader import read_states
-from plltool.io.part_trees import read_tree
+from plltool.run.inputs import resolve_inputs
 from plltool.tree.operations import ROOT, DirectedView
 from plltool.tree.topology import Tree
 
-UNDETERMINED = 15
 BLOCK, TILE = 8, 32
 FEW = (4, 8, 16)
 
@@ -43,8 +43,10 @@ IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
 
-def subtree_columns(tree: Tree, codes: npt.NDArray[np.uint8]) -> tuple[IntArray, BoolArray, BoolArray]:
-    """What is behind every directed CLA; those of a post-order traversal come first.
+def subtree_columns(
+    tree: Tree, codes: npt.NDArray[np.uint8], tip_gaps: BoolArray
+) -> tuple[IntArray, BoolArray, BoolArray]:
+    """What lies behind every directed CLA; the CLAs of a post-order traversal come first.
 
     Returns
     -------
@@ -66,13 +68,13 @@ def subtree_columns(tree: Tree, codes: npt.NDArray[np.uint8]) -> tuple[IntArray,
         for k, operand in enumerate(operands):
             behind = codes[~operand] if operand < 0 else classes[place[operand]]
             pairs = pairs * (int(behind.max()) + 1) + behind
-            gaps[index, k] = behind == UNDETERMINED if operand < 0 else gaps[place[operand]].all(axis=0)
+            gaps[index, k] = tip_gaps[~operand] if operand < 0 else gaps[place[operand]].all(axis=0)
         classes[index] = np.unique(pairs, return_inverse=True)[1]
     return classes, gaps, np.array([operands for _, operands in newviews]) >= 0
 
 
 def cluster_order(gaps: BoolArray) -> npt.NDArray[np.intp]:
-    """Patterns (n_patterns,), those with similar gaps (n_taxa, n_patterns) side by side."""
+    """An order of the patterns (n_patterns,) that puts those with similar gaps (n_taxa, n_patterns) side by side."""
     distinct, group = np.unique(gaps.T, axis=0, return_inverse=True)
     if len(distinct) < 3:
         return np.argsort(group.ravel(), kind="stable")
@@ -90,14 +92,14 @@ def whole_groups(flags: BoolArray, size: int) -> float:
 
 
 def distinct_per_tile(classes: IntArray) -> IntArray:
-    """(n, tiles): distinct subtree columns; padding counts as one of those of the last pattern."""
+    """The number of distinct subtree columns of each tile, (n, tiles); padding repeats the last pattern."""
     short = -classes.shape[1] % TILE
     tiles = np.sort(np.pad(classes, ((0, 0), (0, short)), mode="edge").reshape(len(classes), -1, TILE), axis=-1)
     return 1 + np.count_nonzero(np.diff(tiles, axis=-1), axis=-1).astype(np.int32)
 
 
 def block_repeats(classes: IntArray) -> float:
-    """Share of (CLA, block) pairs that equal an earlier one, over the whole blocks."""
+    """Share of (CLA, block) pairs that equal an earlier pair; only whole blocks count."""
     n_blocks = classes.shape[1] // BLOCK
     blocks = classes[:, : n_blocks * BLOCK].reshape(len(classes), n_blocks, BLOCK)
     n_distinct = [len(np.unique(row, axis=0)) for row in blocks]
@@ -105,18 +107,19 @@ def block_repeats(classes: IntArray) -> float:
 
 
 def bound(saved: float) -> float:
-    """How much faster a traversal is that saves so much of itself."""
+    """The speed-up of a traversal that saves this share of its work."""
     return 1 / (1 - saved)
 
 
 def measure(alignment_path: str, tree_path: str) -> list[dict[str, object]]:
     """A row for each set of CLAs and each order of the patterns."""
-    alignment = read_states(alignment_path)
-    codes = compress(alignment).codes
+    data, _ = resolve_inputs(alignment_path, None)
+    patterns = compress(data.alignments[0])
+    codes = patterns.codes
     n_taxa, n_patterns = codes.shape
-    tree = read_tree(tree_path, alignment.names)
-    classes, gaps, inner = subtree_columns(tree, codes)
-    tip_gaps = codes == UNDETERMINED
+    tip_gaps = codes == patterns.states.all_states_code
+    tree = plltool.read_tree(tree_path, data.names)
+    classes, gaps, inner = subtree_columns(tree, codes, tip_gaps)
     along_tree = [ROOT, *(node for node, _, _ in tree.directed_from(ROOT) if tree.is_tip(node))]
     orders = {
         "as is": np.arange(n_patterns),

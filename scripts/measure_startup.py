@@ -3,8 +3,8 @@
     python scripts/measure_startup.py [NAME=PYTHON ...] [--repetitions N] [--output FILE.json]
 
 Each PYTHON is an interpreter of an environment with plltool, for example one before and one after a change; by default
-the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels,
-does not count. Times are seconds from the start of the process:
+the one that runs this script. They take turns. A first run of each, which fills the caches of bytecode and kernels, is
+not counted. Times are seconds from the start of the process:
 
 - python: an interpreter that does nothing
 - import: ``import plltool``
@@ -73,12 +73,12 @@ def measure(python: str, variables: dict[str, str]) -> dict[str, float]:
         }
 
 
-def describe(python: str) -> dict[str, str | None]:
-    """The interpreter, and the commit of the plltool that it imports, if that is a checkout."""
+def find_commit(python: str) -> str | None:
+    """The commit of the plltool that an interpreter imports, if that is a checkout."""
     done = subprocess.run([python, "-P", "-c", WHERE], capture_output=True, text=True, check=True)
     folder = str(Path(done.stdout.strip()).parent)
     commit = subprocess.run(["git", "-C", folder, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
-    return {"python": python, "commit": commit.stdout.strip() or None}
+    return commit.stdout.strip() or None
 
 
 def processor() -> str:
@@ -108,7 +108,7 @@ def main() -> None:
                 samples[name].append(measure(python, variables))
     rows: dict[str, dict[str, Any]] = {}
     for name, runs in samples.items():
-        rows[name] = describe(pythons[name])
+        rows[name] = {"commit": find_commit(pythons[name])}
         for what in runs[0]:
             values = [sample[what] for sample in runs]
             rows[name][what] = {"median": round(statistics.median(values), 3), "least": round(min(values), 3)}

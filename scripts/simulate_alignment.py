@@ -2,7 +2,8 @@
 
     python scripts/simulate_alignment.py --seed 2024 --out data/simulated
 
-writes data/simulated.fasta and data/simulated.nwk, the tree that it evolved on; `--taxa` and `--sites` make others.
+writes data/simulated.fasta and data/simulated.nwk, the tree along which it evolved; `--taxa` and `--sites` set
+their size.
 """
 
 import argparse
@@ -10,12 +11,12 @@ from pathlib import Path
 
 import numpy as np
 
-from plltool.analyses.simulate import simulate
+import plltool
 from plltool.io.alignment_writer import format_fasta
 from plltool.io.newick import write_newick
 from plltool.tree.random_tree import random_tree
 
-N_TAXA, N_SITES = 30, 500  # unless told otherwise; the last taxon is the duplicate
+N_TAXA, N_SITES = 30, 500  # defaults; the last taxon is the duplicate
 MODEL = "GTR{1.5/4.0/0.8/1.2/5.0/1.0}+FU{0.32/0.18/0.21/0.29}+G4{0.5}"
 MEAN_LENGTH = 0.06  # of a branch, in expected substitutions per site; exponentially distributed
 N_AMBIGUOUS, N_UNKNOWN, N_GAPS, LONGEST_GAP = 40, 20, 25, 20
@@ -24,7 +25,7 @@ DUPLICATED = "t07"
 
 
 def blur(rng, letters):
-    """Put ambiguous bases, unknown ones and gaps at random places of letters (n_tips, n_sites)."""
+    """Put ambiguous bases, unknown bases and gaps at random places of `letters` (n_tips, n_sites)."""
     n_tips, n_sites = letters.shape
     for _ in range(N_AMBIGUOUS):
         row, site = rng.integers(n_tips), rng.integers(n_sites)
@@ -36,11 +37,11 @@ def blur(rng, letters):
 
 
 def make(seed, n_taxa=N_TAXA, n_sites=N_SITES):
-    """Sequences by name, and the tree of all but the duplicate, as Newick text."""
+    """The sequences by name, and the tree without the duplicate as Newick text."""
     rng = np.random.default_rng(seed)
     tree = random_tree([f"t{number:02}" for number in range(1, n_taxa)], rng)
     tree.lengths[:] = rng.exponential(MEAN_LENGTH, tree.n_edges).round(6)
-    made = simulate(tree, MODEL, n_sites, seed)
+    made = plltool.simulate(tree, MODEL, n_sites, seed)
     letters = np.array([list(sequence) for sequence in made.sequences])
     blur(rng, letters)
     sequences = {name: "".join(row) for name, row in zip(made.names, letters, strict=True)}

@@ -1,10 +1,10 @@
-"""Compare plltool with other programs' likelihoods on fixed trees, and with their optimised branch lengths.
+"""Compare likelihoods of fixed trees, and of optimised branch lengths, with those of other programs.
 
     python scripts/verify_reference.py DATA_DIR REFERENCE_DIR [--device numpy --device opencl] [--set NAME ...]
 
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
-with all values, NAME.fixed.part, as tests/README.md describes. Prints one line per value and exits with 1 if any
-differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
+with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
+one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
 """
 
 import argparse
@@ -15,16 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from plltool.analyses.evaluate import evaluate
-from plltool.analyses.likelihood import Likelihood
+import plltool
 from plltool.constants import LINKAGES
-from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
-from plltool.io.part_trees import read_tree
 
 FIXED_TOLERANCE = 1e-3
 LENGTHS_TOLERANCE = 0.05
-FILES = {"avian": "avian_ovomucoids"}  # whose name in fixed.json is shorter
+FILES = {"avian": "avian_ovomucoids"}  # sets with a shorter name in fixed.json
 START_LENGTHS = (0.1, 1e-6, 5.0)
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
@@ -44,7 +40,7 @@ def fixed_rows(rows: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
 
 
 def check(label: str, found: float, expected: float, tolerance: float) -> bool:
-    """Print one comparison; whether it holds."""
+    """Print one comparison and return whether it holds."""
     good = abs(found - expected) <= tolerance
     verdict = "ok  " if good else "FAIL"
     print(f"{verdict} {label:58s} {found:18.6f} {expected:18.6f} {found - expected:+11.2e}", flush=True)
@@ -56,8 +52,8 @@ def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], de
     good = True
     for label, model, expected in fixed_rows(rows):
         try:
-            found = evaluate(alignment, trees / f"{name}.fixed.nwk", model, fixed=True, device=device).lnl
-        except InputError as error:
+            found = plltool.evaluate(alignment, trees / f"{name}.fixed.nwk", model, fixed=True, device=device).lnl
+        except plltool.InputError as error:
             print(f"skip {name} {label}: {str(error).split('; accepted')[0]}")
             continue
         good &= check(f"{device} {name} {label}", found, expected, FIXED_TOLERANCE)
@@ -65,22 +61,22 @@ def check_fixed(name: str, alignment: Any, trees: Path, rows: dict[str, Any], de
 
 
 def check_parts(name: str, alignment: Path, reference: Path, device: str) -> bool:
-    """Fixed tree, lengths and parameters of each part; linked, as scalers of 1, and as lengths that happen to agree."""
+    """Fixed tree, lengths and parameters of each part: linked, with scalers of 1, and unlinked with equal lengths."""
     tree, scheme = reference / "trees" / f"{name}.fixed.nwk", reference / f"{name}.fixed.part"
     good = True
     for brlen in LINKAGES:
-        found = evaluate(alignment, tree, str(scheme), fixed=True, brlen=brlen, device=device).lnl
+        found = plltool.evaluate(alignment, tree, str(scheme), fixed=True, brlen=brlen, device=device).lnl
         good &= check(f"{device} {name} in parts, {brlen}", found, PARTITIONED[name], FIXED_TOLERANCE)
     return good
 
 
 def check_lengths(name: str, alignment: Any, trees: Path, row: dict[str, Any], device: str) -> bool:
-    """Branch lengths optimised under a fixed model, from several starts; a higher lnL is as good."""
+    """Branch lengths optimised under a fixed model from several starts; a higher lnL passes, too."""
     good = True
     for start in START_LENGTHS:
-        tree = read_tree(trees / f"{name}.start.nwk", alignment.names)
+        tree = plltool.read_tree(trees / f"{name}.start.nwk", alignment.names)
         tree.lengths[:] = start
-        with Likelihood(alignment, tree, row["model"], device=device) as likelihood:
+        with plltool.Likelihood(alignment, tree, row["model"], device=device) as likelihood:
             found = likelihood.optimise("lengths")
         expected = row["raxml_ng"]
         good &= check(f"{device} {name} lengths from {start:g}", min(found, expected), expected, LENGTHS_TOLERANCE)
@@ -103,8 +99,8 @@ def main() -> int:
             print(f"skip {name}: no alignment")
             continue
         try:
-            alignment = read_states(path)
-        except InputError as error:
+            alignment = plltool.read_alignment(path)
+        except plltool.InputError as error:
             print(f"skip {name}: {error}")
             continue
         for device in arguments.device or ("numpy", "opencl"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.resources import files
 from itertools import pairwise
 
 import numpy as np
@@ -10,8 +11,10 @@ from oracles.likelihood import orient
 from scipy.linalg import expm
 
 from plltool.engine import program as prog
+from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
@@ -198,9 +201,26 @@ def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, st
     first = mixtures[0]
     n_codes = 0 if state_sets is None else len(state_sets)
     shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, **layout)
-    engine = NumpyEngine(shape, n_slots, codes, weights, state_sets, memory)
+    engine = NumpyEngine(shape, n_slots, EngineData(codes, weights, state_sets), memory)
     engine.set_model([mixture.components for mixture in mixtures])
     return engine
+
+
+def evaluate_edges(engine, edges, lengths):
+    """lnL across each of the edges (n, 3) a, b, branch: (n, n_parts)."""
+    a, b, branch = np.asarray(edges).reshape(-1, 3).T
+    n = len(a)
+    program = prog.evaluate(np.arange(n), a, b, branch)
+    request = prog.Request(program, n, "evaluate", pieces=np.arange(n, dtype=np.int32))
+    return engine.execute(request, lengths).T
+
+
+def lnl_of_sites(engine, a, b, branch, lengths, operations=None):
+    """lnL of each pattern (n_patterns,) across one edge, not weighted; `operations` are run first."""
+    program = prog.evaluate(0, a, b, branch)
+    if operations is not None:
+        program = np.concatenate([operations, program])
+    return engine.execute_sites(prog.Request(program, 1), lengths)[0]
 
 
 def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state_sets=None):
@@ -209,7 +229,7 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     components = model.components()
     n_codes = 0 if state_sets is None else len(state_sets)
     layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
-    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, codes, weights, state_sets)
+    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
 
 
@@ -223,3 +243,11 @@ def assert_valid_tree(tree):
         assert len(set(tree.neighbours[node, :used].tolist())) == used
         assert np.all(tree.neighbours[node, used:] == -1)
         assert np.all(tree.edges[node, used:] == -1)
+
+
+def figure_source(name):
+    """Where the figures of a protein model were published, as their file says; empty for models without figures."""
+    first = next(iter(proteins.MIXTURES.get(name, [name])))
+    folder = files("plltool.model") / "figures"
+    lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
+    return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")

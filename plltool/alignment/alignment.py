@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
-
-IndexArray = npt.NDArray[np.intp]
 
 MIN_TAXA = 4  # fewer have only one unrooted topology
 _MAX_LISTED = 5  # names in one message

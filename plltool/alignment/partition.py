@@ -7,18 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.alignment.alignment import (
-    MIN_TAXA,
-    Alignment,
-    IndexArray,
-    Sequences,
-    data_warnings,
-    encode,
-    first_identical,
-)
+from plltool.alignment.alignment import MIN_TAXA, Alignment, Sequences, data_warnings, encode, first_identical
 from plltool.alignment.states import SPACES, StateSpace, detect_states
+from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.states import CodeArray, StateSpace
-
-FloatArray = npt.NDArray[np.float64]
+from plltool.arrays import FloatArray, IndexArray
 
 # A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. lnL with the bound is within
 # 1e-5 of its limit for 0, which RAxML-NG and IQ-TREE give.
@@ -34,7 +33,7 @@ class Patterns:
 
     codes: CodeArray
     weights: FloatArray
-    site_pattern: npt.NDArray[np.intp]
+    site_pattern: IndexArray
     states: StateSpace
 
     @property

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import IndexArray
 
 
 def draw_sites(n_sites: Sequence[int], rng: np.random.Generator) -> list[IndexArray]:

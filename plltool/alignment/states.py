@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray
+
 CodeArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
 
 ILLEGAL_CODE = 0
 

@@ -64,8 +64,9 @@ from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import Splits, make_tree_set, splits_of
+from plltool.tree.tree_set import Splits, make_tree_set
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 

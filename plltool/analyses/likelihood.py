@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     ALRT_REPLICATES,
     COARSE_ERROR_STEP,
@@ -28,9 +29,9 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
-from plltool.optimise.errors import length_errors
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import polish
+from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
 from plltool.run.memory import search_slots
@@ -39,7 +40,7 @@ from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.operations import round_slots, stack_slots
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
 
@@ -220,7 +221,10 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, in the shape of `lengths`; see `optimise.errors.length_errors`."""
+        """Standard errors of the branch lengths, in the shape of `lengths`.
+
+        See `optimise.standard_errors.length_errors`.
+        """
         step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 

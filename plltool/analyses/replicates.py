@@ -20,9 +20,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
+from plltool.arrays import IndexArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError
@@ -37,13 +37,13 @@ from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator
 from plltool.run.workers import Workers
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
-from plltool.tree.random_tree import resolve_anew
+from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree
-from plltool.tree_search.driver import TreeSearch, planned_stages
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, ignore
-from plltool.tree_search.state import Arrays, Cursor, State, pack_tree, unpack_tree
+from plltool.tree_search.stages import TreeSearch, planned_stages
+from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
 
 NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
 
@@ -72,7 +72,7 @@ class Resampling:
     groups: list[list[int]]
     parts: list[Patterns]
     models: list[Model]
-    plan: Plan
+    plan: SearchPlan
     rapid: bool
     seed: int
     unlinked: bool
@@ -158,11 +158,11 @@ class Replicator:
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
 
-    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> State:
+    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
         asked, drawn = self._resampling, rng.bit_generator.state
 
-        def attempt(hardware: Hardware) -> State:
+        def attempt(hardware: Hardware) -> ClimbState:
             rng.bit_generator.state = drawn
             models = [model.copy() for model in asked.models]
             engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
@@ -186,9 +186,9 @@ class Replicator:
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
-        anew = resolve_anew(tree, least, rng)
+        drawn = randomise_short_branches(tree, least, rng)
         binding = asked.plan.constraint
-        return anew if binding is None or binding.is_obeyed_by(anew) else tree
+        return drawn if binding is None or binding.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:

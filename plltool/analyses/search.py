@@ -23,6 +23,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
+from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, check_least
@@ -52,14 +53,14 @@ from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
-from plltool.tree_search.driver import planned_stages
-from plltool.tree_search.effort import Plan, SearchOptions
+from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.multistart import SearchOutcome, climb_in_turn, search_starts
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
-from plltool.tree_search.starts import Found, climb_in_turn, search_starts
-from plltool.tree_search.state import Starts
+from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.state import ClimbStarts
 
 _log = logging.getLogger("plltool")
 
@@ -139,7 +140,7 @@ def search(
     announce_data(data, problem.parts)
     _announce_constraint(binding)
 
-    def attempt(hardware: Hardware) -> tuple[Found, FloatArray, dict[str, Any], list[str], str]:
+    def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
         with engine:
@@ -251,7 +252,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
     return tree.unlink(len(problem.parts)) if problem.unlinked and tree.lengths.ndim == 1 else tree
 
 
-def _plan(problem: _Problem, options: SearchOptions) -> Plan:
+def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     """How hard to search, after a look at the data where that matters."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
@@ -271,19 +272,19 @@ def _plan(problem: _Problem, options: SearchOptions) -> Plan:
 def _find(
     problem: _Problem,
     models: Sequence[Model],
-    plan: Plan,
+    plan: SearchPlan,
     engine: AnyEngine,
     hardware: Hardware,
     workers: int | None,
     store: Checkpoint | None,
     listener: Listener,
-) -> Found:
+) -> SearchOutcome:
     """The search itself, by one process or several."""
     n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = Forecast(planned_stages(plan))
-    starts = Starts(partial(_start_tree, problem), models, store)
+    starts = ClimbStarts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
-        engine.rest()  # the children may take all of the memory
+        engine.release_clas()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:

@@ -12,17 +12,18 @@ from os import PathLike
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
 from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
+from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies, transfer_supports
-from plltool.tree.topology import FloatArray, Tree
-from plltool.tree.tree_set import TreeSet, splits_of
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import TreeSet
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
 
@@ -37,7 +38,7 @@ class Target(NamedTuple):
     """
 
     tree: Tree
-    added: npt.NDArray[np.bool_]
+    added: BoolArray
 
 
 SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}

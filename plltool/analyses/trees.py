@@ -8,12 +8,12 @@
 
 from __future__ import annotations
 
+from plltool.arrays import FloatArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.io.tree_files import write_splits
 from plltool.run.tree_sets import TreesLike, as_tree_set
 from plltool.tree.consensus import MAJORITY_RULE, Consensus, make_consensus
-from plltool.tree.topology import FloatArray
 from plltool.tree.tree_set import RF, distances
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
@@ -57,13 +58,14 @@ from plltool.run.supports import Supports
 from plltool.tree.bootstop import correlate
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
-from plltool.tree.topology import FloatArray, Tree
-from plltool.tree.tree_set import TreeSet, make_tree_set, splits_of
-from plltool.tree_search.excursions import Excursions, Standing
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import TreeSet, make_tree_set
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
+from plltool.tree_search.ufboot_search import UfbootSearch, UfbootState
 
 STATE = "ufboot"  # its name in a checkpoint
 
@@ -127,7 +129,7 @@ def ultrafast_bootstrap(
         with engine, _open_store(checkpoint, identity) as store:
             likelihood = TreeLikelihood(task.start.copy(), models, engine)
             at = _resume(store, task.start, weights, rng)
-            excursions = Excursions(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
+            excursions = UfbootSearch(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
             _until_settled(excursions, task.start, listener, partial(_save, store, at, rng))
         return task.count(at.pool, rng)
 
@@ -193,22 +195,22 @@ def _open_store(
     return nullcontext() if folder is None else Checkpoint(folder, identity)
 
 
-def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> Standing:
+def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> UfbootState:
     """The state of the excursions that was saved last, or their beginning."""
     saved = store.load(STATE) if store else None
     if saved is None:
-        return Standing(RellPool(weights, rng))
-    at = Standing.unpack(saved, start, weights, rng)
-    _log.info("the ultrafast bootstrap continues after %d excursions", at.n_made)
+        return UfbootState(RellPool(weights, rng))
+    at = UfbootState.unpack(saved, start, weights, rng)
+    _log.info("the ultrafast bootstrap goes on after %d excursions", at.n_made)
     return at
 
 
-def _save(store: Checkpoint | None, at: Standing, rng: np.random.Generator) -> None:
+def _save(store: Checkpoint | None, at: UfbootState, rng: np.random.Generator) -> None:
     if store:
         store.save(STATE, at.copy(rng))
 
 
-def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save: Callable[[], None]) -> None:
+def _until_settled(excursions: UfbootSearch, start: Tree, listener: Listener, save: Callable[[], None]) -> None:
     """Make excursions until the supports of `start` settle; `save` is called after each."""
     began = time.perf_counter()
     at = excursions.at
@@ -225,7 +227,7 @@ def _until_settled(excursions: Excursions, start: Tree, listener: Listener, save
         _log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
 
 
-def _test(at: Standing, start: Tree) -> None:
+def _test(at: UfbootState, start: Tree) -> None:
     """Store the supports of the inner branches of `start`, and whether they have settled since the last test."""
     values = frequencies(start, _tree_set(at.pool))
     before, now = at.supports, values[~np.isnan(values)]

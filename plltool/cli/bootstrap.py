@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -255,40 +256,40 @@ def bootstrap(
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
-    with reporter, reporter.interrupts_wait():
+    with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(task.alignment, task.data_type)
-        with outputs.checkpointed():
+        stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
 
-            def make() -> tuple[BootstrapResult, ReplicateFiles]:
-                files = ReplicateFiles(outputs)
-                made = plltool.bootstrap(
-                    sequences,
-                    task.model,
-                    replicates=replicates,
-                    tree=tree,
-                    kinds=supports,
-                    rapid=rapid,
-                    options=plltool.replicate_options(replicate_effort, rapid),
-                    listener=reporter.progress,
-                    taken=files.take,
-                    checkpoint=outputs.path(FOLDER),
-                    **task.settings(hardware),
-                )
-                return made, files
+        def make() -> tuple[BootstrapResult, ReplicateFiles]:
+            files = ReplicateFiles(outputs)
+            made = plltool.bootstrap(
+                sequences,
+                task.model,
+                replicates=replicates,
+                tree=tree,
+                kinds=supports,
+                rapid=rapid,
+                options=plltool.replicate_options(replicate_effort, rapid),
+                listener=reporter.progress,
+                taken=files.take,
+                checkpoint=outputs.path(FOLDER),
+                **task.settings(hardware),
+            )
+            return made, files
 
-            found, files = outputs.go_on_or_start_over(make)
-            files.write()
-            lines = describe_bootstrap(found)
-            if write_replicates:
-                files.write_alignments(sequences, task, len(found.trees))
-            if found.supports is not None:
-                outputs.write(found.supports.texts())
-                lines += found.supports.describe()
-            outputs.remove_stale(*ALIGNMENT_FILES if outputs.resumes else ())
-            if not found.interrupted:
-                outputs.finish_checkpoint()
-            for line in lines:
-                reporter.write_log(line)
+        found, files = outputs.go_on_or_start_over(make)
+        files.write()
+        lines = describe_bootstrap(found)
+        if write_replicates:
+            files.write_alignments(sequences, task, len(found.trees))
+        if found.supports is not None:
+            outputs.write(found.supports.texts())
+            lines += found.supports.describe()
+        outputs.remove_stale(*ALIGNMENT_FILES if outputs.resumes else ())
+        if not found.interrupted:
+            outputs.finish_checkpoint()
+        for line in lines:
+            reporter.write_log(line)
     for line in [*lines, *outputs.describe()]:
         print_line(line)
     if found.interrupted:

@@ -166,8 +166,8 @@ class Outputs:
         """Make sure that all files can be written when the work is done, those that the user `named` one by one, too.
 
         A run resumes where the checkpoint of its first step has states, with --redo only if the same command line made
-        them. It may replace the files that the run which it resumes has claimed: they are its own. So may any run the
-        log: a run that failed leaves one and no results.
+        them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
+        the same command line has claimed, if it could not write all of them, and the log of any run that failed.
 
         Raises
         ------
@@ -185,7 +185,8 @@ class Outputs:
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
         claims += [(str(path), path) for path in named if path]
         own = {row.ending for row in rows if row.is_log}
-        own |= set(mark.get("files", ())) if self.resumes else set()
+        if self.resumes or mark.get("command") == given_command():
+            own |= set(mark.get("files", ()))
         claim_files([path for _, path in claims], self._redo, [path for name, path in claims if name in own])
         self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
         for folder in self.checkpoints:
@@ -217,7 +218,8 @@ class Outputs:
                 yield
             except BaseException as error:
                 if not plltool.has_checkpoint(folder):
-                    plltool.remove_checkpoint(folder)
+                    if not self._written:
+                        plltool.remove_checkpoint(folder)
                 elif not isinstance(error, InputError):
                     _log.warning("the run is saved in %s; the same command continues from there", folder)
                 raise
@@ -257,24 +259,15 @@ class Outputs:
     # --- after the work ---------------------------------------------------------------------------------------
 
     def write(self, texts: Mapping[str, str]) -> None:
-        """Write a file for each ending; none without a prefix.
-
-        Raises InputError if one cannot be written. Then none of them stays, so that nothing is in the way of another
-        try.
-        """
+        """Write a file for each ending; none without a prefix. Raises InputError if one cannot be written."""
         import plltool
 
         if self._prefix is None:
             return
-        paths = {name_file(self._prefix, ending): text for ending, text in texts.items()}
-        try:
-            for path, text in paths.items():
-                plltool.write_text(path, text)
-                self._written.add(path)
-        except InputError:
-            for path in self._written & paths.keys():
-                path.unlink(missing_ok=True)
-            raise
+        for ending, text in texts.items():
+            path = name_file(self._prefix, ending)
+            plltool.write_text(path, text)
+            self._written.add(path)
 
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""

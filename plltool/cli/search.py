@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -100,39 +101,39 @@ def search(
     import plltool
 
     reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
-    with reporter, reporter.interrupts_wait():
+    with reporter, reporter.interrupts_wait(), ExitStack() as stack:
         sequences = load_alignment(task.alignment, task.data_type)
-        with outputs.checkpointed():
-            reporter.expect("supports" if choice.kinds else "")
-            result = outputs.go_on_or_start_over(
-                lambda: plltool.search(
-                    sequences,
-                    task.model,
-                    start=start.load(sequences, task.brlen),
-                    options=effort.options(),
-                    profile=profile,
-                    site_lnl=site_lnl is not None,
-                    listener=reporter.progress,
-                    checkpoint=outputs.checkpoints[0],
-                    **task.settings(hardware),
-                )
+        stack.enter_context(outputs.checkpointed())  # after the input, so that --redo loses nothing if that is wrong
+        reporter.expect("supports" if choice.kinds else "")
+        result = outputs.go_on_or_start_over(
+            lambda: plltool.search(
+                sequences,
+                task.model,
+                start=start.load(sequences, task.brlen),
+                options=effort.options(),
+                profile=profile,
+                site_lnl=site_lnl is not None,
+                listener=reporter.progress,
+                checkpoint=outputs.checkpoints[0],
+                **task.settings(hardware),
             )
-            write_results(result, outputs, views, site_lnl)
-            lines, interrupted = summarise(result, outputs, views), result.interrupted
-            if site_lnl:
-                lines.append(f"lnL of sites: {site_lnl}")
-            if choice.kinds and not interrupted:
-                reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
-                told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
-                lines += told
-            lines += outputs.describe()
-            if not interrupted:
-                outputs.forget_checkpoints()
-            for line in [*lines, *describe_work(result)]:
-                reporter.write_log(line)
-            if profile:
-                for line in describe_profile(result):
-                    _log.info(line)
+        )
+        write_results(result, outputs, views, site_lnl)
+        lines, interrupted = summarise(result, outputs, views), result.interrupted
+        if site_lnl:
+            lines.append(f"lnL of sites: {site_lnl}")
+        if choice.kinds and not interrupted:
+            reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
+            told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
+            lines += told
+        lines += outputs.describe()
+        if not interrupted:
+            outputs.forget_checkpoints()
+        for line in [*lines, *describe_work(result)]:
+            reporter.write_log(line)
+        if profile:
+            for line in describe_profile(result):
+                _log.info(line)
     for line in lines:
         print_line(line)
     if interrupted:

@@ -12,9 +12,9 @@ from plltool.io.content import read_content, read_text
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
 from plltool.io.record import read_object
+from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
-from plltool.model.spec import parse_model
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 from plltool.model.values import MAX_GIVEN
 
 _N_NUMBERS = len(PAIRS) + N_STATES

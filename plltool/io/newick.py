@@ -17,12 +17,12 @@ from enum import IntEnum
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.tree.random_tree import resolve_nodes
-from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
@@ -268,7 +268,7 @@ def unrooted_tree(
     return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
 
 
-def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
+def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntArray, FloatArray]:
     """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
@@ -367,7 +367,7 @@ def write_newick(
     outgroup: Sequence[str] | None = None,
     digits: int | None = None,
     labels: Sequence[str] | None = None,
-    left_out: npt.NDArray[np.bool_] | None = None,
+    left_out: BoolArray | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
@@ -409,7 +409,7 @@ def write_newick(
 
 
 def ordered_from(
-    tree: Tree, root: int, left_out: npt.NDArray[np.bool_] | None = None
+    tree: Tree, root: int, left_out: BoolArray | None = None
 ) -> list[tuple[int, int, int]]:
     """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
 

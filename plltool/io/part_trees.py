@@ -67,8 +67,8 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
     origin, first = trees[0]
     lengths = []
     for where, tree in trees:
-        branches = {row.tobytes(): branch for branch, row in enumerate(branch_splits(tree, first.names))}
-        order = [branches.get(row.tobytes(), NO_BRANCH) for row in branch_splits(first)]
+        branches = {split: branch for branch, split in enumerate(branch_splits(tree, first.names))}
+        order = [branches.get(split, NO_BRANCH) for split in branch_splits(first)]
         if NO_BRANCH in order:
             raise InputError(f"{where}: found another topology than in {origin}, expected the same")
         lengths.append(tree.lengths[order])

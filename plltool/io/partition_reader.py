@@ -26,7 +26,7 @@ from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
 from plltool.model.proteins import canonical_names
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 
 ModelReader = Callable[[str], ModelSpec]
 

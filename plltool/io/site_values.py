@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 import numpy as np
 
-from plltool.tree.topology import FloatArray
+from plltool.arrays import FloatArray
 
 PUZZLE_ENDING = ".sitelh"
 

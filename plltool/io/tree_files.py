@@ -21,8 +21,9 @@ from plltool.io.newick import (
 )
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.tree.splits import everyone, members_of
 from plltool.tree.topology import NO_NODE, Tree
-from plltool.tree.tree_set import Splits, TreeSet, everyone, make_tree_set, members_of
+from plltool.tree.tree_set import Splits, TreeSet, make_tree_set
 
 FIRST_TREE = "the first tree"
 GIVEN_TEXT = "the tree given"  # what errors call Newick text that comes from no file

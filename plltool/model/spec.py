@@ -1,355 +1,105 @@
-"""Model strings: ``parse_model`` reads what RAxML-NG or IQ-TREE would, ``str`` writes what RAxML-NG would.
-
-    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+SCALER]
-
-NAME, of nucleotides: one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or their `ALIASES`, or six digits (with
-or without ``DNA`` in front) that give rates with the same digit the same value, in the order AC AG AT CG CT GT. Of
-proteins: an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same.
-Where the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
-
-values: exchangeabilities. With slashes one value per distinct rate, in the order of the digits (RAxML-NG); with commas,
-or as a lone value, one per distinct rate except that of GT, which is 1, in the order in which they first occur
-(IQ-TREE). ``GTR20{FILE}`` reads a file of PAML's layout. Of a mixture, the weights of its classes.
-
-PROFILES: ``C10`` to ``C60``, behind a protein matrix: classes of sites with frequencies of their own.
-
-FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given.
-Without it, equal or optimised as the name says (RAxML-NG's rule; IQ-TREE's is empirical where the name says unequal),
-of proteins those of the matrix.
-
-INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
-
-RATES: ``G[k][m][{alpha}]``, gamma, k categories (4), represented by their means; ``GA[k]`` or ``G[k]a`` by their
-medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). LG4M has +G4 and LG4X +R4 unless
-told.
-
-SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. For parts, whose
-lengths are those of the tree times their scaler.
-
-Values in braces are fixed, as in IQ-TREE; RAxML-NG takes them as starting values unless told ``--opt-model off``.
-"""
+"""The specification of a model: the content of a model string as a dataclass."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
 
-from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.errors import InputError, show_name
-from plltool.model import proteins
-from plltool.model.nucleotides import (
-    ALIASES,
-    CANONICAL_NAMES,
-    CUSTOM_PREFIX,
-    EQUAL_FREQUENCY_MODELS,
-    FREE_FREQUENCY_MODELS,
-    SYMMETRIES,
-    renumber,
-)
+from plltool.model import nucleotides, proteins
 from plltool.model.rates import SiteRates
-from plltool.model.specification import FrequencyMode, ModelSpec
-from plltool.model.values import (
-    check_alpha,
-    check_exchangeabilities,
-    check_free_rates,
-    check_frequencies,
-    check_pinv,
-    check_scaler,
-    check_shares,
-)
+from plltool.model.values import format_values
 
-__all__ = ["ALIASES", "EQUAL_FREQUENCY_MODELS", "FREE_FREQUENCY_MODELS", "ModelSpec", "parse_model"]
+FrequencyMode = Literal["equal", "empirical", "optimised", "given", "model"]
 
-MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
-
-_FREQUENCY_WORDS: dict[str, FrequencyMode] = {
-    "F": "empirical",
-    "FC": "empirical",
-    "FO": "optimised",
-    "FE": "equal",
-    "FQ": "equal",
-}
-_UNAVAILABLE = (
-    (r"IC", "+IC (invariable sites as counted)"),
-    (r"ASC.*", "+ASC (ascertainment bias correction)"),
-)
-_NAMES_ACCEPTED = (
-    f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
-)
-_MODIFIERS_ACCEPTED = (
-    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
-    " +C10 to +C60, +B[{scaler}]"
-)
-_PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
-
-Checked = TypeVar("Checked")
-
-# word, braces, plus sign or end; nothing is given back, so that long blanks cost no more than once
-_TOKEN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{[^{}]*+\})*+)\s*+(\+|\Z)")
-
-
-def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
-    """Read a model string; the grammar is in the module's docstring.
-
-    Parameters
-    ----------
-    read_matrix : reads the file of ``GTR20{FILE}``; without it there must be numbers in the braces.
-
-    Raises
-    ------
-    InputError
-        One line that names the part of the string, its position (from 1, in the trimmed string), what is wrong with it
-        and what is accepted: unknown names, models that this version lacks, a part given twice, a wrong number of
-        values, values that are not positive and finite, frequencies that do not sum to 1.
-    """
-    tokens = _tokenise(text.strip())
-    spec = _read_name(tokens[0], read_matrix)
-    kinds_seen = set()
-    for token in tokens[1:]:
-        kind, spec = _read_modifier(token, spec)
-        if kind in kinds_seen:
-            raise token.error(f"{kind} given twice")
-        kinds_seen.add(kind)
-    if {"base frequencies", "profiles"} <= kinds_seen:
-        raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
-    return _tie_rates(tokens[0], spec) if spec.is_tied else spec
+FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+FC", "optimised": "+FO", "model": ""}
 
 
 @dataclass(frozen=True)
-class _Token:
-    """One part of a model string, ``word{values}``, and where in the string it or its plus sign begins."""
+class ModelSpec:
+    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``.
 
-    source: str
-    start: int
-    word: str
-    values: str | None
+    Attributes
+    ----------
+    name : canonical name of the substitution model, or ``DNA`` and six digits.
+    frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
+    sites : how rates vary over sites, without values that are optimised.
+    rates : fixed rate of each class relative to that of the last pair, in the order of `rate_classes`; None if free.
+    frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
+    profiles : name of the profile mixture that replaces the frequencies; None without one.
+    class_weights : fixed weights of a mixture's classes; None if free.
+    scaled : whether branch lengths are multiplied by a scaler.
+    scaler : fixed value of the scaler; None if free.
+    """
 
-    def error(self, problem: object) -> InputError:
-        sign = "" if self.start == 0 else "+"
-        values = "" if self.values is None else f"{{{self.values}}}"
-        where = f"{show_name(sign + self.word + values)} at character {self.start + 1}"
-        return InputError(f"model {show_name(self.source)}: {where}: {problem}")
+    name: str
+    frequency_mode: FrequencyMode
+    sites: SiteRates = field(default_factory=SiteRates)
+    rates: tuple[float, ...] | None = None
+    frequencies: tuple[float, ...] | None = None
+    profiles: str | None = None
+    class_weights: tuple[float, ...] | None = None
+    scaled: bool = False
+    scaler: float | None = None
 
-    def numbers(self) -> tuple[float, ...]:
-        """The values in braces, separated by slashes or by commas."""
-        return self._numbers(self.values or "")
+    @property
+    def is_nucleotide(self) -> bool:
+        return self.name in nucleotides.SYMMETRIES or self.name.startswith(nucleotides.CUSTOM_PREFIX)
 
-    def groups(self) -> list[tuple[float, ...]]:
-        """The values of each pair of braces."""
-        return [self._numbers(group) for group in (self.values or "").split("}{")]
+    @property
+    def data(self) -> str:
+        """The kind of data, as in `StateSpace.name`."""
+        return "DNA" if self.is_nucleotide else "protein"
 
-    def checked(self, check: Callable[..., Checked], *arguments: Any) -> Checked:
-        """What ``check(*arguments)`` returns; an InputError is told of this part of the string."""
-        try:
-            return check(*arguments)
-        except InputError as problem:
-            raise self.error(problem) from None
+    @property
+    def symbols(self) -> str:
+        """One character per state, in the order of frequencies."""
+        return nucleotides.BASES if self.is_nucleotide else proteins.AMINO_ACIDS
 
-    def one_number(self, name: str) -> float:
-        values = self.numbers()
-        if len(values) != 1:
-            raise self.error(f"expected one value, {name}; found {len(values)}")
-        return values[0]
+    @property
+    def pairs(self) -> tuple[str, ...]:
+        """Names of the pairs of states, in the order of exchangeabilities."""
+        return nucleotides.RATE_NAMES if self.is_nucleotide else proteins.PAIRS
 
-    def _numbers(self, text: str) -> tuple[float, ...]:
-        fields = text.split("," if "," in text else "/")
-        numbers = []
-        for field in fields:
-            try:
-                numbers.append(float(field))
-            except ValueError:
-                raise self.error(f"expected a number, found {show_name(field.strip())}") from None
-        return tuple(numbers)
+    @property
+    def symmetry(self) -> str:
+        """The classes of the rates AC AG AT CG CT GT as digits; classes are numbered as they first occur."""
+        return nucleotides.SYMMETRIES.get(self.name) or self.name.removeprefix(nucleotides.CUSTOM_PREFIX)
 
+    @cached_property
+    def rate_classes(self) -> tuple[int, ...]:
+        """The class of each pair's rate, numbered as they first occur; empty if the exchangeabilities are published."""
+        if self.is_nucleotide:
+            return tuple(int(digit) for digit in self.symmetry)
+        return tuple(range(len(proteins.PAIRS))) if self.name == proteins.GTR20 else ()
 
-def _tokenise(source: str) -> list[_Token]:
-    """Cut a model string at its plus signs, except those inside braces."""
-    tokens = []
-    position = 0
-    while True:
-        match = _TOKEN.match(source, position)
-        if match is None:
-            found = show_name(source[position:]) if position < len(source) else "nothing"
-            raise InputError(
-                f"model {show_name(source)}: cannot read {found} at character {position + 1};"
-                " expected NAME[{rates}][+F...][+G...], such as GTR+FO+G4"
-            )
-        tokens.append(_Token(source, max(position - 1, 0), match[1], match[2][1:-1] if match[2] else None))
-        if not match[3]:
-            return tokens
-        position = match.end()
+    @cached_property
+    def n_rate_classes(self) -> int:
+        """The number of distinct exchangeabilities; that of the last pair is 1 by convention."""
+        return len(set(self.rate_classes))
 
+    @property
+    def is_mixture(self) -> bool:
+        """Whether classes of sites have different matrices."""
+        return self.name in proteins.MIXTURES
 
-# --- names --------------------------------------------------------------------------------------------------
+    @property
+    def is_tied(self) -> bool:
+        """Whether each rate category has a matrix of its own."""
+        return self.name in proteins.TIED_RATES
 
-
-def _read_name(token: _Token, read_matrix: MatrixReader | None) -> ModelSpec:
-    """The model that a name stands for, with its values in braces."""
-    word = token.word.upper()
-    custom = re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word)
-    if custom:
-        return _read_nucleotide(token, CUSTOM_PREFIX + renumber(custom[1]), custom[1])
-    if word in CANONICAL_NAMES:
-        name = CANONICAL_NAMES[word]
-        return _read_nucleotide(token, name, SYMMETRIES[name])
-    if word in proteins.canonical_names():
-        return _read_protein(token, proteins.canonical_names()[word], read_matrix)
-    raise token.error(f"unknown model; accepted: {_NAMES_ACCEPTED}")
-
-
-def _read_nucleotide(token: _Token, name: str, code: str) -> ModelSpec:
-    mode: FrequencyMode = "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised"
-    spec = ModelSpec(name, mode)
-    return replace(spec, rates=_read_rates(token, code, spec.pairs))
-
-
-def _read_rates(token: _Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The rate of each class relative to that of GT, in the order in which the classes first occur in `code`."""
-    if token.values is None:
-        return None
-    classes = list(dict.fromkeys(code))
-    if len(classes) == 1:
-        raise token.error("this model has only one exchangeability, so no values in braces are accepted")
-    values = token.numbers()
-    if "/" in token.values:
-        given, form = sorted(classes), "separated by slashes: one per distinct rate"
-    else:
-        given = [digit for digit in classes if digit != code[-1]]
-        form = "separated by commas: one per distinct rate except that of GT, which is 1"
-    if len(values) != len(given):
-        raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
-    rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
-    relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
-    return tuple(relative[code.index(digit)] for digit in classes)
-
-
-def _read_protein(token: _Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
-    spec = ModelSpec(name, "optimised" if name == proteins.GTR20 else "model")
-    if token.values is None:
-        return spec
-    if name == proteins.GTR20:
-        return _read_gtr20(token, spec, read_matrix)
-    if spec.is_mixture and not spec.is_tied:
-        n_classes = len(proteins.MIXTURES[name])
-        weights = token.numbers()
-        if len(weights) != n_classes:
-            raise token.error(f"expected {n_classes} weights, found {len(weights)}")
-        return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
-    raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
-
-
-def _read_gtr20(token: _Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
-    """190 exchangeabilities, or a file that holds them and 20 frequencies."""
-    text = token.values or ""
-    if read_matrix is not None and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
-        rates, frequencies = read_matrix(text)
-        frequencies = token.checked(check_frequencies, frequencies, spec.symbols)
-        spec = replace(spec, frequency_mode="given", frequencies=frequencies)
-    else:
-        rates = token.numbers()
-    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
-
-
-# --- modifiers ----------------------------------------------------------------------------------------------
-
-
-def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
-    """What a part after a plus sign is about, and the model changed by it."""
-    word = token.word.upper()
-    for pattern, what in _UNAVAILABLE:
-        if re.fullmatch(pattern, word):
-            raise token.error(f"{what} is not available in this version; accepted: {_MODIFIERS_ACCEPTED}")
-    if word in _FREQUENCY_WORDS or word == "FU":
-        return "base frequencies", _read_frequencies(token, spec)
-    if word in proteins.PROFILES:
-        return "profiles", _read_profiles(token, spec)
-    if word in ("I", "IO", "IU"):
-        return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
-    if word in ("B", "BO", "BU"):
-        return "scaler", _read_scaler(token, spec)
-    if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):
-        return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
-    if re.fullmatch(r"R[0-9]{0,9}", word):
-        return "rates across sites", replace(spec, sites=_read_free_rates(token, spec.sites))
-    raise token.error(f"unknown part of a model; accepted: {_MODIFIERS_ACCEPTED}")
-
-
-def _read_frequencies(token: _Token, spec: ModelSpec) -> ModelSpec:
-    word = token.word.upper()
-    if spec.is_mixture:
-        raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
-    if token.values is None:
-        if word == "FU":
-            form = "{A/C/G/T}" if spec.is_nucleotide else f"{{{spec.symbols[0]}/{spec.symbols[1]}/.../V}}"
-            raise token.error(f"expected {len(spec.symbols)} frequencies in braces: +FU{form}")
-        return replace(spec, frequency_mode=_FREQUENCY_WORDS[word], frequencies=None)
-    if word not in ("F", "FU"):
-        raise token.error("takes no values; given frequencies are written +FU{A/C/G/T}")
-    values = token.checked(check_frequencies, token.numbers(), spec.symbols)
-    return replace(spec, frequency_mode="given", frequencies=values)
-
-
-def _read_profiles(token: _Token, spec: ModelSpec) -> ModelSpec:
-    if spec.is_nucleotide or spec.is_mixture:
-        raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
-    if token.values is not None:
-        raise token.error("takes no values")
-    return replace(spec, profiles=token.word.upper(), frequency_mode="model", frequencies=None)
-
-
-def _read_invariable(token: _Token, sites: SiteRates) -> SiteRates:
-    return replace(sites, invariable=True, pinv=_read_one_value(token, "share", check_pinv))
-
-
-def _read_scaler(token: _Token, spec: ModelSpec) -> ModelSpec:
-    return replace(spec, scaled=True, scaler=_read_one_value(token, "scaler", check_scaler))
-
-
-def _read_one_value(token: _Token, what: str, check: Callable[[float], float]) -> float | None:
-    """The value of a suffix of one letter: with U behind it there must be one, with O none."""
-    word = token.word.upper()
-    letter = word[0]
-    if (word == f"{letter}U" and token.values is None) or (word == f"{letter}O" and token.values is not None):
-        raise token.error(f"expected +{letter} or +{letter}O without a value, or +{letter}U{{{what}}}")
-    return None if token.values is None else token.checked(check, token.one_number(f"the {what}"))
-
-
-def _read_gamma(token: _Token, sites: SiteRates) -> SiteRates:
-    word = token.word.upper()
-    n_categories = _read_number_of_categories(token, word.strip("GAM"))
-    alpha = None if token.values is None else token.checked(check_alpha, token.one_number("alpha"))
-    return replace(sites, kind="gamma", n_categories=n_categories, median="A" in word, alpha=alpha)
-
-
-def _read_free_rates(token: _Token, sites: SiteRates) -> SiteRates:
-    n = _read_number_of_categories(token, token.word.upper().strip("R"))
-    sites = replace(sites, kind="free", n_categories=n)
-    if token.values is None:
-        return sites
-    groups = token.groups()
-    if len(groups) == 1 and "," in token.values:
-        groups = [groups[0][1::2], groups[0][0::2]]
-    if [len(group) for group in groups] != [n, n]:
-        raise token.error(f"expected {n} rates and {n} weights, {{r/r/...}}{{w/w/...}} or {{w,r,w,r,...}}")
-    rates, weights = token.checked(check_free_rates, groups[0], groups[1])
-    return replace(sites, rates=rates, weights=weights)
-
-
-def _read_number_of_categories(token: _Token, digits: str) -> int:
-    n_categories = int(digits or DEFAULT_RATE_CATEGORIES)
-    if not 2 <= n_categories <= MAX_RATE_CATEGORIES:
-        raise token.error(f"expected 2 to {MAX_RATE_CATEGORIES} categories")
-    return n_categories
-
-
-def _tie_rates(token: _Token, spec: ModelSpec) -> ModelSpec:
-    """A category for each matrix."""
-    n_classes = len(proteins.MIXTURES[spec.name])
-    if spec.sites.kind == "equal":
-        sites = replace(spec.sites, kind=proteins.TIED_RATES[spec.name], n_categories=n_classes)
-        return replace(spec, sites=sites)
-    if spec.sites.n_categories != n_classes:
-        raise token.error(f"expected {n_classes} categories of rates, one for each matrix")
-    return spec
+    def __str__(self) -> str:
+        parts = [self.name]
+        for values in (self.rates, self.class_weights):
+            if values is not None:
+                parts.append(format_values(values))
+        if self.profiles is not None:
+            parts.append(f"+{self.profiles}")
+        if self.frequencies is not None:
+            parts.append("+FU" + format_values(self.frequencies))
+        elif self.frequency_mode != "equal" or self.name not in nucleotides.EQUAL_FREQUENCY_MODELS:
+            parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
+        parts.append(str(self.sites))
+        if self.scaled:
+            parts.append("+B" if self.scaler is None else "+BU" + format_values([self.scaler]))
+        return "".join(parts)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
-from plltool.engine.base import Counters
+from plltool.engine.counters import Counters
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import check_least
 from plltool.hardware import Hardware
@@ -17,11 +17,11 @@ from plltool.model.model import Model
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.run.workers import Workers
-from plltool.tree_search.driver import planned_stages
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
+from plltool.tree_search.multistart import search_on
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
-from plltool.tree_search.starts import search_on
-from plltool.tree_search.state import Starts, State
+from plltool.tree_search.stages import planned_stages
+from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
 
@@ -58,10 +58,10 @@ class Climber:
 
     def __init__(
         self,
-        starts: Starts,
+        starts: ClimbStarts,
         parts: Sequence[Patterns],
         hardware: Hardware,
-        plan: Plan,
+        plan: SearchPlan,
     ):
         self._starts = starts
         self._plan = plan
@@ -69,7 +69,7 @@ class Climber:
 
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
-    ) -> tuple[State, int, Counters]:
+    ) -> tuple[ClimbState, int, Counters]:
         """The climb, the process that made it, and the work of all climbs of this process so far."""
 
         def listen(event: Progress) -> None:
@@ -86,14 +86,14 @@ class Climber:
 
 def climb_at_once(
     n_workers: int,
-    starts: Starts,
+    starts: ClimbStarts,
     parts: Sequence[Patterns],
     hardware: Hardware,
-    plan: Plan,
+    plan: SearchPlan,
     forecast: Forecast,
     report: Listener,
     count: Callable[[Counters], None],
-) -> Iterator[State]:
+) -> Iterator[ClimbState]:
     """What `climb_in_turn` yields, bit for bit, from `n_workers` processes.
 
     A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
@@ -136,12 +136,12 @@ def climb_at_once(
     count(elsewhere)
 
 
-def _stages_of_a_climb(plan: Plan) -> list[tuple[str, int]]:
+def _stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of one climb, and the polish, which each climb expects to have."""
     return planned_stages(replace(plan, starts=1, perturbations=0))
 
 
-def _place(event: Progress, number: int, plan: Plan, n_workers: int, seconds: float) -> Progress:
+def _place(event: Progress, number: int, plan: SearchPlan, n_workers: int, seconds: float) -> Progress:
     """An event of one climb among those of the whole search."""
     left = None
     if event.left is not None:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
+from plltool.arrays import FloatArray
 from plltool.constants import VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.io.checkpoint import Checkpoint
@@ -23,8 +24,8 @@ from plltool.run.memory import MemoryPlan
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
-from plltool.tree.topology import FloatArray, Tree
-from plltool.tree_search.effort import Plan
+from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16
 
@@ -47,7 +48,7 @@ def describe_start(start: str | Tree) -> str:
     return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
 
 
-def describe_plan(plan: Plan) -> dict[str, Any]:
+def describe_plan(plan: SearchPlan) -> dict[str, Any]:
     """The fields of a plan by their names, and a digest of the constraint."""
     described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
     return described | describe_constraint(plan.constraint)
@@ -65,7 +66,13 @@ def _digest_arrays(*arrays: npt.NDArray[Any]) -> str:
 
 
 def identify_search(
-    data: Dataset, models: Sequence[Model], engine: AnyEngine, plan: Plan, start: str | Tree, seed: int, brlen: str
+    data: Dataset,
+    models: Sequence[Model],
+    engine: AnyEngine,
+    plan: SearchPlan,
+    start: str | Tree,
+    seed: int,
+    brlen: str,
 ) -> dict[str, Any]:
     """All that the result of a search depends on, as `Checkpoint` takes it.
 
@@ -80,7 +87,7 @@ def identify_search(
 
 
 def identify_replicates(
-    data: Dataset, models: Sequence[Model], plan: Plan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
+    data: Dataset, models: Sequence[Model], plan: SearchPlan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
 ) -> dict[str, Any]:
     """All that bootstrap replicates depend on, apart from their number; `place` is the device that makes them."""
     return {
@@ -112,7 +119,7 @@ def identify_ultrafast(
     }
 
 
-def _identify_task(data: Dataset, models: Sequence[Model], plan: Plan, seed: int, brlen: str) -> dict[str, Any]:
+def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, seed: int, brlen: str) -> dict[str, Any]:
     return {**_identify_data(data, models, seed, brlen), **describe_plan(plan)}
 
 
@@ -158,5 +165,5 @@ def open_checkpoint(
     show = partial(show_tree, names=data.names, groups=groups, sites=sites, outgroup=outgroup)
     checkpoint = Checkpoint(folder, identity, show)
     if checkpoint.resumed:
-        _log.info("the search continues from %s", checkpoint.folder)
+        _log.info("the search goes on from %s", checkpoint.folder)
     return checkpoint

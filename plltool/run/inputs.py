@@ -32,7 +32,7 @@ from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import is_newick, list_names, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model
-from plltool.model.specification import ModelSpec
+from plltool.model.spec import ModelSpec
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree

@@ -21,7 +21,7 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.run.engines import make_shards, shortage_of_share
+from plltool.run.engines import make_shards
 from plltool.tree.operations import directed_slots
 from plltool.tree_search.scan import scan_limit
 
@@ -55,12 +55,13 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
     chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * scratch, scan_lengths)
     squares = layout.n_components * layout.n_states**2
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
+    gradient_values = 1 + squares + squares // layout.n_states
     return [
         RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
         RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
         RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
         RequestSize(directed + branches, branches, 3 * branches, decays=True),
-        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, True, responses=True),
+        RequestSize(directed + branches, branches, gradient_values, decays=True, divided_differences=True),
     ]
 
 
@@ -128,9 +129,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     slots = search_slots(parts[0].n_taxa)
     plans = []
     for shard in make_shards(parts, models):
-        shape = shard.shape(hardware.precision)
-        with shortage_of_share(shard.share):
-            plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
+        plan = plan_engine(device, shard.shape, slots, hardware, shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:
             n_bytes = numpy_bytes(layout, storage)

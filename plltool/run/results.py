@@ -1,4 +1,4 @@
-"""What a search or an evaluation returns, and the record of it that goes to a file."""
+"""The results of searches and evaluations, and their records."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError
@@ -24,7 +25,7 @@ from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Progress
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
@@ -32,17 +33,17 @@ LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 @dataclass(frozen=True)
 class PartResult:
-    """One part of a result.
+    """The result for one part of the alignment.
 
     Attributes
     ----------
     name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
-    n_sites, n_patterns : of the part
+    n_sites, n_patterns : numbers of columns, and of distinct ones
     model : model string with all parameter values
-    scaler : what the tree's branch lengths are multiplied by
+    scaler : factor of the tree's branch lengths
     lnl : log-likelihood of the part
     parameters : the model as numbers, see `Model.describe`
-    newick : the tree with the part's own branch lengths, where they are unlinked
+    newick : the tree with the part's own branch lengths if they are unlinked, otherwise None
     """
 
     name: str
@@ -63,24 +64,24 @@ class Result:
     Attributes
     ----------
     lnl : log-likelihood of `tree` under `model`, of the whole alignment
-    tree : topology and branch lengths; tips in the alignment's order. Where the parts have lengths of their own, means
-        over sites
-    newick : the same as text, written with the outgroup as one clade if one was asked for
-    model : model string with all parameter values; of several parts a partition file's lines
-    parameters : the same as numbers, see `Model.describe`; of several parts the number of free ones
-    parts : of the alignment, one if there was no partition
-    brlen : how their branch lengths hang together, one of LINKAGES
-    n_taxa, n_sites, n_patterns : of the alignment
-    device, reason : what did the arithmetic, and why it was chosen
-    driver : between the engine and the device, with its version
-    layout : of the engine, see `Layout.describe`
+    tree : topology and branch lengths, with tips in the alignment's order; means over sites if the parts have lengths
+        of their own
+    newick : the tree as text, with the outgroup as one clade if there is one
+    model : model string with all parameter values; for several parts the lines of a partition file
+    parameters : the model as numbers, see `Model.describe`; for several parts the number of free parameters
+    parts : the parts of the alignment, one if there was no partition
+    brlen : how the branch lengths of parts are linked, one of LINKAGES
+    n_taxa, n_sites, n_patterns : size of the alignment
+    device, reason : the device that did the arithmetic, and why it was chosen
+    driver : the driver of the device, with its version
+    layout : layout of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
-    seed : of the start trees; None where nothing was random
-    start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
+    seed : seed of all random choices; None if there were none
+    start_lnls : lnL reached from each start tree; for an evaluation, lnL of the tree as it was given
     warnings : what a user should know, one line each
-    models : of the parts, as they were optimised: another search may begin with their values
-    version : of plltool
+    models : the models of the parts, as they were optimised; another search may start with their values
+    version : version of plltool
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     data : the alignment, cut into parts
     outgroup : taxa that `newick` shows as one clade, if they are one
@@ -112,13 +113,13 @@ class Result:
     outgroup: Sequence[str] | None = field(default=None, kw_only=True)
 
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
-        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        """`newick` without the inner branches of at most `threshold`, and the number of these branches."""
         return collapse_newick(self.newick, threshold)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
+        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`.
 
-        `command` is the command line that made it, if one did.
+        `command` is the command line that made it, if there was one.
         """
         return {
             "lnl": self.lnl,
@@ -155,7 +156,7 @@ class Result:
         return [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
-        """`site_lnl` as a table, or in TREE-PUZZLE's format if a file of that `name` is to have it: it ends in .sitelh.
+        """`site_lnl` as a table, or in TREE-PUZZLE's format if the `name` of the file ends in .sitelh.
 
         Raises InputError if the lnL of sites was not asked for.
         """
@@ -164,9 +165,9 @@ class Result:
         return format_for(name, self.site_lnl)
 
     def _tree_texts(self, best: str, own: str, command: str | None, nexus: bool, collapse: float) -> dict[str, str]:
-        """The tree, the record and other views of the tree.
+        """The texts of the tree, of the record and of other views of the tree.
 
-        `best` is how the endings of files that are of the tree as such begin, `own` that of others.
+        The endings of files that show the tree itself begin with `best`, those of the others with `own`.
         """
         trees = [part.newick for part in self.parts if part.newick is not None]
         collapsed, n_collapsed = self.collapsed(collapse)
@@ -184,11 +185,11 @@ class Result:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult(Result):
-    """What `search` found.
+    """The result of a search.
 
     Attributes
     ----------
-    interrupted : whether a listener stopped the search, so that the tree is the best so far
+    interrupted : whether a listener stopped the search; the tree is then the best one so far
     trace : every round, climb by climb in the order of the start trees
     constraint : the tree whose splits the search had to keep, as it was given
     """
@@ -199,11 +200,11 @@ class SearchResult(Result):
 
     @property
     def profile(self) -> dict[str, Any] | None:
-        """Where the run's wall time went, if the device's was measured.
+        """How the wall time of the run was spent, if the device's time was measured.
 
-        device_seconds : that kernels ran
-        host_share : of the wall time in which none did, from the first file read to the result
-        launches_per_second : of wall time
+        device_seconds : time in which kernels ran
+        host_share : share of the wall time in which none did, from the first file read to the result
+        launches_per_second : per second of wall time
         mean_batch : instructions per request of each kind
         """
         busy = self.counters["device_seconds"]
@@ -218,7 +219,7 @@ class SearchResult(Result):
         }
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, the trace, and the profile if there is one."""
+        """The record of any result, with the trace, and with the profile if there is one."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         return record if self.profile is None else record | {"profile": self.profile}
 
@@ -238,19 +239,19 @@ class SearchResult(Result):
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult(Result):
-    """What `evaluate` computed.
+    """The result of an evaluation.
 
     Attributes
     ----------
     site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
-    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     """
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        """The record of any result, with the branches and their lengths' errors if these were asked for."""
         record = super().as_record(command)
         if self.length_errors is None:
             return record
@@ -261,7 +262,7 @@ class EvaluationResult(Result):
     def texts(
         self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
     ) -> dict[str, str]:
-        """The files that `plltool evaluate` writes, by the ends of their names; parameters as of `SearchResult`."""
+        """The files that `plltool evaluate` writes, by the ends of their names; parameters as for `SearchResult`."""
         return self._tree_texts("evaluate", "evaluate.", command, nexus, collapse)
 
     def format_site_rates(self) -> str:
@@ -272,7 +273,7 @@ class EvaluationResult(Result):
 
 
 def software_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that digits may depend on."""
+    """Versions of Python and of the libraries on which digits may depend."""
     found = {"Python": platform.python_version()}
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
@@ -281,7 +282,7 @@ def software_versions() -> dict[str, str]:
 
 
 def nan_to_null(value: Any) -> Any:
-    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
     if isinstance(value, list):
         return [nan_to_null(item) for item in value]
     return None if isinstance(value, float) and np.isnan(value) else value
@@ -297,7 +298,7 @@ def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
 
 
 def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
-    """The parameters of all parts; one scaler is not free where all are optimised, for they have a mean of 1."""
+    """The parameters of all parts; if all scalers are optimised, one is not free, because their mean is 1."""
     if len(models) == 1:
         return models[0].describe()
     free_scalers = all(SCALER in model.free_parameters for model in models)
@@ -312,7 +313,7 @@ def describe_tree(
     lnls: FloatArray,
     outgroup: Sequence[str] | None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a result that tell of its tree, models and parts, and warnings."""
+    """The fields of a result that describe its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1
     shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
     newick, remarks = write_rooted(shown, outgroup)
@@ -336,7 +337,7 @@ def describe_tree(
 
 
 def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
-    """The fields that every result takes from its alignment and engine."""
+    """The fields of a result that describe its alignment and engine."""
     return {
         "data": data,
         "n_taxa": data.n_taxa,

@@ -6,20 +6,19 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.errors import InputError, show_name
 from plltool.io.newick import find_root, write_newick
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
+
+OutgroupLike: TypeAlias = str | Sequence[str]
 
 
 def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
     """The tree with the means of its parts' own branch lengths, weighted by their numbers of sites (n_parts,)."""
     return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
-
-
-OutgroupLike: TypeAlias = str | Sequence[str]
 
 
 def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "the alignment") -> list[str] | None:
@@ -54,7 +53,7 @@ def _split_names(given: OutgroupLike, names: Sequence[str]) -> list[str]:
 
 
 def usable_outgroup(
-    tree: Tree, given: OutgroupLike | None, left_out: npt.NDArray[np.bool_] | None = None
+    tree: Tree, given: OutgroupLike | None, left_out: BoolArray | None = None
 ) -> tuple[Sequence[str] | None, list[str]]:
     """The outgroup if it is one clade of the tree, otherwise its first taxon; and a warning in that case.
 
@@ -73,7 +72,7 @@ def usable_outgroup(
     return first, [f"{problem}; {show_name(first[0])} alone is used as the outgroup"]
 
 
-def _is_clade_of(tree: Tree, members: set[str], branches: npt.NDArray[np.bool_]) -> bool:
+def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
     """Whether the taxa on one side of any of the `branches` are the members."""
     others = set(tree.names) - members
     return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
 from plltool.errors import InputError, show_name
 from plltool.io.newick import write_newick
 from plltool.io.tree_views import write_nexus
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 PERCENT, SHARE = "per cent", "0 to 1"
 
@@ -68,7 +68,7 @@ class Supports:
     values: dict[str, FloatArray]
     n_replicates: dict[str, int]
     lnl: FloatArray | None = None
-    added: npt.NDArray[np.bool_] | None = None
+    added: BoolArray | None = None
     outgroup: Sequence[str] | None = None
 
     def __repr__(self) -> str:
@@ -159,9 +159,9 @@ class Supports:
         """The same supports, as far as they are among `kinds`, in that order."""
         return replace(self, values={kind: self.values[kind] for kind in kinds if kind in self.values})
 
-    def _branches(self) -> npt.NDArray[np.intp]:
+    def _branches(self) -> IndexArray:
         """The inner branches that are the tree's own."""
-        is_inner = (self.tree.ends >= self.tree.n_taxa).all(axis=1)
+        is_inner = self.tree.is_inner_branch
         return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
 
     def _labels(self, kind: str) -> list[str]:

@@ -7,8 +7,9 @@ from os import PathLike
 from typing import TypeAlias
 
 from plltool.io.tree_files import read_tree_set
+from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
-from plltool.tree.tree_set import TreeSet, make_tree_set, splits_of
+from plltool.tree.tree_set import TreeSet, make_tree_set
 
 TreesLike: TypeAlias = str | PathLike[str] | Sequence[str | PathLike[str]] | Sequence[Tree] | TreeSet
 

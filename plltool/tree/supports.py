@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plltool.tree.topology import FloatArray, Tree
-from plltool.tree.tree_set import TreeSet, pack, splits_of
+from plltool.arrays import FloatArray
+from plltool.tree.splits import branch_splits, inner_splits
+from plltool.tree.topology import Tree
+from plltool.tree.tree_set import TreeSet
 
 
 def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
@@ -23,9 +25,9 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     InputError
         If the taxa are not the same.
     """
-    shares = dict(zip(replicates.splits, (replicates.counts / replicates.n_trees).tolist(), strict=True))
-    values = np.array([shares.get(split, 0.0) for split in splits_of(tree, replicates.names)])
-    values[~_is_inner(tree)] = np.nan
+    shares = replicates.shares
+    values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
+    values[~tree.is_inner_branch] = np.nan
     return values
 
 
@@ -37,11 +39,10 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
 
     Returns and errors as for `frequencies`.
     """
-    inner = _is_inner(tree)
-    splits = [split for split, wanted in zip(splits_of(tree, replicates.names), inner.tolist(), strict=True) if wanted]
+    splits = inner_splits(tree, replicates.names)
     sides = _unpack(splits, tree.n_taxa)
     sizes = sides.sum(axis=1, dtype=np.float64)
-    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # moving so many taxa makes it the branch of a tip
+    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until one is left on that side
     found = np.zeros(len(splits))
     for number in range(replicates.n_trees):
         own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
@@ -51,17 +52,15 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
             nearest = _nearest(sides[lacking], _unpack(own, tree.n_taxa))
             found[lacking] += np.minimum(nearest, most[lacking]) / most[lacking]
     values = np.full(tree.n_edges, np.nan)
-    values[inner] = 1.0 - found / replicates.n_trees
+    values[tree.is_inner_branch] = 1.0 - found / replicates.n_trees
     return values
-
-
-def _is_inner(tree: Tree) -> npt.NDArray[np.bool_]:
-    return np.asarray((tree.ends >= tree.n_taxa).all(axis=1))
 
 
 def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:
     """Splits as rows of zeros and ones (n_splits, n_taxa); sums of the type are exact below 2^24."""
-    rows = pack(splits, n_taxa).astype("<u8").view(np.uint8)
+    n_bytes = -(-n_taxa // 8)
+    raw = b"".join(split.to_bytes(n_bytes, "little") for split in splits)
+    rows = np.frombuffer(raw, np.uint8).reshape(-1, n_bytes)
     return np.unpackbits(rows, axis=1, count=n_taxa, bitorder="little").astype(np.float32)
 
 

@@ -1,7 +1,7 @@
 """An unrooted binary tree as integer arrays.
 
 Nodes 0 .. n_taxa-1 are the tips, in the order of ``names``; nodes n_taxa .. 2 n_taxa-3 are inner nodes of
-degree 3. Nothing here recurses, so trees of any depth work.
+degree 3. Nothing here is recursive, so trees of any depth work.
 """
 
 from __future__ import annotations
@@ -11,11 +11,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
-
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
 
 NO_NODE = -1
 
@@ -28,14 +26,14 @@ class Tree:
     names : tuple of str
         Taxon names, one per tip.
     neighbours : int32 array (2 n_taxa - 2, 3)
-        The neighbours of each node; a tip uses column 0 only, its other columns are -1.
+        The neighbours of each node; a tip uses only column 0, its other columns are -1.
     edges : int32 array (2 n_taxa - 2, 3)
         The index of the branch to each of those neighbours; -1 likewise.
     ends : int32 array (2 n_taxa - 3, 2)
         The two nodes of each branch.
     lengths : float64 array (2 n_taxa - 3,)
-        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) where the parts of an alignment
-        have lengths of their own, see `unlink`.
+        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) if the parts of an alignment have
+        lengths of their own, see `unlink`.
     """
 
     def __init__(
@@ -62,7 +60,7 @@ class Tree:
         Raises
         ------
         InputError
-            If the branches do not form an unrooted binary tree over all nodes.
+            If the branches do not form an unrooted binary tree of all nodes.
         """
         n_taxa = len(names)
         ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -100,11 +98,16 @@ class Tree:
     def n_edges(self) -> int:
         return 2 * self.n_taxa - 3
 
+    @property
+    def is_inner_branch(self) -> BoolArray:
+        """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
+        return np.asarray((self.ends >= self.n_taxa).all(axis=1))
+
     def is_tip(self, node: int) -> bool:
         return node < self.n_taxa
 
     def copy(self) -> Tree:
-        """A deep copy that shares only the names."""
+        """A deep copy; only the names are shared."""
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
 
     def with_lengths(self, lengths: FloatArray) -> Tree:
@@ -114,11 +117,11 @@ class Tree:
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
-        """A copy in which each of `n_parts` parts has lengths of its own, as they are now."""
+        """A copy in which each of `n_parts` parts has lengths of its own, equal to the current ones."""
         return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))
 
     def assign(self, other: Tree) -> None:
-        """Take over topology and lengths of a tree over the same taxa, bit for bit, in place."""
+        """Copy the topology and the lengths of a tree over the same taxa, bit for bit, in place."""
         self.neighbours[:], self.edges[:], self.ends[:] = other.neighbours, other.edges, other.ends
         self.lengths[:] = other.lengths
 
@@ -135,7 +138,7 @@ class Tree:
         return int(self.edges[a, self.position(a, b)])
 
     def directed_from(self, root: int) -> Iterable[tuple[int, int, int]]:
-        """Yield (node, parent, branch) for every node but `root`, each parent before its children."""
+        """Yield (node, parent, branch) for every node except `root`, parents before their children."""
         neighbours, edges = self.neighbours.tolist(), self.edges.tolist()
         stack = [
             (child, root, edge) for child, edge in zip(neighbours[root], edges[root], strict=True) if child != NO_NODE
@@ -147,7 +150,3 @@ class Tree:
                 for child, child_edge in zip(neighbours[node], edges[node], strict=True):
                     if child != parent:
                         stack.append((child, node, child_edge))
-
-    def total_length(self) -> float:
-        """The sum of all branch lengths."""
-        return float(self.lengths.sum())

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
-from plltool.tree.topology import FloatArray
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 
 
 def support_branches(
@@ -36,8 +36,8 @@ def support_branches(
     values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; NaN at the branches of tips
     """
-    branches = inner_branches(likelihood)
-    weights = likelihood.engine.weights[0]
+    branches = np.flatnonzero(likelihood.tree.is_inner_branch)
+    weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
     shares = np.empty(len(branches))

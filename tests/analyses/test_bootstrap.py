@@ -18,8 +18,7 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick import write_newick
 from plltool.run import memory
 from plltool.tree.duplicates import restrict_tree
-from plltool.tree.splits import rf_distance
-from plltool.tree.tree_set import members_of, splits_of
+from plltool.tree.splits import members_of, rf_distance, splits_of
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import StopSearch
 

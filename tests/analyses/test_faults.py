@@ -250,14 +250,13 @@ class TestDevices:
                 search(few, device=device, **SETTINGS)
 
     def test_what_a_driver_says_of_memory_when_an_engine_is_made(self, few, monkeypatch):
-        from plltool.engine.opencl.engine import OpenCLEngine
-
         cl = pytest.importorskip("pyopencl")
+        from plltool.engine.opencl.arrays import DeviceArrays
 
-        def upload(self, array):
+        def upload(self, name, array, sizes):
             raise exhausted(cl)
 
-        monkeypatch.setattr(OpenCLEngine, "_upload", upload)
+        monkeypatch.setattr(DeviceArrays, "upload", upload)
         with pytest.raises(DeviceError, match=r"memory: found|ALLOCATION_FAILURE"):
             search(few, device="cpu", **SETTINGS)
 

@@ -12,9 +12,9 @@ from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import remove_checkpoint
-from plltool.tree.tree_set import members_of, splits_of
-from plltool.tree_search.excursions import Excursions
+from plltool.tree.splits import members_of, splits_of
 from plltool.tree_search.progress import StopSearch
+from plltool.tree_search.ufboot_search import UfbootSearch
 
 MODEL = "K80{4.0}+G4{0.5}"
 
@@ -163,7 +163,7 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, t
     monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 1e9)  # the state waits until the end
     run = make_run("twins")
     expected = ultrafast_bootstrap(**run)
-    climb, calls = Excursions._climb_back, []
+    climb, calls = UfbootSearch._climb_back, []
 
     def broken(self, joints):
         calls.append(joints)
@@ -172,7 +172,7 @@ def test_a_failure_within_an_excursion_costs_that_alone(make_run, monkeypatch, t
             raise PowerCut
         return lnl
 
-    monkeypatch.setattr(Excursions, "_climb_back", broken)
+    monkeypatch.setattr(UfbootSearch, "_climb_back", broken)
     with pytest.raises(PowerCut):
         ultrafast_bootstrap(checkpoint=tmp_path, **run)
     found = ultrafast_bootstrap(checkpoint=tmp_path, **run)

@@ -12,7 +12,7 @@ from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.tree_set import distances
-from plltool.tree_search.excursions import Excursions
+from plltool.tree_search.ufboot_search import UfbootSearch
 
 
 def test_bootstrap(plltool, small, tmp_path):
@@ -153,7 +153,7 @@ def test_replicates_of_a_search_are_kept(plltool, small, tmp_path, monkeypatch):
 def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, monkeypatch):
     """Supports are written, but the run is not over: the same command goes on with the next excursion."""
     run = ("search", small, "--model", "JC", "--device", "numpy", "--effort", "fast", "--supports", "ufboot")
-    make, made = Excursions.make, []
+    make, made = UfbootSearch.make, []
 
     def interrupted(self):
         make(self)
@@ -161,7 +161,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
         if made == [1, 2, 3]:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Excursions, "make", interrupted)
+    monkeypatch.setattr(UfbootSearch, "make", interrupted)
     stopped = plltool(*run, "--prefix", tmp_path / "run")
     assert stopped.exit_code == 130, stopped.stderr
     assert "the ultrafast bootstrap was interrupted" in stopped.stderr
@@ -169,7 +169,7 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     assert {path.name for path in tmp_path.glob("*.checkpoint")} == {"run.checkpoint", "run.ufboot.checkpoint"}
     again = plltool(*run, "--prefix", tmp_path / "run")
     assert again.exit_code == 0, again.stderr
-    assert "the ultrafast bootstrap continues after 3 excursions" in again.stderr
+    assert "the ultrafast bootstrap goes on after 3 excursions" in again.stderr
     assert " spr " not in again.stderr, "the search has ended"
     assert made == list(range(1, len(made) + 1))
     assert not list(tmp_path.glob("*.checkpoint"))

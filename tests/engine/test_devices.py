@@ -9,7 +9,7 @@ import pytest
 
 from plltool.engine.opencl import probe
 from plltool.engine.opencl.device import list_devices, safe_vector_width
-from plltool.engine.opencl.environment import WITHOUT_INTEL_VARIABLE
+from plltool.engine.opencl.environment import VENDORS_VARIABLE
 from plltool.engine.opencl.probe import explain_failure, probe_device, run_probe
 from plltool.errors import DeviceError
 
@@ -69,7 +69,7 @@ def fake_opencl(monkeypatch):
         types = SimpleNamespace(CPU=2, GPU=4)
         module = SimpleNamespace(Error=FakeError, device_type=types, get_platforms=lambda: list(platforms))
         monkeypatch.setitem(sys.modules, "pyopencl", module)
-        monkeypatch.setenv(WITHOUT_INTEL_VARIABLE, "1")
+        monkeypatch.setenv(VENDORS_VARIABLE, "/chosen/by/the/user")  # nothing else is offered then
 
     return use
 

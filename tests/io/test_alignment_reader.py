@@ -14,7 +14,7 @@ NEXUS = (
     b"#NEXUS\nbegin data;\ndimensions ntax=4 nchar=2;\nformat datatype=dna;\nmatrix\nA AC\nB AG\nC AT\nD AA\n;\nend;\n"
 )
 
-# taxa, sites and patterns as RAxML counts them: shared/data/README.md
+# taxa, sites and patterns as RAxML counts them
 REFERENCE_SIZES = {
     "dna59.phy.gz": (59, 6951, 3230),
     "dna101.phy": (101, 1858, 1630),

@@ -8,8 +8,8 @@ import pytest
 from plltool.errors import InputError
 from plltool.io.model_reader import read_model, read_paml_matrix, read_scheme
 from plltool.io.record import RECORD_KEYS
+from plltool.model.model_string import parse_model
 from plltool.model.proteins import PAIRS
-from plltool.model.spec import parse_model
 
 FIXED = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+IU{0.2}+G4{0.45}"
 

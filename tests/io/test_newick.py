@@ -34,7 +34,7 @@ def test_plain():
     assert tree.names == tuple(NAMES)
     tip_lengths = [tree.lengths[tree.edges[tip, 0]] for tip in range(5)]
     assert tip_lengths == [1, 2, 3, 4, 5]
-    assert tree.total_length() == 28
+    assert tree.lengths.sum() == 28
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 
 
 def write(tmp_path, text):

@@ -1,14 +1,15 @@
-"""docs/models.md tells of every model that the parser knows, with its source, and of bounds as they are."""
+"""docs/models.md lists every model of the parser with its source, and the bounds in use."""
 
 import re
 from pathlib import Path
 
 import pytest
+from helpers import figure_source
 
 from plltool import constants
 from plltool.model import nucleotides, proteins
 from plltool.model.model import Model
-from plltool.model.spec import parse_model
+from plltool.model.model_string import parse_model
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "models.md").read_text(encoding="utf-8")
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("|")]
@@ -23,7 +24,7 @@ def test_nucleotide_models(name):
 @pytest.mark.parametrize("name", sorted({*proteins.canonical_names().values(), *proteins.ALIASES}))
 def test_protein_models(name):
     assert name in NAMES
-    assert name in proteins.ALIASES or proteins.source_of(name) in PAGE
+    assert name in proteins.ALIASES or figure_source(name) in PAGE
 
 
 @pytest.mark.parametrize("part", [*map("+{}".format, proteins.PROFILES), "+FE", "+FQ", "+F", "+FC", "+FO", "+FU{"])

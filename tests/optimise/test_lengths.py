@@ -28,7 +28,7 @@ STARTS = pytest.mark.parametrize("start", [0.1, 1e-6, 5.0])
 @STARTS
 @pytest.mark.parametrize("differing", [1, 20, 60])
 def test_jukes_cantor_distance(start, differing):
-    """Two taxa and one of gaps: d = -3/4 log(1 - 4/3 p), of which the tree identifies only the sum of two lengths."""
+    """Two taxa and one of gaps: d = -3/4 log(1 - 4/3 p); the data determine only the sum of two lengths."""
     codes = np.array([[1, 1], [1, 2], [15, 15]])
     weights = np.array([100.0 - differing, differing])
     tree = make_tree(STAR, [start] * 3, 3)
@@ -94,7 +94,7 @@ def test_lnl_never_falls_and_the_result_is_consistent(seed, start):
         # directed CLAs are those of the tree's lengths
         view = likelihood.view
         node = n_taxa
-        edge = (int(view.away[node, 0]), int(view.facing[node, 0]), int(tree.edges[node, 0]))
+        edge = (int(view.outgoing[node, 0]), int(view.incoming[node, 0]), int(tree.edges[node, 0]))
         found = likelihood.directed().derivatives([edge], tree.lengths)[0, 0, 0]
         assert found == pytest.approx(reached.lnl, rel=1e-12)
         before = reached.lnl
@@ -137,7 +137,7 @@ def test_another_optimiser_on_the_oracle_agrees():
 
 
 def test_all_derivatives_are_those_of_every_branch():
-    """Of `TreeLikelihood`: against differences of its own lnL, branch by branch."""
+    """Derivatives of `TreeLikelihood` against differences of its own lnL, branch by branch."""
     rng = np.random.default_rng(4)
     n_taxa = 7
     ends, lengths = random_ends(rng, n_taxa)

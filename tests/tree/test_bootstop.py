@@ -1,4 +1,4 @@
-"""Are there enough replicates: against RAxML's figures, and sets whose answer is known."""
+"""Convergence tests of the bootstrap, against RAxML's figures and on sets with known answers."""
 
 import numpy as np
 import pytest

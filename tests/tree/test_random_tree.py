@@ -1,4 +1,4 @@
-"""Random trees: each labelled topology as likely as any other, the same tree for the same seed."""
+"""Random trees: all labelled topologies are equally likely, and equal seeds give equal trees."""
 
 from collections import Counter
 
@@ -7,8 +7,8 @@ import pytest
 
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.tree.random_tree import attach_tip, random_topology, random_tree, resolve_anew, resolve_nodes
-from plltool.tree.splits import bipartitions
+from plltool.tree.random_tree import attach_tip, random_topology, random_tree, randomise_short_branches, resolve_nodes
+from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 
 N_TOPOLOGIES_OF_6 = 105  # (2 n - 5)!!, Felsenstein 1978; 6 taxa, as 5 have one shape only
@@ -18,7 +18,7 @@ MAX_CHI_SQUARE = 104 + 5 * np.sqrt(208)
 
 
 def count_topologies(trees):
-    return Counter(tuple(sorted(bipartitions(tree)[:, 0].tolist())) for tree in trees)
+    return Counter(tuple(sorted(inner_splits(tree))) for tree in trees)
 
 
 def assert_uniform(counts):
@@ -33,7 +33,7 @@ def test_topologies_are_equally_likely():
 
 
 def test_shapes_have_their_share():
-    """15 of the 105 topologies of 6 taxa have three cherries, the others two: a sharper test of the same."""
+    """15 of the 105 topologies of 6 taxa have three cherries, the others two: a sharper test of uniformity."""
     rng = np.random.default_rng(3)
     n_draws = 20_000
     n_three = 0
@@ -89,7 +89,7 @@ def test_neighbouring_nodes_are_resolved_and_others_left():
     new_ends, lengths = resolve_nodes(np.array(ends, dtype=np.int32), np.arange(11.0), np.random.default_rng(3))
     tree = Tree.from_edges("abcdefghi", new_ends, lengths)
     assert np.count_nonzero(tree.lengths == MIN_BRANCH_LENGTH) == 4
-    masks = set(bipartitions(tree)[:, 0].tolist())
+    masks = set(inner_splits(tree))
     assert {0b011000000, 0b100111000} <= masks  # the two inner branches that were there: gh and def+i
 
 
@@ -108,7 +108,7 @@ def test_short_branches_are_drawn_anew():
     lengths[[6, 8, 9]] = MIN_BRANCH_LENGTH  # two inner branches, and that of a tip, which stays
     tree = Tree.from_edges("abcdefgh", ends, lengths)
     rng = np.random.default_rng(6)
-    drawn = [resolve_anew(tree, 0.5, rng) for _ in range(N_DRAWS // 7)]
+    drawn = [randomise_short_branches(tree, 0.5, rng) for _ in range(N_DRAWS // 7)]
     counts = count_topologies(drawn)
     assert len(counts) == 15  # of five branches: abc, d, e, f, gh
     assert sum((count - 50) ** 2 / 50 for count in counts.values()) < 14 + 5 * np.sqrt(28)  # as MAX_CHI_SQUARE
@@ -116,5 +116,6 @@ def test_short_branches_are_drawn_anew():
     for other in drawn[:20]:
         assert sorted(other.lengths) == sorted(lengths)
         assert other.lengths[other.edges[:8, 0]].tolist() == tree.lengths[tree.edges[:8, 0]].tolist()
-    parts = resolve_anew(tree.with_lengths(np.column_stack([lengths, np.ones(13)])), np.array([0.5, 0.9]), rng)
+    unlinked = tree.with_lengths(np.column_stack([lengths, np.ones(13)]))
+    parts = randomise_short_branches(unlinked, np.array([0.5, 0.9]), rng)
     assert count_topologies([parts]) == count_topologies([tree])  # one part has something to say

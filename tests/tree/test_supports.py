@@ -1,4 +1,4 @@
-"""Supports by replicate trees, against a slow oracle, values by hand and what re-rooting must leave alone."""
+"""Supports from replicate trees against a slow oracle and values by hand, and their invariance under re-rooting."""
 
 import numpy as np
 import pytest
@@ -9,11 +9,11 @@ from tree_samples import dendropy_list, dendropy_sides, similar_trees
 from plltool.analyses.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
-from plltool.tree.tree_set import members_of, splits_of
+from plltool.tree.splits import members_of, splits_of
 
 
 def named_sides(tree):
-    """The names on the side without taxon 0, of each branch."""
+    """The names on the side without taxon 0, for each branch."""
     return [frozenset(tree.names[taxon] for taxon in members_of(split)) for split in splits_of(tree)]
 
 
@@ -89,7 +89,7 @@ def test_errors(tmp_path):
     with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
         supports("(a,b,(c,d));", path, ())
     with pytest.raises(InputError, match="the outgroup's taxon 'x' is not in the tree"):
-        supports("(a,b,(c,d));", path, outgroup=["x"])
+        supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")], outgroup=["x"])
     with pytest.raises(InputError, match="supports: found 'tbe', expected some of: fbp"):
         supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")]).newick("tbe")
 

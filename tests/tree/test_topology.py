@@ -1,4 +1,4 @@
-"""The tree as integer arrays, on a hand-made five-taxon tree and on deep ones."""
+"""The tree as integer arrays: a hand-made tree of five taxa, and deep trees."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def test_sizes_and_arrays(tree):
     assert sorted(tree.neighbours[6].tolist()) == [2, 5, 7]
     assert tree.is_tip(4)
     assert not tree.is_tip(5)
-    assert tree.total_length() == 28
+    assert tree.lengths.sum() == 28
 
 
 def test_a_tree_takes_over_another_one_in_place(tree):

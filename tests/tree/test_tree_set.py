@@ -1,4 +1,4 @@
-"""Distances of many trees at once, against dendropy and RAxML."""
+"""Distances between many trees at once, against dendropy and RAxML."""
 
 import shutil
 import subprocess
@@ -13,8 +13,8 @@ from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree_set
 from plltool.run.tree_sets import as_tree_set
-from plltool.tree.splits import branch_score_distance, branch_splits
-from plltool.tree.tree_set import distances, members_of, pack, splits_of
+from plltool.tree.splits import branch_score_distance
+from plltool.tree.tree_set import distances
 
 SAMPLES = [(5, 4, 1), (12, 9, 2), (70, 12, 3)]  # taxa, trees, swaps; 70 taxa are more than a word
 
@@ -96,14 +96,6 @@ def test_several_files_and_nexus(texts, path, tmp_path):
     found = distances(both, "wrf")
     np.testing.assert_allclose(found[:n, n:], found[:n, :n], rtol=1e-12, atol=1e-12)
     assert (distances(both.part(n, 2 * n)) == distances(both)[n:, n:]).all()
-
-
-def test_splits_agree_with_packed_rows(texts):
-    tree = parse_newick(texts[0], "test")
-    splits = splits_of(tree)
-    assert (pack(list(splits), tree.n_taxa) == branch_splits(tree)).all()
-    assert list(splits.values()) == tree.lengths.tolist()
-    assert list(members_of(0b1001010)) == [1, 3, 6]
 
 
 def test_errors(tmp_path, path):

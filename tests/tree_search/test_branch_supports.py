@@ -1,4 +1,4 @@
-"""Supports from nearest neighbours: their likelihoods beside an oracle's, the statistics beside slow ones."""
+"""Supports from nearest neighbours: likelihoods against an oracle, statistics against slow versions."""
 
 import math
 
@@ -9,17 +9,18 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import ALRT_MARGIN, NEIGHBOUR_KINDS
-from plltool.tree.splits import branch_splits
+from plltool.engine.base import EngineData
+from plltool.tree.splits import inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import abayes, sh_alrt, support_branches
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 
 N_TAXA = 6
 
 
 @pytest.fixture(scope="module")
 def case():
-    """A tree that the data did not evolve on, so that interchanges may be better or worse."""
+    """A tree other than the one behind the data, so that interchanges may be better or worse."""
     rng = np.random.default_rng(11)
     mixture = random_mixture(rng, 4, 2)
     ends, lengths = random_ends(rng, N_TAXA, 0.1)
@@ -57,7 +58,7 @@ def best_by_oracle(ends, lengths, five, codes, weights, mixture):
 def test_interchanges_are_as_likely_as_the_oracle_can_make_them(case, place):
     tree, codes, weights, mixture = case
     likelihood = likelihood_of(tree.copy(), codes, weights, mixture)
-    branch = inner_branches(likelihood)[place : place + 1]
+    branch = np.flatnonzero(likelihood.tree.is_inner_branch)[place : place + 1]
     found = neighbour_sites(likelihood, branch)[0] @ weights
     others = [interchange(tree, int(branch[0]), which) for which in (0, 1)]
     expected = [best_by_oracle(ends, tree.lengths, five, codes, weights, mixture) for ends, five in others]
@@ -69,7 +70,7 @@ def test_batches_change_nothing_and_the_tree_stays(case):
     answers = []
     for n_scratch in (2, 5, 12):
         likelihood = likelihood_of(tree.copy(), codes, weights, mixture, n_scratch)
-        answers.append(neighbour_sites(likelihood, inner_branches(likelihood)))
+        answers.append(neighbour_sites(likelihood, np.flatnonzero(likelihood.tree.is_inner_branch)))
         assert np.array_equal(likelihood.tree.lengths, tree.lengths)
         assert np.array_equal(likelihood.tree.ends, tree.ends)
     for answer in answers[1:]:
@@ -77,7 +78,7 @@ def test_batches_change_nothing_and_the_tree_stays(case):
 
 
 def test_lengths_of_their_own(case):
-    """Two parts of the same patterns, unlinked, are each as one alone."""
+    """Two unlinked parts with the same patterns each give the result of one part alone."""
     from helpers import FixedModel
 
     from plltool.engine.layout import Layout
@@ -86,11 +87,13 @@ def test_lengths_of_their_own(case):
 
     tree, codes, weights, mixture = case
     alone = likelihood_of(tree.copy(), codes, weights, mixture)
-    expected = neighbour_sites(alone, inner_branches(alone))
+    expected = neighbour_sites(alone, np.flatnonzero(alone.tree.is_inner_branch))
     layout = Layout(4, 2, N_TAXA, (30, 30), 4)
-    engine = NumpyEngine(layout, 3 * (N_TAXA - 2) + 12, np.hstack([codes, codes]), np.append(weights, weights))
+    engine = NumpyEngine(
+        layout, 3 * (N_TAXA - 2) + 12, EngineData(np.hstack([codes, codes]), np.append(weights, weights))
+    )
     both = TreeLikelihood(tree.unlink(2), [FixedModel(mixture.components)] * 2, engine)
-    found = neighbour_sites(both, inner_branches(both))
+    found = neighbour_sites(both, np.flatnonzero(both.tree.is_inner_branch))
     np.testing.assert_allclose(found @ np.append(weights, weights), 2 * expected @ weights, rtol=0, atol=0.01)
 
 
@@ -102,12 +105,12 @@ def test_supports_do_not_depend_on_how_branches_are_numbered(case):
     for some in (tree, renamed):
         likelihood = likelihood_of(some.copy(), codes, weights, mixture)
         values, lnl = support_branches(likelihood, NEIGHBOUR_KINDS, 200, np.random.default_rng(5))
-        branches = inner_branches(likelihood)
         for row in (*values.values(), *lnl.T):
-            assert np.flatnonzero(~np.isnan(row)).tolist() == branches.tolist()
-        assert np.ptp(lnl[branches, 0]) == 0
-        splits = branch_splits(some)[branches][:, 0].tolist()
-        tables.append(dict(zip(splits, np.column_stack([*values.values()])[branches].tolist(), strict=True)))
+            assert (np.isnan(row) != some.is_inner_branch).all()
+        inner = some.is_inner_branch
+        assert np.ptp(lnl[inner, 0]) == 0
+        splits = inner_splits(some)
+        tables.append(dict(zip(splits, np.column_stack([*values.values()])[inner].tolist(), strict=True)))
     assert tables[0].keys() == tables[1].keys()
     for split, values in tables[0].items():
         assert values[0] == pytest.approx(tables[1][split][0], abs=2)  # per cent: ends of optimisations differ
@@ -144,6 +147,6 @@ def test_identical_sequences_get_no_support():
     ends, _ = random_ends(rng, 5)
     likelihood = likelihood_of(make_tree(ends, np.full(len(ends), 1e-6), 5), codes, np.ones(30), mixture)
     values, _ = support_branches(likelihood, NEIGHBOUR_KINDS, 100, rng)
-    inner = inner_branches(likelihood)
+    inner = likelihood.tree.is_inner_branch
     assert values["sh-alrt"][inner].tolist() == [0.0, 0.0]
     np.testing.assert_allclose(values["abayes"][inner], 1 / 3, atol=1e-4)

@@ -1,4 +1,4 @@
-"""The ultrafast bootstrap's pool: estimated lnL against resampled alignments, the choice of trees."""
+"""The pool of the ultrafast bootstrap: estimated lnL against resampled alignments, and the choice of trees."""
 
 import numpy as np
 import pytest
@@ -51,7 +51,7 @@ def test_estimates_are_lnls_of_the_resampled_alignment(primates, best):
 
 
 class Fake:
-    """A likelihood whose sites are known."""
+    """A likelihood with given site lnL."""
 
     def __init__(self, tree, sites):
         self.tree = tree

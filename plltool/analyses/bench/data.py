@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.engine.codes import MASK_STATES
 from plltool.errors import InputError
 from plltool.model.components import Components
@@ -15,7 +16,7 @@ from plltool.model.rates import gamma_means
 from plltool.model.substitution import eigensystem
 from plltool.tree.evolution import evolve
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 N_COMPONENTS = 4  # rate categories
 ALPHA = 0.5  # of the gamma distribution of rates

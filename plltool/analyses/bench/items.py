@@ -11,39 +11,40 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from plltool.analyses.bench.data import Shape
+from plltool.arrays import FloatArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
+from plltool.engine.contract import DERIVATIVE_VALUES, InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.scan import all_prunes, scan
 
 SCANNED_JOINTS = 4
 SCAN_RADIUS = 5
 RESCALED_MARGIN = 32  # bits, see `count_rescaled`
 
-# Of each instruction: the columns of the CLAs that it reads, the values that it makes.
+# For each instruction the words that name the CLAs that it reads, and the number of values that it makes.
 _READS = {
-    prog.PROPAGATE: [2],
-    prog.NEWVIEW: [2, 4],
-    prog.EVALUATE: [2, 4],
-    prog.DERIVATIVE: [2, 4],
-    prog.INSERT: [2, 4, 6],
+    Opcode.PROPAGATE: [InstructionWord.A],
+    Opcode.NEWVIEW: [InstructionWord.A, InstructionWord.B],
+    Opcode.EVALUATE: [InstructionWord.A, InstructionWord.B],
+    Opcode.DERIVATIVE: [InstructionWord.A, InstructionWord.B],
+    Opcode.INSERT: [InstructionWord.A, InstructionWord.B, InstructionWord.C],
 }
-_VALUES = {prog.EVALUATE: 1, prog.DERIVATIVE: prog.DERIVATIVE_VALUES, prog.INSERT: 1}
-_WRITES = (prog.PROPAGATE, prog.NEWVIEW)
+_VALUES = {Opcode.EVALUATE: 1, Opcode.DERIVATIVE: DERIVATIVE_VALUES, Opcode.INSERT: 1}
+_WRITES = (Opcode.PROPAGATE, Opcode.NEWVIEW)
 
 
 def instruction_flops(opcode: int, n_states: int) -> int:
     """Floating-point operations of one instruction on one pattern and component, see the head of the module."""
     square, s = 2 * n_states**2, n_states
     return {
-        prog.PROPAGATE: square,
-        prog.NEWVIEW: 2 * square + s,
-        prog.EVALUATE: square + 3 * s,
-        prog.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
-        prog.INSERT: 2 * square + 4 * s,
+        Opcode.PROPAGATE: square,
+        Opcode.NEWVIEW: 2 * square + s,
+        Opcode.EVALUATE: square + 3 * s,
+        Opcode.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
+        Opcode.INSERT: 2 * square + 4 * s,
     }[opcode]
 
 
@@ -119,7 +120,7 @@ def make_items(likelihood: TreeLikelihood) -> dict[str, Item]:
     lnl = float(likelihood.all_derivatives()[0])
     directed = record(engine, likelihood.directed)
     prunes = all_prunes(likelihood, np.arange(tree.n_taxa, min(tree.n_nodes, tree.n_taxa + SCANNED_JOINTS)))
-    across_root = prog.evaluate(0, ~ROOT, likelihood.view.facing[ROOT, 0], tree.edges[ROOT, 0])
+    across_root = prog.evaluate(0, ~ROOT, likelihood.view.incoming[ROOT, 0], tree.edges[ROOT, 0])
 
     def on_directed(work: Callable[[], object]) -> Item:
         likelihood.directed()

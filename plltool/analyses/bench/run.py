@@ -32,7 +32,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -51,9 +51,9 @@ from plltool.analyses.bench.data import (
 from plltool.analyses.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
 from plltool.analyses.bench.report import describe_ratios, describe_rows
 from plltool.constants import VERSION
-from plltool.engine.base import Peak
+from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
-from plltool.engine.select import make_engine
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -138,9 +138,9 @@ def bench(
         _log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
         components, tree, states = make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
         codes, sets = encode_states(states, n_states)
-        layout, slots = (n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,)), Slots(n_slots(shape))
-        weights = np.ones(shape.n_patterns)
-        engine, reason = make_engine(codes, weights, *layout, slots, state_sets=sets, **asdict(hardware))
+        data = EngineData(codes, np.ones(shape.n_patterns), sets)
+        data_shape = DataShape(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), data.n_codes)
+        engine, reason = make_engine(data, data_shape, Slots(n_slots(shape)), hardware)
         with engine:
             if number == 1:
                 announce_engine(engine, reason, hardware)

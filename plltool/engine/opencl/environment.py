@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VENDORS_VARIABLE = "OCL_ICD_VENDORS"  # the folder that an OpenCL loader reads instead of its usual one
-WITHOUT_INTEL_VARIABLE = "PLLTOOL_WITHOUT_INTEL"  # tells child processes to do without a driver that their parent lacks
+WITHOUT_INTEL_VARIABLE = "PLLTOOL_WITHOUT_INTEL"  # tells child processes why their parent does without Intel's driver
 INTEL_THREADS_VARIABLE = "CL_CONFIG_CPU_TBB_NUM_WORKERS"  # documented in the driver's cl.cfg
 POCL_CACHE_VARIABLE = "POCL_CACHE_DIR"
 PYOPENCL_CACHE_VARIABLE = "PYOPENCL_NO_CACHE"
@@ -54,11 +54,10 @@ def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
     -------
     A list that holds one line afterwards if the driver is there but not used, and none otherwise.
     """
-    problems: list[str] = []
     library = _find_intel_library()
-    if library in _absent:
-        problems.append(_absent[library])
-    if library is None or library in _absent or _is_loaded(library):
+    known = os.environ.get(WITHOUT_INTEL_VARIABLE) or _absent.get(library)
+    problems = [known] if known else []
+    if library is None or known or _is_loaded(library):
         yield problems
         return
     with contextlib.ExitStack() as stack:
@@ -71,6 +70,14 @@ def intel_offered(loader_was_used: bool) -> Iterator[list[str]]:
         problems.append(_explain_absence(library, loader_was_used))
     if problems:
         _absent[library] = problems[0]
+
+
+def describe_offer() -> list[str]:
+    """A line about Intel's driver if this process has it from plltool; otherwise none."""
+    library = _find_intel_library()
+    if library is None or library in _absent or not _is_loaded(library):
+        return []
+    return [f"Intel's OpenCL driver was installed by pip, and plltool loaded it: {library}"]
 
 
 @contextlib.contextmanager
@@ -120,21 +127,13 @@ def _unwritable_cache() -> Path | None:
         return cache
 
 
-def describe_offer() -> list[str]:
-    """A line about Intel's driver if this process has it from plltool; otherwise none."""
-    library = _find_intel_library()
-    if library is None or library in _absent or not _is_loaded(library):
-        return []
-    return [f"Intel's OpenCL driver was installed by pip, and plltool loaded it: {library}"]
-
-
 def _find_intel_library() -> Path | None:
     """The library of Intel's driver if pip installed it and the OpenCL loader needs help to find it, else None.
 
     The loader finds it by itself where the system has Intel's driver as well; a second copy in one process could clash.
     A user who sets OCL_ICD_VENDORS chooses the drivers.
     """
-    if os.environ.get(VENDORS_VARIABLE) or os.environ.get(WITHOUT_INTEL_VARIABLE):
+    if os.environ.get(VENDORS_VARIABLE):
         return None
     if any(Path(driver).name.startswith(INTEL_LIBRARY) for driver in _registered_drivers()):
         return None
@@ -219,7 +218,7 @@ INTEL_THREADS = IntelThreads()
 
 def same_drivers() -> dict[str, str]:
     """Variables for a child process that is to find the drivers that this process found, so that indices agree."""
-    return {WITHOUT_INTEL_VARIABLE: "1"} if _absent else {}
+    return {WITHOUT_INTEL_VARIABLE: next(iter(_absent.values()))} if _absent else {}
 
 
 def child_environment(threads: int) -> dict[str, str]:

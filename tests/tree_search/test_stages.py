@@ -6,7 +6,6 @@ import pytest
 from plltool.analyses.search import search
 from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
-from plltool.tree_search import driver
 from plltool.tree_search.climb import Round
 from plltool.tree_search.effort import SearchOptions
 
@@ -16,7 +15,7 @@ PLENTY = 10 * STAGE_EPSILON
 def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     """(radius, number of joints or None) of all rounds of a search in which rounds gain ``gains[radius]``.
 
-    Only the first round at each gains; its gain is reported, the tree stays what it is.
+    Only the first round at each radius gains; its gain is reported, and the tree does not change.
     """
     rng = np.random.default_rng(1)
     sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}
@@ -28,7 +27,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
         gain, n_moves, n_joints = gains.get(radius, (0.0, 0, 0)) if first else (0.0, 0, 0)
         return Round(lnl + gain, n_moves, np.arange(n_joints) + likelihood.tree.n_taxa)
 
-    monkeypatch.setattr(driver, "climb_round", climb_round)
+    monkeypatch.setattr("plltool.tree_search.stages.climb_round", climb_round)
     options = SearchOptions(radii=radii, perturbations=0)
     stages = []
     search(
@@ -65,7 +64,7 @@ def test_numbers_that_fail_come_with_the_values_of_the_model(monkeypatch):
     def climb_round(*_, **__):
         raise EngineError("the likelihood of pattern 3 is not positive and finite")
 
-    monkeypatch.setattr(driver, "climb_round", climb_round)
+    monkeypatch.setattr("plltool.tree_search.stages.climb_round", climb_round)
     sequences = {f"t{k}": "ACGTTGCAAC"[k:] + "ACGTTGCAAC"[:k] for k in range(6)}
     with pytest.raises(EngineError, match=r"pattern 3 .*; model HKY\{.*\}\+FE\+G4\{.*\}$") as info:
         search(sequences, "HKY+FE+G4", device="numpy")

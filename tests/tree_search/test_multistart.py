@@ -1,4 +1,4 @@
-"""Several starts: hopeless ones are given up without changing the winner, and a search may be stopped at any event."""
+"""Several starts: hopeless climbs are given up without changing the winner; a search may be stopped at any event."""
 
 import math
 from itertools import pairwise
@@ -11,7 +11,7 @@ from plltool.errors import InputError
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Forecast, StopSearch
-from plltool.tree_search.state import Cursor, State, stages_with_hope
+from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 
 SETTINGS = {"model": "JC", "device": "numpy", "seed": 5}
 
@@ -71,7 +71,7 @@ def test_climbs_at_the_same_time_end_as_those_in_turn(few, n_workers):
 
 def test_a_climb_is_judged_by_those_before_it_whether_or_not_it_went_on():
     rivals = [[-60.0, -55.0, -50.0, -50.0, -50.0]]
-    climbed = State(None, [], Cursor(-40.0, (-99.0, -90.0, -80.0, -70.0, -40.0)))
+    climbed = ClimbState(None, [], Cursor(-40.0, (-99.0, -90.0, -80.0, -70.0, -40.0)))
     judged = climbed.judge(rivals)
     assert judged.cursor.given_up
     assert (judged.lnl, judged.cursor.marks) == (-70.0, (-99.0, -90.0, -80.0, -70.0))

@@ -1,4 +1,4 @@
-"""Several start trees: climb from each, give up hopeless ones, perturb and polish the best."""
+"""Searches from several start trees: climb from each, give up hopeless climbs, perturb and polish the best."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import Tree
-from plltool.tree_search.driver import TreeSearch
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.progress import Forecast, Listener
-from plltool.tree_search.state import Starts, State
+from plltool.tree_search.stages import TreeSearch
+from plltool.tree_search.state import ClimbStarts, ClimbState
 
 _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """The best tree and its models, one for each part.
+class SearchOutcome:
+    """The best tree with its models, one per part.
 
     Attributes
     ----------
-    lnls : reached by the climb from each start tree, or by the time it was given up; the winner's after all stages
+    lnls : lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
     interrupted : whether the listener stopped the search
     """
 
@@ -39,9 +39,9 @@ class Found:
 
 
 def climb_in_turn(
-    starts: Starts, engine: AnyEngine, plan: Plan, forecast: Forecast, report: Listener
-) -> Iterator[State]:
-    """Climb from each start tree, made when its turn comes, until one is interrupted."""
+    starts: ClimbStarts, engine: AnyEngine, plan: SearchPlan, forecast: Forecast, report: Listener
+) -> Iterator[ClimbState]:
+    """Climb from one start tree after the other, each made when needed, until a climb is interrupted."""
     rivals: list[Sequence[float]] = []
     for number in range(plan.starts):
         _log.info("start tree %d of %d", number + 1, plan.starts)
@@ -55,34 +55,33 @@ def climb_in_turn(
 
 def search_on(
     number: int,
-    state: State,
-    starts: Starts,
+    state: ClimbState,
+    starts: ClimbStarts,
     engine: AnyEngine,
-    plan: Plan,
+    plan: SearchPlan,
     forecast: Forecast,
     report: Listener,
 ) -> TreeSearch:
-    """The search from start tree `number`, at the state in which it is."""
+    """The search from start tree `number`, continued from `state`."""
     likelihood = TreeLikelihood(state.tree, state.models, engine)
     return TreeSearch(likelihood, plan, forecast, report, state.cursor, starts.saver(number))
 
 
 def search_starts(
-    climbs: Iterable[State],
-    starts: Starts,
+    climbs: Iterable[ClimbState],
+    starts: ClimbStarts,
     engine: AnyEngine,
-    plan: Plan,
+    plan: SearchPlan,
     rng: np.random.Generator,
     forecast: Forecast,
     report: Listener,
-) -> Found:
-    """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
+) -> SearchOutcome:
+    """The best of all climbs after perturbations and a polish; the climbs are made as they are drawn from `climbs`.
 
-    `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
-    next best. Climbs that are given up have no say in who wins. Climbs that have been perturbed or polished before are
-    not again.
+    `rng` is the source of the perturbations. If the best climb does not use all of them, the next best gets the rest.
+    Climbs that were given up cannot win. What an earlier run has perturbed or polished is not repeated.
     """
-    everyone: list[State] = []
+    everyone: list[ClimbState] = []
 
     def go_on(number: int) -> TreeSearch:
         return search_on(number, everyone[number], starts, engine, plan, forecast, report)
@@ -106,11 +105,11 @@ def search_starts(
     else:
         everyone[leader] = go_on(leader).polish()
     best = everyone[leader]
-    return Found(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
+    return SearchOutcome(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
 
 
 def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
-    """The best in that order; one that is better by less than PLATEAU_DEPTH owes it to convergence."""
+    """The first of the best in that order; differences below PLATEAU_DEPTH are left over from convergence."""
     leader = order[0]
     for number in order:
         if lnls[number] > lnls[leader] + PLATEAU_DEPTH:
@@ -118,5 +117,5 @@ def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
     return leader
 
 
-def _interrupted(climbs: Sequence[State]) -> bool:
+def _interrupted(climbs: Sequence[ClimbState]) -> bool:
     return any(climbed.interrupted for climbed in climbs)

@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.errors import InputError
+from plltool.model.model_string import parse_model
+from plltool.model.nucleotides import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
 from plltool.model.proteins import GTR20, MIXTURES, TIED_RATES, canonical_names
 from plltool.model.rates import SiteRates
-from plltool.model.spec import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, ModelSpec, parse_model
+from plltool.model.spec import ModelSpec
 
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
@@ -248,7 +250,7 @@ def shares(draw, n):
 
 @st.composite
 def site_modifiers(draw):
-    """Invariable sites and rates across sites, each or not."""
+    """Optional invariable sites and rates across sites."""
     still = draw(st.sampled_from(["", "+I", "+IO", "+I{0.25}", f"+IU{{{draw(st.floats(1e-6, 0.99))!r}}}"]))
     rates = draw(st.sampled_from(["", "+G", "+G4", "+G64", "+g2M", "+GA", "+GA8", "+G3a", "+R", "+R2", "given"]))
     if "g" in rates.lower() and rates != "given" and draw(st.booleans()):
@@ -262,7 +264,7 @@ def site_modifiers(draw):
 
 @st.composite
 def protein_strings(draw):
-    """Any accepted string of a model of proteins."""
+    """Any accepted string of a protein model."""
     name = draw(st.sampled_from(sorted(set(canonical_names().values()))))
     if name in TIED_RATES:
         return name + draw(st.sampled_from(["", "+I", "+G", "+R4", "+GA4{0.3}", "+R{1/2/3/4}{0.25/0.25/0.25/0.25}"]))

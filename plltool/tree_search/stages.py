@@ -1,4 +1,4 @@
-"""The stages of a search: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
+"""The search from one start tree: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
 from plltool.tree_search.climb import BROAD, NARROW, Breadth, climb_round
-from plltool.tree_search.effort import Plan
+from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
-from plltool.tree_search.state import Cursor, State, stages_with_hope
+from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
 
-def planned_stages(plan: Plan) -> list[tuple[str, int]]:
-    """The stages of a search, each with its number of rounds, 0 if nobody knows."""
+def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
+    """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = [("start", 1), ("nni", 0)]
     for _ in plan.radii:
         climb += [("spr", 0), ("model", 1)]
@@ -48,10 +48,10 @@ class Stage:
     Attributes
     ----------
     name : as in `Progress`
-    epsilon : lnL gained by a round below which the stage ends; of lengths and model, the precision
-    radius : of the moves; 0 where there are none, but lengths and model are optimised
-    breadth : of the rounds
-    share : like `epsilon`, as a share of lnL; the larger one counts
+    epsilon : the stage ends when a round gains less lnL; for lengths and model, the precision
+    radius : radius of the moves; 0 if the stage optimises lengths and model instead
+    breadth : breadth of the rounds
+    share : like `epsilon`, as a share of lnL; the larger of the two counts
     """
 
     name: str
@@ -62,24 +62,24 @@ class Stage:
 
 
 class TreeSearch:
-    """One start tree on its way.
+    """The search from one start tree.
 
-    It goes on from where `cursor` says that it stands, and says after every step where that is.
+    It continues from the position `cursor`, and keeps the cursor up to date after every step.
 
     Parameters
     ----------
-    likelihood : of the tree and the models as they are there
-    save : hears of every state
+    likelihood : with the tree and the models at that position
+    save : called with every new state
     """
 
     def __init__(
         self,
         likelihood: TreeLikelihood,
-        plan: Plan,
+        plan: SearchPlan,
         forecast: Forecast,
         report: Listener,
         cursor: Cursor,
-        save: Callable[[State], None] | None = None,
+        save: Callable[[ClimbState], None] | None = None,
     ):
         self.likelihood = likelihood
         self.plan = plan
@@ -88,13 +88,13 @@ class TreeSearch:
         self._listener = report
         self._save = save
 
-    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> State:
-        """Climb from the start tree to a local optimum, unless that is given up on the way.
+    def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
+        """Climb from the start tree to a local optimum, or until the climb is given up.
 
-        Lengths and model roughly; NNI rounds; SPR rounds at each radius, the model re-optimised after each, until a
-        wider radius than the first gains nothing; if the plan says so, rounds at the last radius that look at more
-        insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the marks of
-        earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
+        The stages are: rough lengths and model; NNI rounds; SPR rounds at each radius, with the model optimised after
+        each, until a radius after the first gains nothing; and, if the plan says so, broad rounds at the last radius,
+        which optimise more insertions. The climb is given up after a stage in which it is hopelessly behind one of
+        `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if ``plan.stop`` says so.
         """
         at, stages = self._at, self._stages()
         if at.climbed:
@@ -124,7 +124,7 @@ class TreeSearch:
         return self._state().judge(rivals)
 
     def _end_stage(self, stage: Stage, rule: StopRule) -> None:
-        """Note what a stage's gain says of the next ones."""
+        """Decide from the gain of a stage which stages follow."""
         at = self._at
         if stage.name == "spr" and stage.radius > self.plan.radii[0]:
             at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
@@ -132,8 +132,8 @@ class TreeSearch:
         at.settled = stage.name != "model" and rule.says_enough()
         at.memory = rule.memory
 
-    def _state(self, interrupted: bool = False) -> State:
-        return State(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
+    def _state(self, interrupted: bool = False) -> ClimbState:
+        return ClimbState(self.likelihood.tree, self.likelihood.models, self._at, interrupted)
 
     def _stages(self) -> list[Stage]:
         """The stages of a climb."""
@@ -145,10 +145,10 @@ class TreeSearch:
             stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
 
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[State, int]:
-        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
+    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[ClimbState, int]:
+        """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
-        `done` of the former have been spent on other trees; also returns how many have been spent now.
+        `done` perturbations have been spent on other trees. Also returns the number spent in total.
         """
         at, interrupted, plan = self._at, False, self.plan
         announce(PERTURB)
@@ -173,8 +173,8 @@ class TreeSearch:
         ratchet.finish()
         return self._state(interrupted), done
 
-    def polish(self) -> State:
-        """Lengths and model in turn until neither gains."""
+    def polish(self) -> ClimbState:
+        """Optimise lengths and model in turn until neither gains."""
         at = self._at
 
         def report(round_: int, lnl: float, is_last: bool) -> None:
@@ -195,7 +195,7 @@ class TreeSearch:
 
     @contextmanager
     def _naming_models(self) -> Iterator[None]:
-        """Within, numbers that cannot be represented are reported with the values of the models that led there."""
+        """Within the context, an EngineError is raised again with the values of the models that caused it."""
         try:
             yield
         except EngineError as error:
@@ -203,23 +203,23 @@ class TreeSearch:
             raise EngineError(f"{error}; model {values}") from error
 
     def _save_state(self) -> None:
-        """Tell where the climb stands."""
+        """Save the state of the climb."""
         if self._save is not None:
             self._save(self._state().copy())
 
     def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
-        """Save and report what has been reached; in this order, for whoever listens may stop the search."""
+        """Save the state and then report it; in this order, because the listener may stop the search."""
         self._save_state()
         forecast = self._forecast
         times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
         self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
 
     def _make_rounds(self, stage: Stage) -> None:
-        """The rounds of a stage that are still to be made.
+        """Make the rounds of a stage that are left.
 
-        Those with moves look at the whole tree and then each at what the last one changed. They end with one that gains
-        less than the stage's epsilon or share; the next stage looks at the whole tree again. After the last one nobody
-        does: that has hardly ever gained anything.
+        The first round with moves scans the whole tree, and each further one the neighbourhood of the last changes. The
+        stage ends with a round that gains less than its epsilon or share. The next stage scans the whole tree again.
+        After the last stage nothing does, because such a scan hardly ever gains anything.
         """
         at = self._at
         self._forecast.begin(at.round)
@@ -240,7 +240,7 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Model parameters between two smoothings; returns lnL."""
+        """Optimise lengths, model parameters and lengths again; return lnL."""
         likelihood, epsilon = self.likelihood, stage.epsilon
         lnl = smooth(likelihood, epsilon).lnl
         if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
