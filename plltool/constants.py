@@ -1,6 +1,7 @@
 """Every bound, default and tolerance of plltool, with its unit and the reason for its value."""
 
 VERSION = "0.1.0"  # of plltool
+STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- branch lengths, in expected substitutions per site -------------------------------------------------
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision
@@ -77,6 +78,7 @@ RATCHET_RADIUS = 5  # of the moves that a perturbation makes
 RATCHET_REGION = 500  # inner nodes whose subtrees a perturbation may move
 RATCHET_EPSILON = 2.0  # lnL precision of branch lengths on reweighted sites
 PLATEAU_DEPTH = 0.01  # lnL below the best tree from which the ratchet still continues
+START_KINDS = ("parsimony", "random")  # kinds of start trees that a search makes
 EFFORT_NAMES = ("fast", "default", "thorough")  # presets, see tree_search/effort.py
 DEFAULT_EFFORT = "default"
 QUICK_TREES = 3  # parsimony trees whose disagreement measures how difficult an alignment is
@@ -91,6 +93,8 @@ KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sid
 RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 PERTURB = "perturb"  # the stage of the ratchet
+REPLICATE_STAGE = "bootstrap"  # the stage whose rounds are bootstrap replicates
+ULTRAFAST_STAGE = "ufboot"  # the stage whose rounds are excursions of the ultrafast bootstrap
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; only for forecasts
     "start": 10.0, "nni": 14.0, "spr": 17.0, "model": 3.0, "broad": 24.0, PERTURB: 20.0, "polish": 6.0,
 }  # fmt: skip
@@ -107,11 +111,11 @@ TEST_REPLICATES = 10_000  # of topology tests; the same number at each scale of 
 TEST_LEVEL = 0.05  # trees with smaller p-values are rejected; the weights of ELW's set sum to 1 minus this
 AU_TIE = 0.01  # lnL within which AU treats trees as equally good: the precision of the optimisation
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, over all columns (Shimodaira 2002)
-SUPPORT_KINDS = SH_ALRT, ABAYES = "sh-alrt", "abayes"
 
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
+PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts are related
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default
 DEFAULT_SEED = 1  # so that a run without --seed can be repeated
@@ -134,6 +138,9 @@ CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the n
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------
+SUPPORT_KINDS = FBP, TBE, UFBOOT, SH_ALRT, ABAYES = "fbp", "tbe", "ufboot", "sh-alrt", "abayes"
+REPLICATE_KINDS = FBP, TBE  # supports by replicate trees
+NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-neighbour interchanges
 MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
 BOOTSTOP_STEP = 50  # replicates between two tests whether there are enough (RAxML)
 BOOTSTOP_MOST = 1000  # replicates at most, if the tests never say that there are enough (RAxML)

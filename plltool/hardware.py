@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
+from plltool.constants import PRECISIONS
 from plltool.errors import InputError, show_name
 
-PRECISIONS = ("double", "mixed", "single")
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 

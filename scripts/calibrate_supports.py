@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 import plltool
-from plltool.analyses.trees import as_tree_set
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, inner_splits
 
@@ -52,8 +52,9 @@ def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Na
     splits, known = inner_splits(best.tree, names), set(inner_splits(true, names))
     ultrafast = plltool.ultrafast_bootstrap(sequences, best.tree, best.models, threads=asked.threads)
     replicates = plltool.bootstrap(sequences, best.models, replicates=asked.replicates, threads=asked.threads)
+    ufboot = (ultrafast.values["ufboot"] / 100).tolist()
     found = {
-        "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ultrafast.values["ufboot"].tolist(), strict=True)),
+        "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ufboot, strict=True)),
         "plltool": as_tree_set(replicates.trees, names).shares,
     }
     if shutil.which("iqtree2"):

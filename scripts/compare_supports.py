@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 import plltool
-from plltool.analyses.trees import as_tree_set
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.splits import branch_splits, inner_splits
 
 PROGRAMS = (
@@ -107,7 +107,7 @@ def make_ufboot(
     began, used = time.perf_counter(), time.process_time()
     found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
-    values = dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True))
+    values = dict(zip(branch_splits(found.tree), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 

@@ -23,7 +23,7 @@ from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
-from plltool.run.results import check_outgroup
+from plltool.run.rooting import as_outgroup
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = ("a", "b c", "d_e", "it's", "f")
@@ -207,7 +207,7 @@ def run_outgroup(content: bytes, _path: Path) -> object:
 
     names = tuple(text_of(content).split("\n"))
     outgroup = split_outgroup(names, NAMES)
-    check_outgroup(outgroup, NAMES)
+    as_outgroup(outgroup, NAMES)
     tree = parse_newick("((a,'b c'),d_e,('it''s',f));", "the tree", NAMES)
     return write_newick(tree, outgroup=outgroup)
 

@@ -29,7 +29,7 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "tree_search": SEARCH,
     "run": SEARCH | {"io", "run"},
     "analyses": SEARCH | {"io", "run", "analyses"},
-    "cli": SEARCH | {"plltool", "io", "run", "analyses", "cli"},
+    "cli": {"plltool", "cli", "errors", "constants"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),

@@ -24,9 +24,9 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -48,8 +48,9 @@ from plltool.run.inputs import (
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.results import SearchResult, check_outgroup, describe, facts
-from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, check_seed, generator
+from plltool.run.results import SearchResult, describe_run, describe_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
@@ -61,8 +62,6 @@ from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
-
-START_KINDS = ("parsimony", "random")
 
 _log = logging.getLogger("plltool")
 
@@ -76,7 +75,7 @@ def search(
     start: TreeLike = "parsimony",
     starts: int | None = None,
     effort: str | None = None,
-    outgroup: str | Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     workers: int | None = None,
@@ -103,7 +102,7 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
-    outgroup : a taxon, or several, that the Newick text shows as one clade
+    outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
         must have, as far as its taxa go
     brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
@@ -133,7 +132,7 @@ def search(
     asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = resolve_inputs(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
+    outgroup = as_outgroup(outgroup, data.names)
     wishes = options or SearchOptions()
     if starts is not None:
         wishes = replace(wishes, starts=starts)
@@ -156,7 +155,7 @@ def search(
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         unsaved = store.problem if store is not None else ""
-        return found, part_lnls, facts(data, engine, reason), fallback, unsaved
+        return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
 
     found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
@@ -165,7 +164,7 @@ def search(
         tree = restore_duplicates(tree, data.names, problem.groups)
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
-    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
     remarks += problem.remarks
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
@@ -186,6 +185,7 @@ def search(
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
+        constraint=constraint,
     )
 
 
@@ -221,7 +221,7 @@ def _reduce(
     data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
 ) -> _Problem:
     """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
-    check_seed(seed)
+    check_least("seed", seed, 0)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
     remarks: tuple[str, ...] = ()

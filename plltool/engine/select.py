@@ -17,7 +17,7 @@ from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
-from plltool.errors import DeviceError, DeviceMemoryError, warn_caller
+from plltool.errors import DeviceError, DeviceMemoryError, MemoryShortageError, warn_caller
 from plltool.hardware import Hardware, available_memory
 
 NUMPY_LANES = (1, 2, 4)
@@ -189,7 +189,10 @@ def plan_engine(
     else:
         memory = int(share * hardware.memory)
     largest = None if device is None else device.max_allocation
-    storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
+    try:
+        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
+    except MemoryShortageError as error:
+        raise error.of_share(share) from error
     return EnginePlan(layout, storage, memory)
 
 

@@ -18,7 +18,7 @@ from plltool.constants import MAX_SCRATCH_BYTES
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
 from plltool.engine.sums import plan_sums
-from plltool.errors import DeviceError
+from plltool.errors import MemoryShortageError
 
 
 @dataclass(frozen=True)
@@ -86,22 +86,19 @@ def plan_storage(layout: Layout, n_slots: int, memory: int | None = None, max_al
 
     Raises
     ------
-    DeviceError
+    MemoryShortageError
         If not even one tile fits.
     """
     needed = tile_bytes(layout, n_slots)
     scales = n_slots * layout.tile_blocks * layout.block_scales * SCALE_BYTES  # in a buffer of their own
     resident = memory is None or layout.n_tiles * needed <= memory
     capacity = layout.n_tiles
-    limits = ((memory, needed, "the memory for them"), (max_allocation, needed - scales, "the largest buffer"))
+    limits = ((memory, needed, "memory"), (max_allocation, needed - scales, "largest buffer of the device"))
     for limit, size, name in limits:
         if limit is not None:
             capacity = min(capacity, limit // size)
             if capacity < 1:
-                patterns = layout.tile_blocks * layout.vw
-                raise DeviceError(
-                    f"{n_slots} CLAs of {patterns} patterns, the least, take {size} bytes; {name} has {limit} bytes"
-                )
+                raise MemoryShortageError(name, limit, size, layout.n_taxa)
     return Storage(n_slots, resident, tuple(_cut(layout.groups, capacity)))
 
 

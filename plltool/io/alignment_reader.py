@@ -6,8 +6,8 @@ import os
 import re
 
 from plltool.alignment.alignment import Alignment, Sequences, make_alignment
-from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
-from plltool.errors import InputError
+from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
+from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_text, source_name
 from plltool.io.fasta import read_fasta
@@ -17,6 +17,8 @@ from plltool.io.phylip import read_phylip, starts_like_phylip
 
 _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
 _MAX_SHOWN_START = 40  # bytes of a file in a message
+
+AUTO = "auto"  # the states that the data show
 
 
 def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
@@ -33,10 +35,11 @@ def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) 
     )
 
 
-def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment as text, gzipped or not; ``-`` is standard input.
+def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
+    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    Without `states`, the datatype of a NEXUS file or the letters (`detect_states`) decide between DNA and proteins.
+    `states` may be "dna", "rna" or "protein". With None or "auto", the datatype of a NEXUS file or the letters
+    (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -44,8 +47,11 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
     Raises
     ------
     InputError
-        If the file cannot be read, is in no known format, or its sequences are not equally long.
+        If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
+        unknown name.
     """
+    if isinstance(states, str):
+        states = _find_states(states)
     source = source_name(path)
     text = _load_text(path)
     mixed = states is None and starts_like_nexus(text) and is_mixed(text)
@@ -61,6 +67,12 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
         [record.line for record in records],
         told,
     )
+
+
+def _find_states(name: str) -> StateSpace | None:
+    if name not in (AUTO, *SPACES):
+        raise InputError(f"states: found {show_name(name)}, expected one of: {', '.join((AUTO, *SPACES))}")
+    return SPACES.get(name)
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:

@@ -7,8 +7,8 @@ import re
 
 from plltool.io.newick import RootedNodes, parse_trees, written_label
 
-# The label of a tip follows ``(`` or ``,``; quoted labels elsewhere are skipped as a whole.
-_TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'")
+# The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
+_TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
 _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a blank, and most marks have a meaning
 
 
@@ -61,7 +61,10 @@ def _write(nodes: RootedNodes, children: list[list[int]]) -> str:
 
 
 def write_nexus(newick: str, name: str = "best") -> str:
-    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only."""
+    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only.
+
+    Comments stay where they are, such as annotations of nodes; they must not be nested.
+    """
     nodes = next(parse_trees(newick, "the tree"))
     inner = set(nodes.parents)
     labels = [nexus_label(label) for node, label in enumerate(nodes.labels) if node not in inner]

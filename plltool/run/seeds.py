@@ -4,15 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plltool.errors import InputError
-
 STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
-
-
-def check_seed(seed: int) -> None:
-    """Raise InputError for a negative seed."""
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -12,9 +12,6 @@ from plltool.constants import PERTURB, STAGE_COSTS
 
 ACTIVITY = "activity"  # an attribute of log records, see `announce`
 
-REPLICATE_STAGE = "bootstrap"  # its rounds are replicates
-ULTRAFAST_STAGE = "ufboot"  # its rounds are excursions
-
 _log = logging.getLogger("plltool")
 
 
@@ -66,6 +63,11 @@ class Progress:
     left: float | None = None
     start: int = 0
     chosen: tuple[Move, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The stage and, where it tells anything, its radius."""
+        return f"{self.stage} radius {self.radius}" if self.radius > 1 else self.stage
 
 
 Listener = Callable[[Progress], None]

@@ -149,7 +149,7 @@ def test_replicates_obey(few):
     for branch, split in enumerate(branch_splits(best.tree)):
         side = frozenset(name for bit, name in enumerate(best.tree.names) if split >> bit & 1)
         if frozenset([side, frozenset(names) - side]) in nested_splits(nested):
-            assert supports[branch] == 1
+            assert supports[branch] == 100
 
     settings["constraint"] = newick(((names[0], names[5]), *names[1:5])) + ";"
     with pytest.raises(InputError, match="the tree given breaks the constraint, it lacks the split"):

@@ -101,5 +101,5 @@ def test_workers_share_the_memory(sequences):
 
 
 def test_too_little(sequences):
-    with pytest.raises(DeviceError, match=r"^\d+ CLAs of \d+ patterns, the least, take \d+ bytes; the memory for them"):
+    with pytest.raises(DeviceError, match=r"^memory: found 1000 bytes, expected at least \d+K: \d+ taxa need that for"):
         search(sequences, MODEL, device="numpy", memory=1000)

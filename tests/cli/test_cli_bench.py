@@ -35,7 +35,7 @@ def row(item, rate):
 def fixed(monkeypatch):
     """A benchmark whose figures are known."""
     done = Benchmark("a device", "a driver", "a reason", (row("newview", 3e8), row("scan", 1e8)))
-    monkeypatch.setattr("plltool.bench", lambda *_: done)
+    monkeypatch.setattr("plltool.bench", lambda *_, **__: done)
     return done
 
 

@@ -153,5 +153,5 @@ def test_the_last_eigenvalue_is_exactly_zero(few_kind, make_engine):
 @pytest.mark.opencl
 def test_a_tile_larger_than_the_largest_buffer(make_engine, opencl_device):
     tiny = dataclasses.replace(opencl_device, max_allocation=1000)
-    with pytest.raises(DeviceError, match="the largest buffer has 1000 bytes"):
+    with pytest.raises(DeviceError, match="largest buffer of the device: found 1000 bytes"):
         make_engine(Kind("vector", 4, 8), 10, contradictory(1), np.ones(70), [jukes_cantor_mixture()], device=tiny)

@@ -38,9 +38,18 @@ from typing import Any, cast
 
 import numpy as np
 
-from plltool.analyses.bench.compare import RATE
-from plltool.analyses.bench.data import DEFAULT_SHAPES, N_COMPONENTS, FixedModel, Shape, encode_states, make_data
+from plltool.analyses.bench.compare import RATE, compare_rows
+from plltool.analyses.bench.data import (
+    DEFAULT_SHAPES,
+    N_COMPONENTS,
+    QUICK_SHAPES,
+    FixedModel,
+    Shape,
+    encode_states,
+    make_data,
+)
 from plltool.analyses.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
+from plltool.analyses.bench.report import describe_ratios, describe_rows
 from plltool.constants import VERSION
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
@@ -85,6 +94,14 @@ class Benchmark:
             "rows": list(self.rows),
         }
 
+    def describe(self) -> list[str]:
+        """Lines for people: a table with a block of rows for each shape."""
+        return [f"device: {self.device}", f"driver: {self.driver}", *describe_rows(self.rows)]
+
+    def describe_ratios(self, old: Sequence[dict[str, Any]], name: str) -> list[str]:
+        """Lines for people: the throughput over that of `old`, the rows of the file `name`."""
+        return describe_ratios(compare_rows(self.rows, old), name)
+
 
 def bench(
     hardware: Hardware,
@@ -92,6 +109,7 @@ def bench(
     shapes: Sequence[tuple[int, int]] | None = None,
     repetitions: int = 5,
     seed: int = 1,
+    quick: bool = False,
 ) -> Benchmark:
     """Measure every item on every shape, one after the other.
 
@@ -101,6 +119,7 @@ def bench(
     shapes : taxa and patterns of each; None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
     repetitions : samples of each item
     seed : of tree, model and data
+    quick : take a few small shapes by default
 
     Raises
     ------
@@ -110,9 +129,9 @@ def bench(
         If the engine cannot hold so many states.
     """
     rows: list[dict[str, Any]] = []
-    fitting = DEFAULT_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
-    if shapes is None:
-        fitting = tuple(shape for shape in fitting if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
+    fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
+    if shapes is None and not quick:
+        fitting = tuple(shape for shape in DEFAULT_SHAPES if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
         for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
             _log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
     for number, shape in enumerate(fitting, start=1):
