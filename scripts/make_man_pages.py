@@ -51,10 +51,11 @@ def _page(path: tuple[str, ...], command: click.Command) -> Iterator[str]:
     for paragraph in paragraphs:
         yield from (".PP", _escape(paragraph))
     yield ".SH OPTIONS"
-    for option in command.get_params(ctx):
+    for option in command.params:
         record = option.get_help_record(ctx) if isinstance(option, click.Option) else None
         if record is not None:
             yield from _entry(*record)
+    yield from _entry("-h, --help", "Show help and exit.")
     if isinstance(command, click.Group):
         yield ".SH COMMANDS"
         for own, child in command.commands.items():

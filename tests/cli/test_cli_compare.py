@@ -86,7 +86,7 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     line = "#define ENTRY(i, j) ((i) * N_STATES + (j))"
     assert sound.count(line) == 1
     source.write_text(sound.replace(line, "#define ENTRY(i, j) ((j) * N_STATES + (i))"))
-    monkeypatch.setattr("plltool.engine.opencl.engine.files", lambda _package: copy)
+    monkeypatch.setattr("plltool.engine.opencl.kernels.files", lambda _package: copy)
     result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "beyond 0.01: row 1 of the table" in result.stdout

@@ -77,7 +77,7 @@ def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
     assert not folder.exists()
     log = (tmp_path / "run.log").read_text()
     assert log.count("plltool ") >= 2, "the log of both runs"
-    assert f"the search continues from {folder}" in log
+    assert f"the search goes on from {folder}" in log
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_p
     process, err = start(small, tmp_path, "--redo")
     process.communicate(timeout=100)
     assert process.returncode == 0, err.read_text()
-    assert f"the search continues from {folder}" in err.read_text()
+    assert f"the search goes on from {folder}" in err.read_text()
     assert outcome(tmp_path) == expected
     assert not folder.exists()
     refused = plltool(*quick)
