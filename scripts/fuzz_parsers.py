@@ -88,13 +88,17 @@ begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
+STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
+FILE_SETS = b"""#nexus
+begin sets; charset a = 'the mapping given': DNA, 1-30\\2; charset b = DNA, 2-30\\2 31-.; partition p = 2: a, b; end;
+"""
 SETS = b"""#nexus
 begin mrbayes; charset a = 1-30\\2; charset b = 2-30\\2 31-.; partition p = 2: a, b; set partition=p; end;
 """
 RECORD = json.dumps(
     dict.fromkeys(("lnl", "n_taxa", "n_sites", "n_patterns", "seconds", "seed", "brlen", "layout", "counters"), 1)
     | {"model": "GTR+G4", "tree": "(a,b,c);", "start_lnls": [1], "parts": [{"name": "x"}], "parameters": {}}
-    | {"warnings": [], "version": "0", "command": None, "device": "numpy", "reason": ""}
+    | {"warnings": [], "version": "0", "command": None, "device": "numpy", "reason": "", "driver": "", "software": {}}
 ).encode()
 
 
@@ -240,6 +244,9 @@ WORDS = [
     b"matchchar=",
     b"protein",
     b"standard",
+    b"{AG}",
+    b"(CT)",
+    b"x.phy:",
 ]
 MODEL_WORDS = [
     b"GTR",
@@ -304,13 +311,15 @@ ALIGNMENTS = [
 PARSERS = {
     "fasta": Parser(run_alignment, [FASTA, *data_files("hard.fasta")], [b">", b">a"]),
     "phylip": Parser(run_alignment, [PHYLIP, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]),
-    "nexus": Parser(run_alignment, [NEXUS], WORDS),
+    "nexus": Parser(run_alignment, [NEXUS, STATE_SETS], WORDS),
     "alignment": Parser(run_alignment, ALIGNMENTS, [*WORDS, b">", b"4 8\n", b"\x1f\x8b"]),
-    "newick": Parser(run_newick, [*TREES, *data_files("simulated.nwk")], [b"(a,b)", b":1", b"''"]),
+    "newick": Parser(run_newick, [*TREES, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(run_named_newick, [TREES[0], PART_TREES[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]),
     "model": Parser(run_model, MODELS, MODEL_WORDS),
     "partition": Parser(
-        run_scheme, [LINES, SETS, SETS.replace(b"mrbayes", b"sets"), RECORD], [*WORDS, *MODEL_WORDS, b"1-.\\3"]
+        run_scheme,
+        [LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
+        [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),

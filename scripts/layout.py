@@ -34,7 +34,8 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),
     "click": ("cli/",),
-    "dendropy": ("io/", "run/", "analyses/"),
+    "dendropy": ("io/", "tree/topology.py"),
+    "Bio": ("tree/topology.py",),
     "lazy_loader": ("__init__.py",),
 }
 

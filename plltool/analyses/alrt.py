@@ -11,6 +11,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
 from plltool.errors import check_least
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
 from plltool.run.supports import Supports, check_kinds
@@ -36,6 +37,7 @@ class AlrtResult(Result):
         return {"alrt.json": self.to_json(command) + "\n", **self.supports.texts()}
 
 
+@takes_keywords(EvaluationSettings)
 def alrt(
     alignment: AlignmentLike,
     tree: TreeLike,

@@ -10,8 +10,9 @@ import numpy as np
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray
-from plltool.io.newick import find_root, ordered_from
+from plltool.io.newick import find_root
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import Tree
@@ -36,7 +37,7 @@ class AncestralPart:
     probabilities: FloatArray
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class AncestralResult(Result):
     """The result of a reconstruction of ancestral states.
 
@@ -93,6 +94,7 @@ class AncestralResult(Result):
         return "\n".join(lines) + "\n"
 
 
+@takes_keywords(EvaluationSettings)
 def ancestral_states(
     alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[EvaluationSettings]
 ) -> AncestralResult:
@@ -121,7 +123,7 @@ def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[
     See `usable_outgroup` for an outgroup that is not one clade.
     """
     root = find_root(tree, usable_outgroup(tree, outgroup)[0])
-    visits = [(node, branch) for node, _, branch in ordered_from(tree, root) if not tree.is_tip(node)]
+    visits = [(node, branch) for node, _, branch in tree.ordered_from(root) if not tree.is_tip(node)]
     names, labels = [""] * (tree.n_taxa - 2), [""] * tree.n_edges
     names[root - tree.n_taxa] = f"{NODE}1"
     for number, (node, branch) in enumerate(visits, start=2):

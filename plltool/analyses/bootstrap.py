@@ -59,6 +59,7 @@ from plltool.run.inputs import (
     leave_out_duplicates,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
@@ -101,9 +102,11 @@ class BootstrapResult:
     supports: Supports | None = None
 
     def __repr__(self) -> str:
-        return f"<BootstrapResult {len(self.trees)} replicates, seed {self.seed}>"
+        n_taxa = self.trees[0].n_taxa if self.trees else 0
+        return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
 
 
+@takes_keywords(HardwareSettings)
 def bootstrap(
     alignment: AlignmentLike,
     model: ModelLike | None = None,

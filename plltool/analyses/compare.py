@@ -15,6 +15,7 @@ from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
 from plltool.errors import InputError, PlltoolError, show_name
 from plltool.hardware import Hardware
 from plltool.io.alignment_reader import looks_like_alignment
+from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -56,12 +57,15 @@ class Run:
     @classmethod
     def of_record(cls, path: str | os.PathLike[str]) -> Run:
         """A run by its JSON record; InputError if it cannot be read."""
-        source = os.fspath(path)
-        record = read_record(source)
+        source = source_name(path)
+        record = read_record(path)
         tree, lnl = record["tree"], record["lnl"]
         if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
             raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
         return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.label}, lnL {self.lnl:.3f}, {self.tree.n_taxa} taxa>"
 
     @property
     def lnl(self) -> float:
@@ -85,6 +89,10 @@ class Comparison:
     a: Run
     b: Run
     tolerance: float
+
+    def __repr__(self) -> str:
+        found = "agree" if self.agree else "differ"
+        return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
 
     @property
     def rf(self) -> int:

@@ -11,6 +11,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
 from plltool.run.results import EvaluationResult, Result, describe_run, describe_tree
@@ -29,6 +30,7 @@ class EvaluationSettings(HardwareSettings, total=False):
     listener: Listener
 
 
+@takes_keywords(EvaluationSettings)
 def evaluate(
     alignment: AlignmentLike,
     tree: TreeLike,
@@ -44,7 +46,8 @@ def evaluate(
     Parameters
     ----------
     alignment, model, outgroup, brlen, listener : as for `plltool.search`
-    tree : file, Newick string, dendropy tree, or Tree
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, and
+        lengths outside the bounds are moved to them, with another
     site_lnl : also return the lnL of each site
     site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
     length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
@@ -105,7 +108,7 @@ def evaluate_and_ask(
         with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
             announce_data(data, likelihood.patterns)
             fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
-            remarks = [*likelihood.warnings, *(_remarks_on_fixed(likelihood) if fixed else ())]
+            unknown = _remarks_on_fixed(likelihood) if fixed else []
             lnl = start_lnl = likelihood.lnl()
             announce("lengths and model")
             if not fixed:
@@ -120,7 +123,7 @@ def evaluate_and_ask(
             **described,
             "start_lnls": (start_lnl,),
             **describe_run(data, likelihood.engine, likelihood.reason),
-            "warnings": warn(data, fallback, [*remarks, *rooting]),
+            "warnings": warn(data, fallback, [*likelihood.warnings, *unknown, *rooting]),
             "seed": None,
         }
         return common | answer

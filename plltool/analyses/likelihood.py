@@ -24,7 +24,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.engine.storage import Slots
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError, check_least, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
@@ -34,6 +34,7 @@ from plltool.optimise.polish import polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
@@ -56,8 +57,8 @@ class Likelihood(Parameters):
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
-    tree : file, Newick string, dendropy tree, or Tree; it is copied, and lengths outside the bounds are moved to them
+    alignment : as for `plltool.search`
+    tree : as for `plltool.evaluate`; it is copied
     model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.search`; it is copied. Values in braces
         are never optimised
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
@@ -72,7 +73,7 @@ class Likelihood(Parameters):
     patterns : the distinct columns of each part
     engine : the engine that does the arithmetic, with its layout and counters
     reason : why its device was chosen
-    warnings : what a user should know about the tree, one line each
+    warnings : what a user should know about the trees that were set, one line each
 
     Raises
     ------
@@ -82,6 +83,7 @@ class Likelihood(Parameters):
         If the device cannot be used.
     """
 
+    @takes_keywords(HardwareSettings)
     def __init__(
         self,
         alignment: AlignmentLike,
@@ -99,9 +101,10 @@ class Likelihood(Parameters):
         self._brlen = brlen
         self._precision = asked.precision
         unlinked = brlen == UNLINKED
-        self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
+        given = as_tree(tree, self.data.names, unlinked)
+        self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
-        self.warnings = self._bound_lengths()
+        self.warnings = (*given.warnings, *self._bound_lengths())
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         if neighbours or states:
@@ -115,7 +118,14 @@ class Likelihood(Parameters):
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
-        return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+        lengths = "1 branch length" if n_changed == 1 else f"{n_changed} branch lengths"
+        return (f"{lengths} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+
+    def __repr__(self) -> str:
+        """One line; it computes nothing."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self._likelihood.models)))
+        size = f"{self.data.n_taxa} taxa, {self.data.n_sites} sites"
+        return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
     def __enter__(self) -> Likelihood:
         return self
@@ -139,7 +149,7 @@ class Likelihood(Parameters):
         several = self._tree.lengths.ndim > 1
         tree = as_tree(given, self.data.names, several)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
-        self._bound_lengths()
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
         self._likelihood.topology_changed()
 
     def newick(self, outgroup: OutgroupLike | None = None) -> str:

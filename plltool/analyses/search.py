@@ -45,6 +45,7 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.results import SearchResult, describe_run, describe_tree
@@ -65,6 +66,7 @@ from plltool.tree_search.state import ClimbStarts
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def search(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
@@ -91,13 +93,14 @@ def search(
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    alignment : file, mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), pandas
+        Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
     model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
         that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
         optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
-        where `brlen` is "unlinked" a file may hold one for each part
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
+        dendropy, Biopython or ete; where `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
@@ -190,7 +193,8 @@ class _Problem:
     """What is searched: the patterns of each part without duplicates, and where to start.
 
     ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa.
+    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa;
+    `remarks` are warnings of the start tree as it was read.
     """
 
     names: tuple[str, ...]
@@ -200,6 +204,7 @@ class _Problem:
     seed: int
     unlinked: bool
     constraint: Constraint | None
+    remarks: tuple[str, ...]
 
     @cached_property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
@@ -218,17 +223,20 @@ def _reduce(
     check_least("seed", seed, 0)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
+    remarks: tuple[str, ...] = ()
     if isinstance(start, str) and start in START_KINDS:
         first = start
     elif starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
-        given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        given = as_tree(start, data.names, unlinked)
+        remarks = given.warnings
+        given = link_lengths(given, len(data.parts) if unlinked else 1)
         if constraint is not None:
             check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted, remarks)
 
 
 def _announce_constraint(constraint: Constraint | None) -> None:

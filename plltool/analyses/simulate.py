@@ -13,9 +13,9 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
-from plltool.errors import InputError, check_least, show_name
+from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
-from plltool.io.bridge import from_dendropy
+from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
 from plltool.io.part_trees import read_tree
@@ -55,6 +55,10 @@ class Simulation:
     seed: int
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        size = f"{len(self.names)} taxa, {len(self.sequences[0])} sites"
+        return f"<Simulation: {size}, {shorten('; '.join(self.models))}, seed {self.seed}>"
+
     def format_alignment(self, name: str | PathLike[str] = "") -> str:
         """The alignment as PHYLIP if a file of that `name` is to have it that ends in .phy or .phylip, else as FASTA.
 
@@ -79,8 +83,8 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches. For
-        several parts a file may hold one tree for each part, all of the same topology
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete, with branch lengths; nodes may have any
+        number of branches. For several parts a file may hold one tree for each part, all of the same topology
     model : a string with values, such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"; a file, such as the record of a run
         or a partition file, whose parts get their columns, and the tree's lengths times their scalers; or a Model.
         Parameters without values have their start values, and a warning says so
@@ -106,7 +110,7 @@ def simulate(
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
-    remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
+    remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
     return Simulation(
@@ -147,4 +151,4 @@ def _as_tree(given: TreeLike, n_parts: int) -> Tree:
         return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
     if isinstance(given, (str, PathLike)):
         return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
-    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)
+    return tree_from_object(given, resolve_seed=ANY_RESOLUTION)

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 from os import PathLike
 from typing import NamedTuple
@@ -15,6 +16,7 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
+from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
 from plltool.run.rooting import OutgroupLike
@@ -26,6 +28,9 @@ from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a multifurcation are left out of all answers
+
+
+_log = logging.getLogger("plltool")
 
 
 class Target(NamedTuple):
@@ -45,7 +50,7 @@ SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TB
 
 
 def supports(
-    tree: str | PathLike[str] | Tree,
+    tree: str | PathLike[str] | Tree | TreeObject,
     replicates: TreesLike,
     kinds: Sequence[str] = (FBP,),
     outgroup: OutgroupLike | None = None,
@@ -54,7 +59,7 @@ def supports(
 
     Parameters
     ----------
-    tree : file, Newick string or Tree; nodes may have any number of branches
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete; nodes may have any number of branches
     replicates : file or files, or a sequence of `Tree`, over the same taxa; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both, in the order of the labels
     outgroup : taxa that the written trees show as one clade, see `Supports.with_outgroup`
@@ -68,7 +73,7 @@ def supports(
     return map_replicates(load_target(tree), replicates, kinds).with_outgroup(outgroup)
 
 
-def load_target(tree: str | PathLike[str] | Tree, names: Sequence[str] | None = None) -> Target:
+def load_target(tree: str | PathLike[str] | Tree | TreeObject, names: Sequence[str] | None = None) -> Target:
     """Prepare a tree that gets supports, which is possible before there are replicates.
 
     Parameters
@@ -78,8 +83,10 @@ def load_target(tree: str | PathLike[str] | Tree, names: Sequence[str] | None = 
     """
     if isinstance(tree, Tree):
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_))
-    nodes, source = load_nodes(tree)
+    nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
     resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)
+    for warning in resolved.warnings:
+        _log.warning(warning)
     own = find_splits(nodes, number_tips(nodes, source, resolved.names))
     return Target(resolved, np.array([split not in own for split in splits_of(resolved)]))
 

@@ -17,6 +17,7 @@ from plltool.errors import InputError, check_least
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result, nan_to_null
 from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
@@ -25,7 +26,7 @@ from plltool.tree_search.progress import ignore
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TopologyTestResult(Result):
     """The result of topology tests; lnL, tree and model are those of the best tree.
 
@@ -82,6 +83,7 @@ class TopologyTestResult(Result):
         return lines
 
 
+@takes_keywords(EvaluationSettings)
 def topology_tests(
     alignment: AlignmentLike,
     trees: str | PathLike[str] | Sequence[TreeLike],

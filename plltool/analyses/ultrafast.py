@@ -52,6 +52,7 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import ULTRAFAST, generator
 from plltool.run.supports import Supports
@@ -72,6 +73,7 @@ STATE = "ufboot"  # its name in a checkpoint
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def ultrafast_bootstrap(
     alignment: AlignmentLike,
     tree: TreeLike,

@@ -144,7 +144,10 @@ class MainGroup(click.Group):
 @click.version_option(VERSION, prog_name="plltool")
 @click.option("--debug", is_flag=True, help="Show where an error arose.")
 def main(debug: bool) -> None:
-    """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
+    """Maximum-likelihood phylogenetic trees, computed on an OpenCL device.
+
+    Files that are read may be gzipped; the name - stands for standard input.
+    """
 
 
 for _command in (

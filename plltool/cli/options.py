@@ -168,7 +168,7 @@ brlen_option = click.option(
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "protein"]),
+    type=click.Choice(["auto", "dna", "rna", "protein"]),
     default="auto",
     show_default=True,
     help="Kind of data in the alignment.",

@@ -1,4 +1,4 @@
-"""Read an alignment file whatever its format, which its content tells."""
+"""Read an alignment file; its content decides which format it has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from plltool.alignment.alignment import Alignment, Sequences, make_alignment
 from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.fasta import read_fasta
 from plltool.io.nexus import is_mixed, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
@@ -36,10 +36,10 @@ def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) 
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text.
+    """Read a FASTA, PHYLIP or NEXUS alignment as text, gzipped or not; ``-`` is standard input.
 
-    `states` may be "dna" or "protein". With None or "auto" the data decide between the two (`detect_states`), or the
-    datatype of a NEXUS file does.
+    `states` may be "dna" or "protein". With None or "auto" the datatype of a NEXUS file or the letters
+    (`detect_states`) decide between the two.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -52,8 +52,8 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
     """
     if isinstance(states, str):
         states = _find_states(states)
-    source = os.fspath(path)
-    text = _load_text(source)
+    source = source_name(path)
+    text = _load_text(path)
     mixed = states is None and starts_like_nexus(text) and is_mixed(text)
     told = states is not None or starts_like_nexus(text)
     if states is None and not mixed:
@@ -76,7 +76,7 @@ def _find_states(name: str) -> StateSpace | None:
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether the start of a file is that of a format of alignments; not whether it can be read as one."""
+    """Whether a file starts like an alignment; the rest is not looked at."""
     try:
         start = read_text(path).lstrip()
     except InputError:
@@ -84,24 +84,28 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
     return start.startswith(b">") or starts_like_nexus(start) or starts_like_phylip(start)
 
 
-def _load_text(source: str) -> bytes:
-    """The unpacked content with LF line ends; raises InputError if there is no text."""
-    content = read_text(source)
+def _load_text(path: str | os.PathLike[str]) -> bytes:
+    """The unpacked content with LF line ends; raises InputError for binary data."""
+    content = read_text(path)
     null = content.find(b"\0")
     if null >= 0:
-        raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
+        found = f"found binary data (a NUL byte at offset {null})"
+        raise InputError(f"{source_name(path)}: {found}, expected {_describe_formats()}")
     return content
 
 
 def _detect(text: bytes, source: str) -> StateSpace:
-    """The space of the file's data; read as proteins, whose letters include those of DNA, unless the file says."""
+    """The state space of the file's data: what the file says, or what its letters show.
+
+    They are read as proteins for that, whose letters include those of DNA.
+    """
     if starts_like_nexus(text):
         return PROTEIN if _PROTEIN_DATATYPE.search(text) else DNA
     return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
 
 
 def _parse(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
-    """The records of the file, in the format that its start shows; `states` are None for mixed data in NEXUS."""
+    """The records of the file, in the format that it starts with; `states` is None for mixed data in NEXUS."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)

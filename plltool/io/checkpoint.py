@@ -1,10 +1,10 @@
-"""Checkpoints: the states of a run in a folder, from which the same run goes on after it was stopped.
+"""Checkpoints: the states of a run in a folder, from which the same run continues after it was stopped.
 
-The folder holds `run.json`, which says what run it is of; of each thing that has a state, such as the climb from one
-start tree, NAME.state and the one before it, NAME.state.old; `best.nwk`, the best tree so far; and `mark.json`, if
-whoever began the run left a mark. A state is a line of JSON and behind it a numpy archive (npz,
-nothing pickled), whose digest the line holds. Every file is written whole or not at all, so several processes may each
-save what they work at.
+The folder holds `run.json`, which identifies the run; for each thing that has a state, such as the climb from one start
+tree, its last state NAME.state and the one before, NAME.state.old; `best.nwk`, the best tree so far; and `mark.json`,
+if whoever began the run left a mark. A state is a line of JSON followed by a numpy archive (npz, nothing pickled),
+whose digest is in the line. Every file is written as a whole or not at all, so that several processes may each save
+their work.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Savable(Protocol):
-    """What can be saved: it turns into arrays, and knows the best tree so far and its lnL."""
+    """Something that can be saved as arrays, with the best tree so far and its lnL."""
 
     @property
     def lnl(self) -> float: ...
@@ -57,22 +57,22 @@ class Savable(Protocol):
 
 
 class Checkpoint:
-    """The states of one run in a folder, which is made unless it is there.
+    """The states of one run in a folder, which is created if necessary.
 
-    Saving takes a small share of the time: a state that comes too soon after the last one was written, in proportion to
-    what that took, waits for the next one, or for the end of the context in which the checkpoint is entered, whatever
-    ends it. A state that cannot be written does not end the run: a warning says so, once.
+    Saving takes a small share of the time. A state that comes too soon after the last one was written, relative to how
+    long writing took, is kept in memory until the next one or until the ``with`` block of the checkpoint ends. A state
+    that cannot be written does not end the run; a warning says so once.
 
     Parameters
     ----------
     folder : its name
-    identity : all that the run's result depends on, item by item: text, numbers, lists
-    show : a tree as Newick text, for `best.nwk`
+    identity : everything that the result of the run depends on, item by item: text, numbers, lists
+    show : turns a tree into Newick text, for `best.nwk`
 
     Attributes
     ----------
-    resumed : whether there are states of this run from before
-    problem : why the last state could not be written, empty if it could
+    resumed : whether there are earlier states of this run
+    problem : why the last state could not be written; empty if it was
 
     Raises
     ------
@@ -104,7 +104,7 @@ class Checkpoint:
         write_text(self.folder / RUN_FILE, json.dumps(record, indent=1) + "\n")
 
     def _compare(self, record: Mapping[str, Any]) -> None:
-        """Raise CheckpointError unless the folder is of this run."""
+        """Raise CheckpointError unless the folder belongs to this run."""
         found = read_object(self.folder / RUN_FILE, (), "what a checkpoint is of")
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
@@ -115,9 +115,9 @@ class Checkpoint:
     # --- states -----------------------------------------------------------------------------------------------
 
     def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays of the last state saved under a name, or of the one before if that is damaged; None without any.
+        """The arrays of the last state with a name, or of the one before if it is damaged; None if there is none.
 
-        Raises CheckpointError if there is one, but none that can be read.
+        Raises CheckpointError if all of them are damaged.
         """
         failure = None
         for ending in (STATE, OLD_STATE):
@@ -139,13 +139,13 @@ class Checkpoint:
         return sorted({path.name.removesuffix(end) for end in endings for path in self.folder.glob("*" + end)})
 
     def save(self, name: str, state: Savable) -> None:
-        """Keep a state under a name: on disk, or for a moment in memory."""
+        """Save a state under a name: on disk, or in memory for a while."""
         self._waiting[name] = state
         if time.monotonic() >= self._next:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits; states that cannot be written go on waiting."""
+        """Write the states in memory; those that cannot be written stay there."""
         began = time.monotonic()
         try:
             for name, state in list(self._waiting.items()):
@@ -182,9 +182,9 @@ class Checkpoint:
         line, _, packed = content.partition(b"\n")
         header = json.loads(line)
         if header["sha256"] != hashlib.sha256(packed).hexdigest():
-            raise ValueError("its digest is not that of its content")
+            raise ValueError("its digest does not match its content")
         if header["run"] != self._digest:
-            raise ValueError("it is of another run")
+            raise ValueError("it belongs to another run")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
             return dict(archive)
 
@@ -196,7 +196,7 @@ class Checkpoint:
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds anything to go on from."""
+    """Whether a folder holds states."""
     return any(any(Path(folder).glob("*" + ending)) for ending in (STATE, OLD_STATE))
 
 
@@ -218,7 +218,7 @@ def read_mark(folder: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove a checkpoint, if there is one; what else lies in the folder stays, and then the folder.
+    """Remove a checkpoint if there is one, and its folder unless it holds other files.
 
     Raises InputError if it cannot be removed.
     """
@@ -242,7 +242,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _read_lnl(path: Path) -> float:
-    """The lnL that the best tree so far has, by the comment before it."""
+    """The lnL of the best tree so far, from the comment in front of it."""
     try:
         with open(path, encoding="ascii", errors="replace") as stream:
             return float(stream.read(60).removeprefix("[lnL ").split("]")[0])

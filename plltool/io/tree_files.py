@@ -1,4 +1,4 @@
-"""Files of many trees: Newick, one after another, or NEXUS; and trees written by their splits."""
+"""Read files of many trees, Newick or NEXUS, and write trees that are given by their splits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from os import PathLike, fspath
+from os import PathLike
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.newick import (
     RootedNodes,
     is_newick,
@@ -35,7 +35,7 @@ _log = logging.getLogger("plltool")
 def read_tree_set(
     paths: Sequence[str | PathLike[str]], names: Sequence[str] | None = None, whose: str = "the tree"
 ) -> TreeSet:
-    """All trees of some files, gzipped or not, file after file; nodes may have any number of branches.
+    """All trees of several files, gzipped or not, in the order of the files; nodes may have any number of branches.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def read_tree_set(
     Raises
     ------
     InputError
-        If a file cannot be read or holds no tree, a text is no tree, or the taxa are not the same in all.
+        If a file cannot be read, holds no tree or something else, or the taxa are not the same in all trees.
     """
     known: list[str] | None = None if names is None else list(names)
     owner = FIRST_TREE if names is None else whose
@@ -52,40 +52,42 @@ def read_tree_set(
     for path in paths:
         before = len(trees)
         for number, nodes in enumerate(_read_nodes(path), start=1):
-            where = f"{fspath(path)}: tree {number}"
+            where = f"{source_name(path)}: tree {number}"
             tips = number_tips(nodes, where, known, owner)
             if known is None:
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
+            for warning in nodes.describe_negative(where):
+                _log.warning(warning)
         if len(trees) == before:
-            raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+            raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return make_tree_set(known or (), trees)
 
 
 def read_trees(
     path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> list[Tree]:
-    """All trees of a file, gzipped or not, which are binary or made so; parameters and errors as of `parse_newick`.
+    """All trees of a file, gzipped or not; parameters, warnings and errors as in `parse_newick`.
 
     Raises InputError also if the file cannot be read or holds no tree.
     """
     trees = [
-        unrooted_tree(nodes, f"{fspath(path)}: tree {number}", names, resolve_seed)
+        unrooted_tree(nodes, f"{source_name(path)}: tree {number}", names, resolve_seed)
         for number, nodes in enumerate(_read_nodes(path), start=1)
     ]
     if not trees:
-        raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+        raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return trees
 
 
 def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
-    """The first tree of a file, Newick or NEXUS, gzipped or not, or of a Newick text, and what errors call it.
+    """The first tree of a file, Newick or NEXUS, gzipped or not, or of Newick text, and what errors call it.
 
-    A warning says if there are more. Raises InputError if the file cannot be read, holds no tree, or it is none.
+    A warning says if there are more. Raises InputError if the file cannot be read or does not hold a tree.
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
-    source, found = fspath(given), _read_nodes(given)
+    source, found = source_name(given), _read_nodes(given)
     nodes = next(found, None)
     if nodes is None:
         raise InputError(f"{source}: found no tree, expected at least one")
@@ -98,7 +100,7 @@ def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
 
-    `tips` holds the number of each tip. The root is taken away: two branches of one split are one, as long as both.
+    `tips` holds the number of each tip. The root is removed: two branches with one split become one, as long as both.
     """
     everybody = everyone(len(tips))
     below = [0] * len(nodes.parents)
@@ -121,7 +123,7 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
-    content, source = read_text(path), fspath(path)
+    content, source = read_text(path), source_name(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)
     return parse_trees(content.decode("utf-8", "surrogateescape"), source)
@@ -134,7 +136,7 @@ def write_splits(
     labels: Sequence[str],
     pendants: Sequence[float],
 ) -> str:
-    """Write a tree given by its inner splits, which may leave nodes with many branches, on one line.
+    """Write a tree on one line, given by its inner splits; nodes may have many branches.
 
     It is rooted at the node next to taxon 0; children are in the order of their first taxa.
 

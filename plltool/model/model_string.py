@@ -71,6 +71,10 @@ _UNAVAILABLE = (
     (r"IC", "+IC (invariable sites as counted)"),
     (r"ASC.*", "+ASC (ascertainment bias correction)"),
 )
+_UNSUPPORTED_NAMES = (  # of IQ-TREE, RAxML and RAxML-NG
+    (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
+)
 _NAMES_ACCEPTED = (
     f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
 )
@@ -192,6 +196,9 @@ def _read_name(token: _Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_nucleotide(token, name, SYMMETRIES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    for pattern, kind in _UNSUPPORTED_NAMES:
+        if re.fullmatch(pattern, word):
+            raise token.error(f"{kind} not supported; models of DNA and proteins are: {_NAMES_ACCEPTED}")
     raise token.error(f"unknown model; accepted: {_NAMES_ACCEPTED}")
 
 

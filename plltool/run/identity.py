@@ -135,7 +135,7 @@ def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str
 
 
 def show_tree(
-    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: Sequence[str] | None
+    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: str | Sequence[str] | None
 ) -> str:
     """A tree without duplicates as Newick text with all `names`; arguments as for `restore_duplicates`, `mean_tree`."""
     whole = tree if tree.n_taxa == len(names) else restore_duplicates(tree, names, groups)
@@ -147,7 +147,7 @@ def open_checkpoint(
     identity: dict[str, Any],
     data: Dataset,
     groups: list[list[int]],
-    outgroup: Sequence[str] | None,
+    outgroup: str | Sequence[str] | None,
 ) -> AbstractContextManager[Checkpoint | None]:
     """The checkpoint of a search; the best tree so far that it shows has all taxa. Errors as for `Checkpoint`.
 

@@ -17,7 +17,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
 from plltool.io.site_values import format_for, format_sites
 from plltool.io.tree_views import collapse_newick, write_nexus
@@ -112,6 +112,12 @@ class Result:
     data: Dataset = field(kw_only=True)
     outgroup: Sequence[str] | None = field(default=None, kw_only=True)
 
+    def __repr__(self) -> str:
+        """One line: what was found, of what data, under which model and where."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self.models)))
+        size = f"{self.n_taxa} taxa, {self.n_sites} sites"
+        return f"<{type(self).__name__}: lnL {self.lnl:.3f}, {size}, {models}, {self.device}>"
+
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
         """`newick` without the inner branches of at most `threshold`, and the number of these branches."""
         return collapse_newick(self.newick, threshold)
@@ -183,7 +189,7 @@ class Result:
         return {ending: text + "\n" for ending, text in texts.items()}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult(Result):
     """The result of a search.
 
@@ -237,7 +243,7 @@ class SearchResult(Result):
         return self._tree_texts("best", "", command, nexus, collapse)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationResult(Result):
     """The result of an evaluation.
 
@@ -311,7 +317,7 @@ def describe_tree(
     models: Sequence[Model],
     tree: Tree,
     lnls: FloatArray,
-    outgroup: Sequence[str] | None,
+    outgroup: str | Sequence[str] | None,
 ) -> tuple[dict[str, Any], list[str]]:
     """The fields of a result that describe its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1

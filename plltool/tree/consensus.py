@@ -34,6 +34,9 @@ class Consensus:
     lengths: FloatArray
     pendants: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} inner branches>"
+
 
 def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:
     """The consensus tree of some trees.

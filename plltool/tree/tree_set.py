@@ -37,6 +37,9 @@ class TreeSet:
     lengths: FloatArray
     pendants: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct inner splits>"
+
     @property
     def n_trees(self) -> int:
         return len(self.pendants)

@@ -122,7 +122,9 @@ def scan(
         first = len(scores)
         columns, frontier = _walk(likelihood, columns, frontier, stop, admits)
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
-        if first == 0 and len(scores):
+        if not len(scores):  # as of 3 taxa
+            break
+        if first == 0:
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
         onward = scores[frontier["parent"]] >= lnl - WALK_CUTOFF * typical_loss
         frontier = {name: column[onward] for name, column in frontier.items()}

@@ -204,7 +204,7 @@ def test_there_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("", "something else than JSON"),
+        ("", "something other than JSON"),
         ("[]", "a JSON list, expected the output of `plltool bench`"),
         ('{"rows": []}', "it lacks benchmark, version, date, device, driver"),
         ({"rows": 3}, "rows: found a JSON int"),

@@ -9,7 +9,6 @@ from plltool.analyses.search import search
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_states
-from plltool.io.bridge import to_dendropy
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions
@@ -78,7 +77,7 @@ def test_trees_as_constraints(few):
     names = list(few)
     text = f"(({names[5]},{names[0]}),{names[9]},{names[2]});"
     tree = parse_newick(text, "here")
-    found = [search(few, constraint=given, **FAST) for given in (text, tree, to_dendropy(tree))]
+    found = [search(few, constraint=given, **FAST) for given in (text, tree, tree.to_dendropy())]
     assert found[0].newick == found[1].newick == found[2].newick
     assert obeys(found[0].tree.ends, names, ((names[5], names[0]), names[9], names[2]))
 

@@ -67,7 +67,7 @@ def test_trees_with_multifurcations(tmp_path):
 
 
 def test_a_tree_without_lengths():
-    for tree in ("((a,b),(c,d));", "(a,b,c,d,e);"):
+    for tree in ("(a,b,(c,d));", "(a,b,c,d,e);"):
         assert simulate(tree, "JC", 5).warnings == ("all branch lengths are 0.1; does the tree have none?",)
     assert simulate(TREE, "JC", 5).warnings == ()
 

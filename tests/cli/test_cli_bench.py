@@ -95,7 +95,7 @@ def test_a_broken_file_is_one_line(plltool, tmp_path, monkeypatch):
     result = plltool("bench", *SMALL, "--compare", path)
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith(f"plltool: error: {path}: found something else than JSON")
+    assert result.stderr.startswith(f"plltool: error: {path}: found something other than JSON")
 
 
 @pytest.mark.parametrize(

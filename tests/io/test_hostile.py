@@ -157,7 +157,7 @@ class TestRecords:
     def test_nested_too_deep(self, tmp_path):
         path = tmp_path / "x.json"
         path.write_text('{"model":' + "[" * MANY + "]" * MANY + "}")
-        with refused("found something else than JSON"):
+        with refused("found something other than JSON"):
             read_record(path)
 
     def test_a_model_that_is_no_string(self, tmp_path):

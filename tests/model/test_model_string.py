@@ -312,3 +312,15 @@ def test_anything_is_read_or_refused(text):
     except InputError:
         return
     assert parse_model(str(spec)) == spec
+
+
+@pytest.mark.parametrize("name", ["GY", "MG", "MGK", "MG1KTS", "gy2k", "CODON", "KOSI07", "ECMrest"])
+def test_codon_models_are_refused_as_such(name):
+    with pytest.raises(InputError, match="codon models are not supported; models of DNA and proteins are: JC"):
+        parse_model(f"{name}+F+G4")
+
+
+@pytest.mark.parametrize("name", ["MK", "MKv", "ORDERED", "BIN", "MULTI5_MK", "MULTISTATE", "JC2", "GTR2"])
+def test_models_of_morphology_are_refused_as_such(name):
+    with pytest.raises(InputError, match="models of morphological and binary data are not supported; models of DNA"):
+        parse_model(f"{name}+G4")
