@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 ANY_NUMBER = "N"  # in an ending: a number from 1 on
 ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
-STDIN = Path("-")
 LOG, CHECKPOINT = "log", "checkpoint"
 
 _log = logging.getLogger("plltool")
