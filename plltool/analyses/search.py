@@ -165,6 +165,7 @@ def search(
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
     described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    remarks += problem.remarks
     if constraint is not None and binding is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
