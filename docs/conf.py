@@ -57,5 +57,18 @@ def set_bold(names):
     return ", ".join(f"**{name.strip()}**" for name in names.split(","))
 
 
+def list_files(_app, context, lines):
+    """Add to a command's page what its help has below the options: the files that it writes, and examples."""
+    option = getattr(context.command, "prefix_option", None)
+    if option is not None:
+        lines += ["**Files**", "", option.remark, ""]
+        for row in option.table:
+            lines += [f"``PREFIX.{row.ending}``", f"   {row.help}", ""]
+    examples = getattr(context.command, "examples", ())
+    if examples:
+        lines += ["**Examples**", "", ".. code-block:: console", "", *(f"   $ {example}" for example in examples), ""]
+
+
 def setup(app):
     app.connect("autodoc-process-docstring", list_sections)
+    app.connect("sphinx-click-process-epilog", list_files)

@@ -1,6 +1,7 @@
 """Every bound, default and tolerance of plltool, with its unit and the reason for its value."""
 
 VERSION = "0.1.0"  # of plltool
+STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- branch lengths, in expected substitutions per site -------------------------------------------------
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision

@@ -59,7 +59,7 @@ class Likelihood(Parameters):
     ----------
     alignment : as for `plltool.search`
     tree : as for `plltool.evaluate`; it is copied
-    model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.search`; it is copied. Values in braces
+    model : as for `plltool.search`; it is copied. Values in braces
         are never optimised
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
         (n_edges, n_parts)

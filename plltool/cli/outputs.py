@@ -20,13 +20,13 @@ import click
 
 from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
 from plltool.cli.locks import locked_folder
+from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
 
 T = TypeVar("T")
 
 ANY_NUMBER = "N"  # in an ending: a number from 1 on
 ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
-STDIN = Path("-")
 LOG, CHECKPOINT = "log", "checkpoint"
 
 _log = logging.getLogger("plltool")
@@ -93,7 +93,7 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
         def with_outputs(prefix: Path | None, redo: bool, **values: Any) -> Any:
             if prefix is None and source is not None:
                 read = click.get_current_context().params[source]
-                prefix = read.with_name(("stdin" if read == STDIN else read.name) + PREFIX_ENDING)
+                prefix = read.with_name(("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
             return command(**values, outputs=Outputs(table, prefix, redo))
 
         prefix_option = click.option(

@@ -36,10 +36,10 @@ def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) 
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment as text, gzipped or not; ``-`` is standard input.
+    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    `states` may be "dna" or "protein". With None or "auto" the datatype of a NEXUS file or the letters
-    (`detect_states`) decide between the two.
+    `states` may be "dna", "rna" or "protein". With None or "auto", the datatype of a NEXUS file or the letters
+    (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.

@@ -1,8 +1,8 @@
 """Checkpoints: the states of a run in a folder, from which the same run continues after it was stopped.
 
 The folder holds `run.json`, which identifies the run; for each thing that has a state, such as the climb from one start
-tree, its last state NAME.state and the one before, NAME.state.old; `best.nwk`, the best tree so far; and `mark.json`,
-if whoever began the run left a mark. A state is a line of JSON followed by a numpy archive (npz, nothing pickled),
+tree, its last state NAME.state and the one before, NAME.state.old; `best.nwk`, the best tree so far; and `mark.json` if
+a mark was left with `mark_checkpoint`. A state is a line of JSON followed by a numpy archive (npz, nothing pickled),
 whose digest is in the line. Every file is written as a whole or not at all, so that several processes may each save
 their work.
 """
@@ -117,7 +117,7 @@ class Checkpoint:
     def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
         """The arrays of the last state with a name, or of the one before if it is damaged; None if there is none.
 
-        Raises CheckpointError if all of them are damaged.
+        Raises CheckpointError if there is a state, but none that can be read.
         """
         failure = None
         for ending in (STATE, OLD_STATE):
@@ -196,7 +196,7 @@ class Checkpoint:
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds states."""
+    """Whether a folder holds states from which a run can continue."""
     return any(any(Path(folder).glob("*" + ending)) for ending in (STATE, OLD_STATE))
 
 

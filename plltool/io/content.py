@@ -11,11 +11,9 @@ from contextlib import nullcontext
 from typing import IO
 from weakref import WeakSet
 
-from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, TRUSTED_CONTENT
+from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, STDIN, TRUSTED_CONTENT
 from plltool.errors import InputError
 from plltool.hardware import available_memory
-
-STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"

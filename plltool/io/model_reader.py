@@ -7,8 +7,9 @@ import os
 import numpy as np
 
 from plltool.alignment.partition import PartSpec, Scheme
+from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
-from plltool.io.content import STDIN, read_content, read_text, source_name
+from plltool.io.content import read_content, read_text, source_name
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
 from plltool.io.record import parse_object

@@ -440,11 +440,6 @@ def write_newick(
     return "".join(pieces) + ";"
 
 
-def outgroup_names(outgroup: str | Sequence[str]) -> list[str]:
-    """The taxa of an outgroup, which is one name or several."""
-    return [outgroup] if isinstance(outgroup, str) else list(outgroup)
-
-
 def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
     """The inner node that `write_newick` writes as the root; errors as there.
 
@@ -453,7 +448,7 @@ def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
     """
     if outgroup is None:
         return int(tree.neighbours[0, 0])
-    members = set(outgroup_names(outgroup))
+    members = {outgroup} if isinstance(outgroup, str) else set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:
         raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")

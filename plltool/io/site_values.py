@@ -29,6 +29,6 @@ def format_puzzle(site_lnl: FloatArray) -> str:
 
 
 def format_for(path: str | PathLike[str], site_lnl: FloatArray) -> str:
-    """lnL (n_sites,) in the format that the file's name asks for: TREE-PUZZLE's if it ends in PUZZLE_ENDING."""
+    """lnL (n_sites,) in the format that the file's name asks for: for CONSEL if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
     return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

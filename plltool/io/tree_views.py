@@ -7,7 +7,7 @@ import re
 
 from plltool.io.newick import RootedNodes, parse_trees, written_label
 
-# A tip's label stands after ``(`` or ``,``; quoted labels elsewhere and comments are passed over as a whole.
+# The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
 _TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
 _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a blank, and most marks have a meaning
 
