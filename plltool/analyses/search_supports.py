@@ -19,6 +19,7 @@ from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup
@@ -43,6 +44,7 @@ class SearchSupports:
     interrupted: bool
 
 
+@takes_keywords(HardwareSettings)
 def search_supports(
     result: SearchResult,
     kinds: Sequence[str],

@@ -66,7 +66,7 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
 
 
 def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
-    """What `attempt` returns, made anew with half as much memory for CLAs as long as a request has too little.
+    """What `attempt` returns, tried again with half as much memory for CLAs as long as a request has too little.
 
     Answers keep every bit. Where not even one tile fits, `open_engine` says so.
 

@@ -50,6 +50,22 @@ def test_alignments_of_other_libraries(alignment, lnl):
     assert plltool.evaluate(alignment, TREE, **QUICK).lnl == lnl
 
 
+def test_many_trees_in_all_forms(tmp_path):
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    given = [file, TREE, *trees()]
+    assert not plltool.tree_distances(given).any()
+    assert plltool.tree_distances(given).shape == (6, 6)
+    assert plltool.tree_distances(TREE).shape == (1, 1)
+    for tree in given:
+        assert plltool.supports(tree, given).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+    for wrong in (plltool.read_tree(file), None, 7):
+        with pytest.raises(InputError, match="trees: found an object of type .*, expected a file, or a list of trees"):
+            plltool.tree_distances(wrong)
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text"):
+        plltool.consensus([7])
+
+
 @pytest.mark.parametrize("tree", list(trees()), ids=lambda given: type(given).__module__)
 def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert plltool.evaluate(ROWS, tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
@@ -57,7 +73,7 @@ def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert len(plltool.simulate(tree, "JC", 10).names) == 5
     file = tmp_path / "x.nwk"
     file.write_text(TREE)
-    assert plltool.supports(tree, file).values["fbp"].tolist().count(1.0) == 2, "both inner branches"
+    assert plltool.supports(tree, file).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
 
 
 def test_objects_that_are_refused():

@@ -116,7 +116,7 @@ def bench(
     Parameters
     ----------
     n_states : of a random reversible model with 4 gamma rates
-    shapes : taxa and patterns of each; None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
+    shapes : taxa and patterns of each; None for those of DEFAULT_SHAPES that fit MAX_CLA_BYTES
     repetitions : samples of each item
     seed : of tree, model and data
     quick : take a few small shapes by default
