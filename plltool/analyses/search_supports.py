@@ -28,7 +28,7 @@ from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchSupports:
     """Supports of the tree that a search found.
 
@@ -42,6 +42,9 @@ class SearchSupports:
     supports: Supports
     bootstrap: BootstrapResult | None
     interrupted: bool
+
+    def __repr__(self) -> str:
+        return f"<SearchSupports: {', '.join(self.supports.kinds)}, {self.supports.tree.n_taxa} taxa>"
 
 
 @takes_keywords(HardwareSettings)

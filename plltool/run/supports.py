@@ -72,7 +72,7 @@ class Supports:
     outgroup: Sequence[str] | None = None
 
     def __repr__(self) -> str:
-        return f"<Supports {', '.join(self.values)} of {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
+        return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
 
     @property
     def kinds(self) -> tuple[str, ...]:
