@@ -118,9 +118,9 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     DeviceError
         If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
-    if hardware.device == "auto":
+    if hardware.is_auto:
         devices = find_automatic()[0][:1]
-    elif hardware.device == "numpy":
+    elif hardware.is_numpy:
         devices = []
     else:
         found, failures = list_devices()
