@@ -120,7 +120,8 @@ def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
 
-    `tips` holds the number of each tip. The root is removed: two branches with one split become one, as long as both.
+    `tips` holds the number of each tip. The root is removed: two branches with one split become one, as
+    long as both together.
     """
     everybody = everyone(len(tips))
     below = [0] * len(nodes.parents)
