@@ -43,7 +43,7 @@ class InputError(PlltoolError):
 
 
 class CheckpointError(InputError):
-    """A checkpoint that a run cannot go on from: it is another run's, or damaged."""
+    """A checkpoint that a run cannot continue from: it belongs to another run, or is damaged."""
 
 
 class DeviceError(PlltoolError):
@@ -55,7 +55,7 @@ class DeviceMemoryError(DeviceError):
 
     Attributes
     ----------
-    cla_bytes : what the engine that failed held for conditional likelihoods; None if it never came to be
+    cla_bytes : what the engine that failed held for conditional likelihoods; None if it was never made
     """
 
     cla_bytes: int | None = None

@@ -41,6 +41,20 @@ class Hardware:
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
 
+    @property
+    def is_auto(self) -> bool:
+        """Whether plltool chooses the device."""
+        return self._word == "auto"
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether numpy is asked for."""
+        return self._word == "numpy"
+
+    @property
+    def _word(self) -> str:
+        return self.device.strip().lower()
+
 
 class HardwareSettings(TypedDict, total=False):
     """The fields of `Hardware`, for functions that take them as keywords."""

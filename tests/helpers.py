@@ -12,6 +12,7 @@ from scipy.linalg import expm
 
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
+from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model import proteins
@@ -174,7 +175,7 @@ def clas_facing(ends, n_taxa, node, branch):
     for parent, child, index in orient(kept, node):
         children.setdefault(parent, []).append((operand(child, n_taxa), index))
     rows = [prog.newview(parent - n_taxa, *a, *b) for parent, (a, b) in reversed(children.items())]
-    return np.concatenate([*rows, np.zeros((0, prog.N_WORDS), dtype=np.int32)])
+    return np.concatenate([*rows, np.zeros((0, INSTRUCTION_WORDS), dtype=np.int32)])
 
 
 def program_to_branch(ends, n_taxa, branch):

@@ -22,7 +22,7 @@ from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 
-MIN_DISTINCT = 4  # taxa that a search has, if there are so many: fewer have only one unrooted topology
+MIN_DISTINCT = 4  # taxa of a search, if the alignment has them: fewer have only one unrooted topology
 
 
 @dataclass(frozen=True)

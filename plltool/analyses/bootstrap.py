@@ -112,7 +112,7 @@ def bootstrap(
     model: ModelLike | None = None,
     *,
     replicates: int | str = AUTO,
-    tree: str | PathLike[str] | Tree | None = None,
+    tree: TreeLike | None = None,
     kinds: Sequence[str] = (FBP,),
     outgroup: OutgroupLike | None = None,
     seed: int = DEFAULT_SEED,
@@ -167,16 +167,14 @@ def bootstrap(
     check_kinds(kinds, REPLICATE_KINDS)
     target = None if tree is None else load_target(tree, data.names)
     outgroup = as_outgroup(outgroup, data.names)
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, binding)
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
     n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
-    wishes = options or replicate_options(rapid=rapid)
-    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
+    options = options or replicate_options(rapid=rapid)
+    plan = replace(options.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share
-    )
+    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share)
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)
@@ -262,9 +260,7 @@ def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
             yield replicate
 
 
-def _collect(
-    made: Replicates, wanted: _Wanted, seed: int, listener: Listener, began: float
-) -> BootstrapResult:
+def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, began: float) -> BootstrapResult:
     """Take replicates until there are enough."""
     trees: list[Tree] = []
     lnls: list[float] = []

@@ -48,8 +48,6 @@ def evaluate(
     alignment, model, outgroup, brlen, listener : as for `plltool.search`
     tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, and
         lengths outside the bounds are moved to them, with another
-    fixed : take lengths and parameters as they are; parameters without a value keep their start values, and a warning
-        says so
     site_lnl : also return the lnL of each site
     site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
     length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`

@@ -59,8 +59,7 @@ class Likelihood(Parameters):
     ----------
     alignment : as for `plltool.search`
     tree : as for `plltool.evaluate`; it is copied
-    model : as for `plltool.search`; it is copied. Values in braces
-        are never optimised
+    model : as for `plltool.search`; it is copied. Values in braces are never optimised
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
         (n_edges, n_parts)
     lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `derivatives` and `optimise` raise EngineError

@@ -139,9 +139,7 @@ class Replicator:
     def __init__(self, resampling: Resampling):
         self._resampling = resampling
 
-    def __call__(
-        self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None
-    ) -> Replicate:
+    def __call__(self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None) -> Replicate:
         """Search the tree of replicate `number`, counted from 0.
 
         The climb starts from the tree `before`, or else from a parsimony tree of the resampled sites. Patterns that
@@ -187,8 +185,8 @@ class Replicator:
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
         drawn = randomise_short_branches(tree, least, rng)
-        binding = asked.plan.constraint
-        return drawn if binding is None or binding.is_obeyed_by(drawn) else tree
+        constraint = asked.plan.constraint
+        return drawn if constraint is None or constraint.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:

@@ -100,13 +100,13 @@ def search(
         optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
-        dendropy, Biopython or ete; where `brlen` is "unlinked" a file may hold one for each part
+        dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
     outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
-        must have, as far as its taxa go
-    brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
-        each part, of mean 1 over sites, "unlinked" each part's own
+        must have among these taxa
+    brlen : how the parts share branch lengths: all of them ("linked"), up to a factor for each part, of mean 1 over
+        sites ("scaled"), or none ("unlinked")
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
@@ -114,10 +114,10 @@ def search(
     site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
-    listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
-    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
-        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
-        `remove_checkpoint` is called. None for none
+    listener : is called after every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder that keeps the state of the search. The same call continues from there and ends with the same
+        bits, whatever stopped it before. After the search has ended, it returns the result at once, until
+        `plltool.remove_checkpoint` is called. None keeps nothing
 
     Raises
     ------
@@ -125,30 +125,30 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
         the checkpoint is that of another run.
     DeviceError
-        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
-        goes on with less for conditional likelihoods, from the checkpoint if there is one.
+        If the device cannot be used, or fails during the search. If its memory is too small for a request, the search
+        continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
     asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = resolve_inputs(alignment, model, brlen)
     outgroup = as_outgroup(outgroup, data.names)
-    wishes = options or SearchOptions()
+    options = options or SearchOptions()
     if starts is not None:
-        wishes = replace(wishes, starts=starts)
+        options = replace(options, starts=starts)
     if effort is not None:
-        wishes = replace(wishes, effort=effort)
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
+        options = replace(options, effort=effort)
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
     announce_data(data, problem.parts)
-    _announce_constraint(binding)
+    _announce_constraint(parsed)
 
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
         with engine:
             fallback = announce_engine(engine, reason, hardware)
-            plan = _plan(problem, wishes)
+            plan = _plan(problem, options)
             identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
@@ -166,7 +166,7 @@ def search(
         lnl = float(part_lnls.sum())
     described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
     remarks += problem.remarks
-    if constraint is not None and binding is None:
+    if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
@@ -220,7 +220,7 @@ class _Problem:
 def _reduce(
     data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
 ) -> _Problem:
-    """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
+    """Check what was asked for, and leave out the duplicates, except those that a constraint separates."""
     check_least("seed", seed, 0)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
@@ -241,7 +241,7 @@ def _reduce(
 
 
 def _announce_constraint(constraint: Constraint | None) -> None:
-    """Log what the search is held to."""
+    """Log the size of the constraint, if there is one."""
     if constraint is not None:
         n_members, n_taxa = constraint.n_members, len(constraint.names)
         _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
@@ -262,7 +262,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
 
 
 def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
-    """How hard to search, after a look at the data where that matters."""
+    """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
         announce("parsimony trees that tell how difficult the data are")
@@ -310,7 +310,7 @@ def _ask_whole(
     brlen: str,
     hardware: Hardware,
 ) -> FloatArray:
-    """What is asked of the likelihood of a tree of all taxa."""
+    """The answer of the likelihood of a tree of all taxa, duplicates included."""
 
     def attempt(hardware: Hardware) -> FloatArray:
         with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:

@@ -19,6 +19,7 @@ from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup
@@ -27,7 +28,7 @@ from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchSupports:
     """Supports of the tree that a search found.
 
@@ -42,7 +43,11 @@ class SearchSupports:
     bootstrap: BootstrapResult | None
     interrupted: bool
 
+    def __repr__(self) -> str:
+        return f"<SearchSupports: {', '.join(self.supports.kinds)}, {self.supports.tree.n_taxa} taxa>"
 
+
+@takes_keywords(HardwareSettings)
 def search_supports(
     result: SearchResult,
     kinds: Sequence[str],

@@ -16,9 +16,10 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
-from plltool.io.bridge import TreeObject, nodes_from_object
+from plltool.io.bridge import nodes_from_object
 from plltool.io.newick import number_tips, unrooted_tree
 from plltool.io.tree_files import find_splits, load_nodes
+from plltool.run.inputs import TreeLike
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
@@ -50,7 +51,7 @@ SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TB
 
 
 def supports(
-    tree: str | PathLike[str] | Tree | TreeObject,
+    tree: TreeLike,
     replicates: TreesLike,
     kinds: Sequence[str] = (FBP,),
     outgroup: OutgroupLike | None = None,
@@ -60,7 +61,7 @@ def supports(
     Parameters
     ----------
     tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete; nodes may have any number of branches
-    replicates : file or files, or a sequence of `Tree`, over the same taxa; they may have multifurcations
+    replicates : trees over the same taxa, as for `plltool.tree_distances`; they may have multifurcations
     kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both, in the order of the labels
     outgroup : taxa that the written trees show as one clade, see `Supports.with_outgroup`
 
@@ -70,10 +71,14 @@ def supports(
         If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them.
     """
     check_kinds(kinds, REPLICATE_KINDS)
-    return map_replicates(load_target(tree), replicates, kinds).with_outgroup(outgroup)
+    names = None
+    if not isinstance(tree, (str, PathLike, Tree)):  # dendropy may have blanks for underscores in the replicates
+        replicates = as_tree_set(replicates)
+        names = replicates.names
+    return map_replicates(load_target(tree, names), replicates, kinds).with_outgroup(outgroup)
 
 
-def load_target(tree: str | PathLike[str] | Tree | TreeObject, names: Sequence[str] | None = None) -> Target:
+def load_target(tree: TreeLike, names: Sequence[str] | None = None) -> Target:
     """Prepare a tree that gets supports, which is possible before there are replicates.
 
     Parameters

@@ -181,12 +181,12 @@ class _Task:
 
 def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
     """Errors as for `ultrafast_bootstrap`."""
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, binding)
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
     target = as_tree(tree, data.names)
-    if binding is not None:
-        check_obedience(target, binding, "the tree given")
+    if parsed is not None:
+        check_obedience(target, parsed, "the tree given")
     start = link_lengths(restrict_tree(target, reduced.names), len(parts) if brlen == UNLINKED else 1)
     return _Task(target, groups, start, parts, restricted)
 

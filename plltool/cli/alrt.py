@@ -24,7 +24,7 @@ ALRT_FILES = (
 
 @command(
     short_help="Compute supports of a tree by likelihood: SH-aLRT, aBayes.",
-    examples=("plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates.alrt",),
+    examples=("plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",),
 )
 @tree_option
 @kinds_option(

@@ -1,4 +1,4 @@
-"""Progress in one line of a terminal: what matters most stands, whatever the width."""
+"""Progress in one line of a terminal, whose most important fields fit any width."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LAST = 99
 
 
 def draw_progress(facts: Facts, columns: int) -> str:
-    """The line for a terminal of so many columns, the last of which stays free."""
+    """The line for a terminal of `columns` columns, the last of which stays free."""
     fields: list[Field] = [
         _bar(facts),
         _time_left(facts),

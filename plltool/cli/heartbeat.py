@@ -157,7 +157,7 @@ class JsonLines:
                 self._stream.flush()
 
     def write_progress(self, event: Progress, seconds: float) -> None:
-        """An event so many seconds after the command began, without the subtrees moved, which the record has."""
+        """An event without its moves, which are in the record; `seconds` count from the start of the command."""
         told = {name: value for name, value in vars(event).items() if name != "chosen"}
         self.write("progress", **told | {"seconds": round(seconds, 1)})
 

@@ -216,7 +216,7 @@ class Reporter(logging.Handler):
 
 
 def count_columns() -> int:
-    """Of the terminal that stderr is."""
+    """The width of the terminal on stderr."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or NO_COLUMNS
     except (AttributeError, OSError, ValueError):
@@ -224,7 +224,7 @@ def count_columns() -> int:
 
 
 def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
-    """One round, so many seconds after the command began, as a line for a log."""
+    """One round as a line for a log; `seconds` count from the start of the command."""
     counts = name_counts(event)
     tree = f"{counts['tree']:<8} " if counts["tree"] else ""
     moves = f"  {counts['moves']}" if counts["moves"] else ""

@@ -3,8 +3,8 @@
 An instruction is a row of int32, see `contract.InstructionWord`: opcode, result, a, pa, b, pb, c, pc. ``a``, ``b`` and
 ``c`` name CLAs: a slot (>= 0) or a tip (``~taxon``). ``pa``, ``pb`` and ``pc`` are branches: indices into the lengths
 that go with the program. ``result`` is a slot for instructions that make a CLA, and an index into the answer for those
-that make numbers. The builders below broadcast their arguments and return int32 arrays (n, N_WORDS), to be joined with
-``np.concatenate``. `kernels/traverse.cl` gives the formula of each instruction.
+that make numbers. The builders below broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be
+joined with ``np.concatenate``. `kernels/traverse.cl` gives the formula of each instruction.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy.typing as npt
 from plltool.arrays import ByteArray, IntArray
 from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
-N_WORDS = INSTRUCTION_WORDS
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
 
 
@@ -32,7 +31,7 @@ class Request:
 
     Attributes
     ----------
-    program : int32 (n, N_WORDS)
+    program : int32 (n, INSTRUCTION_WORDS)
     n_values : how many numbers the program makes
     kind : the name under which the counters file the request
     keep : whether the caller reads the CLAs afterwards; if not, all CLAs are stale afterwards, and the engine may work
@@ -69,7 +68,7 @@ def branches_at_tips(program: IntArray, n_branches: int) -> ByteArray:
 
 def _instructions(opcode: int, *words: npt.ArrayLike) -> IntArray:
     columns = np.broadcast_arrays(*[np.asarray(w, dtype=np.int32) for w in words])
-    program = np.zeros((columns[0].size, N_WORDS), dtype=np.int32)
+    program = np.zeros((columns[0].size, INSTRUCTION_WORDS), dtype=np.int32)
     program[:, InstructionWord.OPCODE] = opcode
     for k, column in enumerate(columns):
         program[:, k + 1] = column.ravel()

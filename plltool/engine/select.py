@@ -319,9 +319,9 @@ def make_engine(
         and numpy last.
     """
     request = EngineRequest(data, shape, slots, hardware, share, profile)
-    if hardware.device.strip().lower() == "auto":
+    if hardware.is_auto:
         return _automatic_engine(request)
-    if hardware.device.strip().lower() == "numpy":
+    if hardware.is_numpy:
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
     chosen = find_device(found, hardware.device, failures)

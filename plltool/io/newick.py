@@ -89,7 +89,7 @@ def is_newick(given: object) -> bool:
 def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
     """Read the first tree of a text; what follows its ``;`` is ignored.
 
-    A root with two branches is removed, which leaves one branch as long as both; so is a node with one child. A
+    A root with two branches is removed and leaves one branch as long as both together; so is a node with one child. A
     missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0.
     The tree's `warnings` tell of a removed root and of negative lengths.
 

@@ -15,6 +15,7 @@ import numpy as np
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray, IndexArray
 from plltool.engine import program as prog
+from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches
 
@@ -68,7 +69,7 @@ def _with_each_state(likelihood: TreeLikelihood, nodes: IndexArray, n_states: in
     ], axis=1)  # fmt: skip
     lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
     request = prog.Request(
-        rows.reshape(-1, prog.N_WORDS),
+        rows.reshape(-1, INSTRUCTION_WORDS),
         len(node),
         "node states",
         pieces=2 * np.arange(len(node), dtype=np.int32),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
-from plltool.engine.contract import DERIVATIVE_VALUES
+from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.model import Model
@@ -121,7 +121,7 @@ class TreeLikelihood:
         )
         beyond = np.append(np.int32(~ROOT), stack[below])
         numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
-        pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, prog.N_WORDS)
+        pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, INSTRUCTION_WORDS)
         return np.concatenate([post_order, numbers[:1], pre_order])
 
     def _all_branches_program(self) -> IntArray:

@@ -66,7 +66,7 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
 
 
 def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
-    """What `attempt` returns, made anew with half as much memory for CLAs as long as a request has too little.
+    """What `attempt` returns, tried again with half as much memory for CLAs as long as a request has too little.
 
     Answers keep every bit. Where not even one tile fits, `open_engine` says so.
 
@@ -118,9 +118,9 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     DeviceError
         If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
-    if hardware.device == "auto":
+    if hardware.is_auto:
         devices = find_automatic()[0][:1]
-    elif hardware.device == "numpy":
+    elif hardware.is_numpy:
         devices = []
     else:
         found, failures = list_devices()

@@ -39,7 +39,7 @@ def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[
     -------
     The reason if numpy replaces an OpenCL device. It is not logged, because a `PlltoolWarning` has said it.
     """
-    fallback = [reason] if hardware.device.strip().lower() == "auto" and "numpy" in engine.device_name else []
+    fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
     if not fallback:
         _log.info("device: %s", reason)
     if not engine.resident:

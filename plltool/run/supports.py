@@ -72,7 +72,7 @@ class Supports:
     outgroup: Sequence[str] | None = None
 
     def __repr__(self) -> str:
-        return f"<Supports {', '.join(self.values)} of {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
+        return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ class Supports:
         )
 
     def in_order(self, kinds: Sequence[str]) -> Supports:
-        """The same supports, as far as they are among `kinds`, in that order."""
+        """Those of the supports that are among `kinds`, in that order."""
         return replace(self, values={kind: self.values[kind] for kind in kinds if kind in self.values})
 
     def _branches(self) -> IndexArray:

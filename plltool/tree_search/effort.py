@@ -120,8 +120,8 @@ class SearchOptions:
         starts, perturbations = (
             math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
-        wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
         planned = replace(preset.plan, starts=starts, perturbations=perturbations, stop=stop)
-        return replace(planned, **{name: wish for name, wish in wishes.items() if wish is not None})
+        return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

@@ -18,7 +18,7 @@ from plltool.constants import (
     NEIGHBOUR_EPSILON,
 )
 from plltool.engine import program as prog
-from plltool.engine.contract import TRIPLET_VALUES
+from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
@@ -134,5 +134,5 @@ def _evaluate(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
         prog.evaluate(np.arange(n), slots, slots + 1, branch + INNER),
     ], axis=1)  # fmt: skip
     pieces = 3 * np.arange(n, dtype=np.int32)
-    request = prog.Request(rows.reshape(-1, prog.N_WORDS), n, "neighbours", pieces=pieces)
+    request = prog.Request(rows.reshape(-1, INSTRUCTION_WORDS), n, "neighbours", pieces=pieces)
     return likelihood.directed().execute_sites(request, flatten_lengths(lengths).T)

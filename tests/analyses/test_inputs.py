@@ -50,6 +50,22 @@ def test_alignments_of_other_libraries(alignment, lnl):
     assert plltool.evaluate(alignment, TREE, **QUICK).lnl == lnl
 
 
+def test_many_trees_in_all_forms(tmp_path):
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    given = [file, TREE, *trees()]
+    assert not plltool.tree_distances(given).any()
+    assert plltool.tree_distances(given).shape == (6, 6)
+    assert plltool.tree_distances(TREE).shape == (1, 1)
+    for tree in given:
+        assert plltool.supports(tree, given).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+    for wrong in (plltool.read_tree(file), None, 7):
+        with pytest.raises(InputError, match=r"trees: found an object of type .*, expected a file, or a list of trees"):
+            plltool.tree_distances(wrong)
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text"):
+        plltool.consensus([7])
+
+
 @pytest.mark.parametrize("tree", list(trees()), ids=lambda given: type(given).__module__)
 def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert plltool.evaluate(ROWS, tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
@@ -57,7 +73,7 @@ def test_trees_of_other_libraries(tree, lnl, tmp_path):
     assert len(plltool.simulate(tree, "JC", 10).names) == 5
     file = tmp_path / "x.nwk"
     file.write_text(TREE)
-    assert plltool.supports(tree, file).values["fbp"].tolist().count(1.0) == 2, "both inner branches"
+    assert plltool.supports(tree, file).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
 
 
 def test_objects_that_are_refused():
@@ -65,7 +81,7 @@ def test_objects_that_are_refused():
         plltool.search(3)
     with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.evaluate(ROWS, 3)
-    with pytest.raises(InputError, match="found an object of type int, expected the name of a file"):
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
         plltool.tree_distances([3])
 
 
@@ -144,7 +160,7 @@ def test_three_taxa():
         oracle = brute_force(result.tree.ends.tolist(), result.tree.lengths, columns, jc).sum()
         assert result.lnl == pytest.approx(oracle, rel=1e-11)  # rounding of short sums
         assert "the mapping given: 3 taxa have only one topology" in result.warnings
-    assert plltool.alrt(rows, found[0].tree, **QUICK).supports.branches.size == 0
+    assert plltool.alrt(rows, found[0].tree, **QUICK).supports.as_record()["branches"] == []
 
 
 def test_what_objects_look_like():
@@ -161,6 +177,7 @@ def test_what_objects_look_like():
         plltool.simulate(TREE, "JC", 10),
         plltool.bootstrap(ROWS, replicates=2, workers=1, **QUICK),
         plltool.supports(tree, [tree, tree]),
+        plltool.search_supports(searched, ["abayes"], device="numpy"),
         plltool.compare(ROWS, plltool.Hardware("numpy"), plltool.Hardware("numpy"), model="JC"),
         plltool.consensus([tree, tree]),
     ]

@@ -54,7 +54,7 @@ def test_the_same_supports_as_those_made_one_by_one(few, best):
             assert found.supports.n_replicates[kind] == other.n_replicates[kind]
     unlabelled = re.sub(r"\)[0-9./]+:", "):", found.supports.newick())
     assert unlabelled == best.newick, "with the outgroup of the search"
-    assert repr(found.supports) == "<Supports tbe, ufboot, fbp of 5 branches, 8 taxa>"
+    assert repr(found.supports) == "<Supports: tbe, ufboot, fbp, 5 branches, 8 taxa>"
 
 
 def test_the_tree_of_parts_and_the_constraint_of_the_search(few, tmp_path):

@@ -45,6 +45,13 @@ def test_memory(plltool, small):
     assert "found 'much', expected a size such as 2G" in wrong.stderr
 
 
+def test_names_of_devices_in_any_case(plltool, small):
+    """As every command that computes takes them."""
+    found = [plltool("check", small, "--device", name, "--json").stdout for name in ("numpy", "NumPy ")]
+    assert json.loads(found[0])["device"] == json.loads(found[1])["device"] == "numpy"
+    assert plltool("check", small, "--device", "AUTO").exit_code == 0
+
+
 def test_a_broken_file(plltool, small):
     small.write_text(">a\nACGT\n>b\nAC\n")
     result = plltool("check", small)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from plltool.engine import program as prog
-from plltool.engine.contract import Opcode
+from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
 
 
 def test_words_stand_where_the_kernel_reads_them():
@@ -32,4 +32,4 @@ def test_arguments_are_broadcast():
 
 def test_none_at_all():
     empty = np.zeros(0, dtype=np.int32)
-    assert prog.insert(empty, empty, empty, empty, empty, 3).shape == (0, prog.N_WORDS)
+    assert prog.insert(empty, empty, empty, empty, empty, 3).shape == (0, INSTRUCTION_WORDS)

@@ -10,7 +10,7 @@ from helpers import FixedModel, evaluate_edges, make_tree, program_to_branch, ra
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
-from plltool.engine.contract import Opcode
+from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
 from plltool.engine.opencl import schedule as module
 from plltool.engine.program import Request
 from plltool.engine.storage import tile_bytes
@@ -117,7 +117,7 @@ def test_pieces_have_scratch_of_their_own(make_engine, case, kind, wanted, monke
 
 
 def plan(n_pieces, wanted, n_slots=100, scratch=range(90, 95), n_spans=2):
-    program = np.zeros((10 * n_pieces, prog.N_WORDS), dtype=np.int32)
+    program = np.zeros((10 * n_pieces, INSTRUCTION_WORDS), dtype=np.int32)
     request = Request(program, pieces=10 * np.arange(n_pieces, dtype=np.int32), scratch=scratch)
     return module.plan_tracks(request, n_slots, n_spans, wanted)
 
@@ -144,7 +144,7 @@ def test_pieces_without_scratch_need_no_room():
 
 
 def test_a_piece_longer_than_a_share_is_one_track():
-    request = Request(np.zeros((12, prog.N_WORDS), dtype=np.int32), pieces=np.array([0, 9, 10], dtype=np.int32))
+    request = Request(np.zeros((12, INSTRUCTION_WORDS), dtype=np.int32), pieces=np.array([0, 9, 10], dtype=np.int32))
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 12]]
     request = dataclasses.replace(request, pieces=np.array([0, 1, 9], dtype=np.int32))
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 1], [1, 12]]
@@ -177,7 +177,7 @@ def slow_levels(program):
 def test_levels_of_random_programs(seed):
     """Few slots, tips, and sums that several instructions add to."""
     rng = np.random.default_rng(seed)
-    program = np.zeros((80, prog.N_WORDS), dtype=np.int32)
+    program = np.zeros((80, INSTRUCTION_WORDS), dtype=np.int32)
     program[:, 0] = rng.integers(0, 8, 80)
     program[:, 1] = rng.integers(0, 7, 80)
     program[:, [2, 4, 6]] = rng.integers(-6, 7, (80, 3))

@@ -81,7 +81,7 @@ def encode_states(
 ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8] | None]:
     """Tip codes of known states as the engines take them, and the table of state sets that goes with them, if any.
 
-    Raises InputError if they cannot hold so many states.
+    Raises InputError if they cannot hold `n_states`.
     """
     if n_states > MAX_STATES:
         raise InputError(f"found {n_states} states, expected at most {MAX_STATES}, which is what the engines hold")

@@ -92,7 +92,7 @@ def replay(engine: Engine, executions: Sequence[Execution]) -> None:
 def make_item(
     engine: Engine, executions: Sequence[Execution], preparations: Sequence[Execution] = (), changing: bool = False
 ) -> Item:
-    """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made anew."""
+    """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made again."""
     longer = [execution._replace(lengths=execution.lengths * 1.01) for execution in executions]
     turns = itertools.cycle([executions, longer] if changing else [executions])
     every = np.concatenate([execution.request.program for execution in executions])

@@ -116,7 +116,7 @@ def bench(
     Parameters
     ----------
     n_states : of a random reversible model with 4 gamma rates
-    shapes : taxa and patterns of each; None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
+    shapes : taxa and patterns of each; None for those of DEFAULT_SHAPES that fit MAX_CLA_BYTES
     repetitions : samples of each item
     seed : of tree, model and data
     quick : take a few small shapes by default
@@ -126,7 +126,7 @@ def bench(
     DeviceError
         If the device cannot be used, or not for one of the `shapes`.
     InputError
-        If the engine cannot hold so many states.
+        If the engine cannot hold the number of states.
     """
     rows: list[dict[str, Any]] = []
     fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
@@ -225,9 +225,9 @@ def _rates(name: str, item: Item, seconds: float, layout: Layout, at_most: dict[
 
 
 def newview_bound(n_states: int, n_components: int, multiply_adds_per_second: float) -> float:
-    """Pattern-nodes a second of newviews between inner nodes on a device that does so many lanes' multiply-adds.
+    """Pattern-nodes a second of newviews between inner nodes on a device with this rate of multiply-adds.
 
-    See *bound* at the head of the module; lanes' operations are VW times those of vectors.
+    See *bound* at the head of the module; each lane counts, VW to a vector operation.
     """
     return multiply_adds_per_second / (n_components * (2 * n_states**2 + 2 * n_states))
 

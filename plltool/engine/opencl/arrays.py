@@ -121,7 +121,7 @@ class DeviceArrays:
             self._release(name)
 
     def _grow(self, name: str, n_bytes: int) -> cl.Buffer:
-        """Exactly what the largest request takes, which can be told beforehand; that request comes early."""
+        """An array just as large as the largest request so far needs; the largest of all comes early."""
         array = self.held.get(name)
         if array is None or n_bytes > array.n_bytes:
             if array is not None:

@@ -27,7 +27,7 @@ class Schedule:
 
     Attributes
     ----------
-    program : int32 (n, N_WORDS), the request's instructions in the order of the tracks
+    program : int32 (n, INSTRUCTION_WORDS), the request's instructions in the order of the tracks
     tracks : int32 (n_tracks, TRACK_WORDS)
     launches : the tracks of each launch
     """
@@ -78,8 +78,8 @@ def spread_slots(program: IntArray, n_slots: int) -> IntArray:
                     return program
                 row[word] = place[row[word]]
         if row[InstructionWord.OPCODE] < Opcode.EVALUATE:
-            place[row[1]] = n_made
-            row[1] = n_made
+            place[row[InstructionWord.RESULT]] = n_made
+            row[InstructionWord.RESULT] = n_made
             n_made += 1
     return np.array(rows, dtype=np.int32) if n_made <= n_slots else program
 
@@ -94,7 +94,8 @@ def find_levels(program: IntArray) -> IntArray:
     levels = []
     for row in program.tolist():
         slots = [row[word] for word in read_words(row[InstructionWord.OPCODE]) if row[word] >= 0]
-        target = row[1] if row[InstructionWord.OPCODE] < Opcode.EVALUATE else ~row[1]
+        result = row[InstructionWord.RESULT]
+        target = result if row[InstructionWord.OPCODE] < Opcode.EVALUATE else ~result
         before = [made.get(slot, -1) for slot in slots] + [made.get(target, -1), read.get(target, -1)]
         level = 1 + max(before)
         for slot in slots:
