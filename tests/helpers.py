@@ -10,11 +10,14 @@ import numpy as np
 from oracles.likelihood import orient
 from scipy.linalg import expm
 
+from plltool.alignment.alignment import make_alignment
+from plltool.alignment.states import detect_states
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.io.alignment_reader import read_alignment
 from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
@@ -252,3 +255,11 @@ def figure_source(name):
     folder = files("plltool.model") / "figures"
     lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
     return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")
+
+
+def read_states(path, states=None):
+    """An alignment of one kind of data from a file, encoded."""
+    given = read_alignment(path, states)
+    return make_alignment(
+        given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 
-from plltool.alignment.alignment import Alignment, Sequences, make_alignment
+from plltool.alignment.alignment import Sequences
 from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
@@ -19,20 +19,6 @@ _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)",
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 AUTO = "auto"  # the states that the data show
-
-
-def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
-    """Read an alignment of one kind of data; see `read_alignment`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
-    """
-    given = read_alignment(path, states)
-    return make_alignment(
-        given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
-    )
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import read_states
 from oracles.constraint import edge_splits, nested_splits, obeys, random_nested
 
 from plltool.analyses.bootstrap import bootstrap
 from plltool.analyses.search import search
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions

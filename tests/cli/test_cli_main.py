@@ -9,11 +9,11 @@ import time
 
 import click
 import pytest
+from helpers import read_states
 
 from plltool import __version__
 from plltool.analyses.evaluate import evaluate
 from plltool.cli import main
-from plltool.io.alignment_reader import read_states
 from plltool.io.record import read_record
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]

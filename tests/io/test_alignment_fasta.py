@@ -1,7 +1,7 @@
 import pytest
+from helpers import read_states
 
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 
 
 @pytest.fixture

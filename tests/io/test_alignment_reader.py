@@ -1,12 +1,12 @@
 import gzip
 
 import pytest
+from helpers import read_states
 
 from plltool.alignment.alignment import gap_share
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 
 FASTA = b">A\nAC\n>B\nAG\n>C\nAT\n>D\nAA\n"
 PHYLIP = b"4 2\nA AC\nB AG\nC AT\nD AA\n"

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import read_states
 from oracles.parsimony import changes_by_branch, fitch_changes, fitch_score, least_changes, tree_changes
 
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 from plltool.io.newick import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.tree.random_tree import random_topology

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
+from helpers import read_states
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
-from plltool.io.alignment_reader import read_alignment, read_states
+from plltool.io.alignment_reader import read_alignment
 from plltool.tree.topology import Tree
 from plltool.tree_search.rell import RellPool, draw_weights
 

@@ -14,7 +14,7 @@ from plltool.analyses.bench.data import Shape
 from plltool.arrays import FloatArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
-from plltool.engine.contract import DERIVATIVE_VALUES, InstructionWord, Opcode
+from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
@@ -32,7 +32,6 @@ _READS = {
     Opcode.DERIVATIVE: [InstructionWord.A, InstructionWord.B],
     Opcode.INSERT: [InstructionWord.A, InstructionWord.B, InstructionWord.C],
 }
-_VALUES = {Opcode.EVALUATE: 1, Opcode.DERIVATIVE: DERIVATIVE_VALUES, Opcode.INSERT: 1}
 _WRITES = (Opcode.PROPAGATE, Opcode.NEWVIEW)
 
 
