@@ -315,8 +315,8 @@ def make_engine(
     Raises
     ------
     DeviceError
-        If a device asked for by name is missing, fails or has too little memory. "auto" tries the next device instead,
-        and numpy last.
+        If a device asked for by name is missing, fails or has too little memory, or if `hardware.memory` is too little.
+        "auto" tries the next device instead of one that fails, and numpy last.
     """
     request = EngineRequest(data, shape, slots, hardware, share, profile)
     if hardware.is_auto:
@@ -335,6 +335,8 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
         try:
             engine = request.opencl_engine(device)
         except DeviceError as error:
+            if isinstance(error, MemoryShortageError) and request.hardware.memory is not None:
+                raise  # the user set it: a slower device would only hide that it is too little
             failures.append(textwrap.shorten(str(error), LONGEST_REASON))  # a compiler's log has many lines
             continue
         return engine, _describe_choice(device, request.hardware.threads, explain_rank(device, failures))
