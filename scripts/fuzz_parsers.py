@@ -203,11 +203,7 @@ def checkpoint_seed() -> bytes:
 
 
 def run_outgroup(content: bytes, _path: Path) -> object:
-    from plltool.cli.options import split_outgroup
-
-    names = tuple(text_of(content).split("\n"))
-    outgroup = split_outgroup(names, NAMES)
-    as_outgroup(outgroup, NAMES)
+    outgroup = as_outgroup(text_of(content).split("\n"), NAMES)
     tree = parse_newick("((a,'b c'),d_e,('it''s',f));", "the tree", NAMES)
     return write_newick(tree, outgroup=outgroup)
 

@@ -128,7 +128,7 @@ def name_counts(event: Progress) -> dict[str, str]:
     has_moves = event.radius or event.stage == PERTURB
     return {
         "round": f"round {event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"round {event.round}",
-        "moves": f"{event.moves} moves" if has_moves else "",
+        "moves": f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else "",
         "tree": f"tree {event.start}" if event.start else "",
     }
 

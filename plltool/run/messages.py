@@ -28,7 +28,8 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
     _log.info("alignment: %s: %s", data.source, size)
     n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:
-        _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
+        what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
+        _log.info("%s left out and put back at the end", what)
 
 
 def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[str]:

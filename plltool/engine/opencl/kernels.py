@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import pyopencl as cl
@@ -33,6 +33,16 @@ ENGINE_FILES = (
 _log = logging.getLogger("plltool")
 
 
+def find_kernel_folder() -> Path:
+    """The folder of the kernel files: inside the package once it is installed, beside it in a checkout.
+
+    Python that runs in a checkout imports the package from there, even if another copy is installed.
+    """
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "kernels"
+    return installed if installed.is_dir() else package.parent / "kernels"
+
+
 def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = ENGINE_FILES) -> cl.Program:
     """Compile kernel files, joined in this order, for one layout; pyopencl and the driver cache the binary on disk.
 
@@ -41,7 +51,7 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = EN
     DeviceError
         If they do not compile; with the compiler's log.
     """
-    folder = files("plltool.kernels")
+    folder = find_kernel_folder()
     source = "\n".join((folder / name).read_text(encoding="utf-8") for name in names)
     with warnings.catch_warnings(record=True) as remarks:  # the compiler's remarks go to the log, not to the user
         warnings.simplefilter("always", cl.CompilerWarning)
