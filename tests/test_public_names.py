@@ -36,7 +36,7 @@ def write_benchmark(path):
 
 
 CALLS = {
-    "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", n_replicates=10, **NUMPY),
+    "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", replicates=10, **NUMPY),
     "ancestral_states": lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **NUMPY),
     "bench": lambda at: plltool.bench(CPU, shapes=[(5, 20)], repetitions=1),
     "bootstrap": lambda at: plltool.bootstrap(ROWS, "JC", replicates=2, workers=1, **NUMPY),
@@ -68,7 +68,7 @@ CALLS = {
     "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
     "simulate": lambda at: plltool.simulate(TREE, "JC", 10),
     "supports": lambda at: plltool.supports(TREE, at / "two.nwk"),
-    "topology_tests": lambda at: plltool.topology_tests(ROWS, [TREE, OTHER_TREE], "JC", n_replicates=10, **NUMPY),
+    "topology_tests": lambda at: plltool.topology_tests(ROWS, [TREE, OTHER_TREE], "JC", replicates=10, **NUMPY),
     "tree_distances": lambda at: plltool.tree_distances(at / "two.nwk"),
     "ultrafast_bootstrap": lambda at: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", replicates=10, **NUMPY),
     "write_consensus": lambda at: plltool.write_consensus(plltool.consensus(at / "two.nwk")),

@@ -44,7 +44,7 @@ def alrt(
     model: ModelLike | None = None,
     *,
     kinds: Sequence[str] = NEIGHBOUR_KINDS,
-    n_replicates: int = ALRT_REPLICATES,
+    replicates: int = ALRT_REPLICATES,
     seed: int = DEFAULT_SEED,
     **settings: Unpack[EvaluationSettings],
 ) -> AlrtResult:
@@ -58,7 +58,7 @@ def alrt(
     ----------
     alignment, tree, model, settings : see `evaluate`, also for errors
     kinds : "sh-alrt", "abayes", or both, in the order of the labels
-    n_replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+    replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
 
     Raises
     ------
@@ -66,11 +66,11 @@ def alrt(
         If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
     """
     check_kinds(kinds, NEIGHBOUR_KINDS)
-    check_least("replicates", n_replicates, 1)
+    check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        found = likelihood.support_branches(kinds, n_replicates, seed)
+        found = likelihood.support_branches(kinds, replicates, seed)
         outgroup = usable_outgroup(found.tree, settings.get("outgroup"))[0]
         return {"supports": replace(found, outgroup=outgroup), "seed": seed if SH_ALRT in kinds else None}
 

@@ -275,7 +275,7 @@ class Likelihood(Parameters):
     def support_branches(
         self,
         kinds: Sequence[str] = NEIGHBOUR_KINDS,
-        n_replicates: int = ALRT_REPLICATES,
+        replicates: int = ALRT_REPLICATES,
         seed: int = DEFAULT_SEED,
     ) -> Supports:
         """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
@@ -285,7 +285,7 @@ class Likelihood(Parameters):
         Parameters
         ----------
         kinds : "sh-alrt", "abayes", or both
-        n_replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+        replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
 
         Raises
         ------
@@ -293,11 +293,11 @@ class Likelihood(Parameters):
             If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
         """
         check_kinds(kinds, NEIGHBOUR_KINDS)
-        check_least("replicates", n_replicates, 1)
+        check_least("replicates", replicates, 1)
         check_least("seed", seed, 0)
         rng = generator(seed, SUPPORTS)
-        values, lnl = support_branches(self._likelihood, kinds, n_replicates, rng)
-        numbers = {SH_ALRT: n_replicates} if SH_ALRT in kinds else {}
+        values, lnl = support_branches(self._likelihood, kinds, replicates, rng)
+        numbers = {SH_ALRT: replicates} if SH_ALRT in kinds else {}
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self) -> list[FloatArray]:

@@ -95,9 +95,9 @@ def search(
     ----------
     alignment : file, mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), pandas
         Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
-    model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
-        that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
-        optimised
+    model : string such as "GTR+F+G4", or the models of a result; by default GTR+F+G4 for DNA and LG+G4 for proteins.
+        Or a file that holds a model, or one for each part of the alignment: the record of a run, a partition file, or
+        NEXUS with charsets. Values in braces are never optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part

@@ -89,7 +89,7 @@ def topology_tests(
     trees: str | PathLike[str] | Sequence[TreeLike],
     model: ModelLike | None = None,
     *,
-    n_replicates: int = TEST_REPLICATES,
+    replicates: int = TEST_REPLICATES,
     seed: int = DEFAULT_SEED,
     **settings: Unpack[EvaluationSettings],
 ) -> TopologyTestResult:
@@ -102,7 +102,7 @@ def topology_tests(
     ----------
     alignment, model, settings : see `evaluate`, also for errors
     trees : a file with the trees, or a list of trees in any form that `evaluate` takes
-    n_replicates, seed : number of resampled alignments and their seed; columns are drawn within parts
+    replicates, seed : number of resampled alignments and their seed; columns are drawn within parts
 
     Raises
     ------
@@ -112,7 +112,7 @@ def topology_tests(
     given: list[TreeLike] = [*read_trees(trees)] if isinstance(trees, (str, PathLike)) else list(trees)
     if len(given) < 2:
         raise InputError(f"trees: found {len(given)}, expected at least 2 to compare")
-    check_least("replicates", n_replicates, 1)
+    check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
     fixed = settings.get("fixed", False)
 
@@ -127,7 +127,7 @@ def topology_tests(
             likelihood.optimise(listener=settings.get("listener", ignore))
             model_tree = best
             pattern_lnl = _evaluate_all(likelihood, trees, fixed)
-        tests = run_tests(pattern_lnl, weights, n_replicates, generator(seed, TESTS))
+        tests = run_tests(pattern_lnl, weights, replicates, generator(seed, TESTS))
         sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
         newicks = []
         for tree in trees:
@@ -139,7 +139,7 @@ def topology_tests(
             "tests": tests,
             "newicks": tuple(newicks),
             "model_tree": None if fixed else model_tree,
-            "n_replicates": n_replicates,
+            "n_replicates": replicates,
             "test_seed": seed,
             "tree_site_lnl": sites,
         }

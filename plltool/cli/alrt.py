@@ -60,7 +60,7 @@ def alrt(
     outputs.claim()
     import plltool
 
-    analyse = partial(plltool.alrt, kinds=supports, n_replicates=replicates, seed=seed)
+    analyse = partial(plltool.alrt, kinds=supports, replicates=replicates, seed=seed)
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
     task.print(result, [*lines, f"tree: {result.supports.newick()}", *outputs.describe()])

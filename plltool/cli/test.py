@@ -60,7 +60,7 @@ def test(
     outputs.claim(site_lnl)
     import plltool
 
-    analyse = partial(plltool.topology_tests, n_replicates=replicates, seed=seed)
+    analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)
     result = task.run(analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs)
     if site_lnl:
         plltool.write_text(site_lnl, result.format_site_lnl())

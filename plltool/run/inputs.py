@@ -122,7 +122,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
     if isinstance(given, (str, PathLike)):
         return read_scheme(fspath(given))
     if not given or not all(isinstance(model, Model) for model in given):
-        raise InputError(f"model: found {given!r}, expected a string, a ModelSpec, a Model, or a Model for each part")
+        raise InputError(f"model: found {given!r}, expected a string, a file, or the models of a result")
     return tuple(PartSpec(model.spec) for model in given)
 
 

@@ -139,7 +139,7 @@ CPU = {"model": "HKY+G2", "device": "cpu", "threads": 1}
 
 
 def compare_trees(few):
-    found = topology_tests(few, TREES, n_replicates=20, **CPU)
+    found = topology_tests(few, TREES, replicates=20, **CPU)
     return found.newicks, found.tests.au.tolist()
 
 
@@ -155,7 +155,7 @@ def compare_neighbours(few):
 
 QUESTIONS = {
     "evaluate": lambda few: evaluate(few, TREES[0], site_lnl=True, **CPU).site_lnl.tolist(),
-    "alrt": lambda few: alrt(few, TREES[0], n_replicates=20, **CPU).supports.newick(),
+    "alrt": lambda few: alrt(few, TREES[0], replicates=20, **CPU).supports.newick(),
     "search --supports": compare_neighbours,
     "ufboot": lambda few: ultrafast_bootstrap(few, TREES[0], replicates=20, **CPU).newick(),
     "test": compare_trees,

@@ -90,7 +90,7 @@ def test_objects_that_are_refused():
     [
         (lambda: plltool.search(ROWS, efort="fast"), r"search\(\) got .* 'efort'; did you mean 'effort'\?"),
         (lambda: plltool.evaluate(ROWS, TREE, fixd=True), r"evaluate\(\) got .* 'fixd'; did you mean 'fixed'\?"),
-        (lambda: plltool.alrt(ROWS, TREE, replicates=1), r"alrt\(\) got .*; did you mean 'n_replicates'\?"),
+        (lambda: plltool.alrt(ROWS, TREE, replicate=1), r"alrt\(\) got .*; did you mean 'replicates'\?"),
         (lambda: plltool.ancestral_states(ROWS, TREE, brln=""), r"ancestral_states\(\) got .*; did you mean 'brlen'\?"),
         (lambda: plltool.topology_tests(ROWS, [TREE], sead=1), r"topology_tests\(\) got .*; did you mean 'seed'\?"),
         (lambda: plltool.bootstrap(ROWS, threds=1), r"bootstrap\(\) got .*; did you mean 'threads'\?"),

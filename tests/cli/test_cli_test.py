@@ -48,7 +48,7 @@ def test_files_and_table(plltool, small, trees, tmp_path):
 def test_the_outgroup_roots_all_trees(small, trees):
     """In the first one it is a clade, in the other one not, so that its first taxon is taken there."""
     names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
-    found = topology_tests(small, trees, "JC", device="numpy", n_replicates=10, outgroup=names[3:5]).newicks
+    found = topology_tests(small, trees, "JC", device="numpy", replicates=10, outgroup=names[3:5]).newicks
     for text, outgroup in zip(found, (names[3:5], names[3:4]), strict=True):
         root = DendropyTree.get(data=text, schema="newick", preserve_underscores=True).seed_node
         below = [sorted(leaf.taxon.label for leaf in child.leaf_iter()) for child in root.child_nodes()]
@@ -56,7 +56,7 @@ def test_the_outgroup_roots_all_trees(small, trees):
 
 
 def test_fixed_and_seeds(small, trees):
-    settings = {"fixed": True, "device": "numpy", "n_replicates": 200}
+    settings = {"fixed": True, "device": "numpy", "replicates": 200}
     found = [topology_tests(small, str(trees), "JC", seed=seed, **settings) for seed in (1, 1, 2)]
     assert found[0].model_tree is None
     assert found[0].tests.elw.tolist() == found[1].tests.elw.tolist() != found[2].tests.elw.tolist()

@@ -85,8 +85,8 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
     settings = {"fixed": True, "device": "numpy"}
     for result, key in (
         (evaluate(*given, length_errors=True, **settings), "branches"),
-        (alrt(*given, n_replicates=10, **settings), "supports"),
-        (topology_tests(given[0], trees, "JC", n_replicates=10, **settings), "tests"),
+        (alrt(*given, replicates=10, **settings), "supports"),
+        (topology_tests(given[0], trees, "JC", replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
     ):
         record = json.loads(json.dumps(result.as_record(), allow_nan=False))
@@ -99,7 +99,7 @@ def test_the_record_of_supports(found, data_dir):
     trees = [found.tree, found.tree]
     by_replicates = supports(found.tree, trees, ("fbp", "tbe"))
     ultrafast = search_supports(found, ["ufboot"], device="numpy", listener=stop).supports
-    by_neighbours = alrt(data_dir / "primates.phy", found.tree, "JC", n_replicates=10, fixed=True, device="numpy")
+    by_neighbours = alrt(data_dir / "primates.phy", found.tree, "JC", replicates=10, fixed=True, device="numpy")
     for made in (by_replicates, ultrafast, by_neighbours.supports):
         text = made.texts()["support.json"]
         assert json.loads(text) == made.as_record()
