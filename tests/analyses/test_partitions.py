@@ -279,7 +279,7 @@ def test_what_does_not_fit_is_refused(sequences):
     with pytest.raises(InputError, match=r"part 'a': found a scaler \(\+B\) in 'JC\+BU\{2\.0\}', expected none where"):
         Likelihood(sequences, TREE, "JC+BU{2}, a = 1-40\nLG, b = 41-70", brlen="linked", device="numpy")
     for models in ([], ["JC", "LG"]):
-        with pytest.raises(InputError, match=r"model: found \[.*\], expected a string, a ModelSpec, a Model, or"):
+        with pytest.raises(InputError, match=r"model: found \[.*\], expected a string, a file, or"):
             Likelihood(sequences, TREE, models, device="numpy")
     with pytest.raises(InputError, match="brlen: found 'joint', expected one of: linked, scaled, unlinked"):
         Likelihood(sequences, TREE, scheme(), brlen="joint", device="numpy")
