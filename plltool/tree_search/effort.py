@@ -29,7 +29,7 @@ class SearchPlan:
     ----------
     starts : start trees
     radii : SPR radii, a stage each; from the second on, one that gains nothing is the last
-    broad : whether rounds at the last radius that look at more insertions follow
+    broad : whether the rounds at the last radius look at more insertions; they are made in any case
     perturbations : most steps of the ratchet, on all trees together, the best climb first
     nstop : steps of the ratchet in a row without gain after which a tree counts as settled
     epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
@@ -58,6 +58,11 @@ class SearchPlan:
         for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
+
+    @property
+    def narrow_radii(self) -> tuple[int, ...]:
+        """Radii with a stage of narrow rounds: with `broad` all but the last one, unless it is the only one."""
+        return self.radii[:-1] or self.radii if self.broad else self.radii
 
 
 @dataclass(frozen=True)

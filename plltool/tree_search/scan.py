@@ -104,12 +104,18 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
 
 
 def scan(
-    likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, admits: Admission | None = None
+    likelihood: TreeLikelihood,
+    prunes: Prunes,
+    radius: int,
+    lnl: float,
+    admits: Admission | None = None,
+    patient: bool = False,
 ) -> Steps:
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
     The walk pauses at the depths of SCAN_PHASES and goes on only from steps that lose less than a cutoff, WALK_CUTOFF
-    times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data).
+    times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A
+    `patient` walk also goes on where an earlier step since the last pause lost less, so that it crosses narrow valleys.
     A phase is one launch; the first one makes the P matrices for all. Where `admits` says no, no step is made, and none
     beyond it: the branches that a constraint leaves to a subtree are connected.
     """
@@ -123,9 +129,21 @@ def scan(
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
         if first == 0 and len(scores):
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
-        onward = scores[frontier["parent"]] >= lnl - WALK_CUTOFF * typical_loss
+        last = frontier["parent"]
+        reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
+        onward = reached >= lnl - WALK_CUTOFF * typical_loss
         frontier = {name: column[onward] for name, column in frontier.items()}
     return Steps(**columns, scores=scores, typical_loss=typical_loss)
+
+
+def _best_since(first: int, scores: FloatArray, parent: IndexArray, last: IndexArray) -> FloatArray:
+    """The best score of each walk that ends with one of the steps `last`, of its steps from number `first` on."""
+    best = np.full(len(last), -np.inf)
+    at = last
+    while np.any(within := at >= first):
+        best[within] = np.maximum(best[within], scores[at[within]])
+        at = np.where(within, parent[at], -1)
+    return best
 
 
 def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
