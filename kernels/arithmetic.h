@@ -1,8 +1,8 @@
-/* The arithmetic on one block; every function is called once per block and instruction. */
+/* The arithmetic on one block. */
 
 #define BLOCK_REALS (N_COMPONENTS * N_STATES)      /* vectors of a CLA entry */
-#define MATRIX_REALS (N_COMPONENTS * MATRIX_SIZE)
-#define RESPONSE_REALS (N_COMPONENTS * N_STATES * N_STATES)
+#define MATRIX_REALS (N_COMPONENTS * MATRIX_VALUES)
+#define DIFFERENCE_REALS (N_COMPONENTS * N_STATES * N_STATES)
 #define DECAY_REALS (N_COMPONENTS * 3 * N_STATES)
 
 /* Where an instruction finds one of its operands: a CLA slot (index >= 0) or the tip with taxon ~index. */
@@ -159,7 +159,7 @@ static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
              t[i[8]], t[i[9]], t[i[10]], t[i[11]], t[i[12]], t[i[13]], t[i[14]], t[i[15]]))
 #endif
 
-/* What row_product needs of one component of a block: x, unless the tip's table serves. */
+/* What row_product needs from one component of a block: x, unless the table of the tip is used instead. */
 static inline void load_states(
     const Operand *o, const int is_tip, const TipBlock *tip, int block, int component, REALV *x)
 {
@@ -174,7 +174,7 @@ static inline void load_states(
 static inline REALV row_product(
     const P_SPACE REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
 {
-    const P_SPACE REAL *p = branch + component * MATRIX_SIZE + i * N_STATES;
+    const P_SPACE REAL *p = branch + component * MATRIX_VALUES + i * N_STATES;
 #if TABLE_STATES
     if (is_tip) {
         const __global REAL *sums = branch + TABLES_START + (component * N_STATES + i) * VW;

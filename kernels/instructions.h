@@ -1,12 +1,12 @@
-/* What each instruction of `traverse` does with one tile where a work-item owns all states of its lanes; the formulas stand
- * in traverse.cl. Where work-items share them, shared_states.h takes its place.
+/* What each instruction of `traverse` does with one tile where a work-item owns all states of its lanes. The formulas are in
+ * traverse.cl. Where work-items share the states of a lane, shared_states.h takes the place of this file.
  *
- * Every function loops over the tile's blocks. Those that make numbers add to `values`, one lane per pattern; sums over
- * lanes, tiles and groups are made in traverse.cl.
+ * Every function loops over the tile's blocks. Those that make numbers add to `values`, one lane per pattern;
+ * `store_values` adds up the lanes.
  */
 
 #if !SHARED_STATES
-#define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* of a component's S x S sums that registers hold at once */
+#define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* rows of a component's S x S sums that registers hold at once */
 #define MAX_VALUES (GRADIENT_ROWS * N_STATES > TRIPLET_VALUES ? GRADIENT_ROWS * N_STATES : TRIPLET_VALUES)
 
 /* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
@@ -24,8 +24,8 @@ static inline INTV share_a_state(
 }
 
 /* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
- * A component's count is the sum of its operands'. One of rate 0, whose likelihoods are 0 or 1 and never scaled, is
- * impossible where its ends disagree; its count must not be taken for the largest. */
+ * A component's count is the sum of the counts of its operands. A component of rate 0, whose likelihoods are 0 or 1 and never
+ * scaled, is impossible where its ends disagree; its count is then left out. */
 static inline INTV align_components(
     const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, SUMV *factor)
 {
@@ -34,7 +34,7 @@ static inline INTV align_components(
         count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
         if (tip_c)
             count[k] += load_scale(&job->c, block, k);
-        if (job->model[(k + 1) * MODEL_COMPONENT_REALS - 1] == 0)
+        if (job->model[(k + 1) * MODEL_VALUES - 1] == 0)
             count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
         largest = count[k] > largest ? count[k] : largest;
     }
@@ -43,13 +43,13 @@ static inline INTV align_components(
     return largest;
 }
 
-/* The least of the components' maxima that are not 0, so far; a component of rate 0 is 0 wherever taxa differ. */
+/* The least of the components' maxima so far, except those that are 0; a component of rate 0 is 0 wherever taxa differ. */
 static inline REALV least_positive(REALV least, REALV largest)
 {
     return largest > (REALV)(0) && largest < least ? largest : least;
 }
 
-/* Where block `block` of a CLA is written. */
+/* Where the work-item writes block `block` of a CLA. */
 static inline __global REALV *cla_block(__global REAL *cla, int block)
 {
     return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
@@ -61,7 +61,7 @@ static inline __global INTV *scale_block(__global int *scale, int block)
 }
 
 #if MANY_STATES
-/* Components outside, blocks inside: the two tables of a component stay in the cache for all blocks. */
+/* Components in the outer loop, blocks in the inner: the two tables of a component stay in the cache for all blocks. */
 static inline void newview(
     const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
@@ -69,8 +69,8 @@ static inline void newview(
     for (int c = 0; c < N_COMPONENTS; c++)
         for (int block = 0; block < job->n_blocks; block++) {
             SUMV ya[N_STATES], yb[N_STATES];
-            product(pa + c * MATRIX_SIZE, &job->a, 0, block, c, ya);
-            product(pb + c * MATRIX_SIZE, &job->b, 0, block, c, yb);
+            product(pa + c * MATRIX_VALUES, &job->a, 0, block, c, ya);
+            product(pb + c * MATRIX_VALUES, &job->b, 0, block, c, yb);
             __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             for (int i = 0; i < N_STATES; i++) {
@@ -144,7 +144,7 @@ static inline void propagate(const Job *job, __global REAL *cla, __global int *s
         prepare_tip(&job->a, block, tip);
         for (int c = 0; c < N_COMPONENTS; c++) {
             SUMV y[N_STATES];
-            product(job->pa + c * MATRIX_SIZE, &job->a, tip, block, c, y);
+            product(job->pa + c * MATRIX_VALUES, &job->a, tip, block, c, y);
             for (int i = 0; i < N_STATES; i++)
                 cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, y[i]);
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
@@ -162,10 +162,10 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
+            const __global REAL *m = job->model + c * MODEL_VALUES;
             SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
             load_operand(&job->a, tip_a, block, c, xa);
-            product(job->pb + c * MATRIX_SIZE, &job->b, tip_b, block, c, y);
+            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, y);
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * xa[i]) * y[i] + sum;
             likelihood = factor[c] * sum + likelihood;
@@ -176,11 +176,11 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
     }
 }
 
-/* The patterns' lnL summed with the weights of set `set`. */
-static inline void weigh(const Job *job, const DOUBLEV *lnl, int set, DOUBLEV *values)
+/* The sum of the patterns' lnL times their weights. */
+static inline void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++)
-        values[0] += load_weights(job, block, set) * lnl[block];
+        values[0] += load_weights(job, block) * lnl[block];
 }
 
 /* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i.
@@ -188,8 +188,8 @@ static inline void weigh(const Job *job, const DOUBLEV *lnl, int set, DOUBLEV *v
 static inline SUMV to_eigenbasis(
     const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, SUMV factor, SUMV *sa, SUMV *sb)
 {
-    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
-    const __global REAL *ua = m + N_STATES, *ub = ua + MATRIX_SIZE;
+    const __global REAL *m = job->model + component * MODEL_VALUES;
+    const __global REAL *ua = m + N_STATES, *ub = ua + MATRIX_VALUES;
     SUMV xa[N_STATES], xb[N_STATES];
     load_operand(&job->a, tip_a, block, component, xa);
     load_operand(&job->b, tip_b, block, component, xb);
@@ -225,7 +225,7 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         }
         DOUBLEV value[DERIVATIVE_VALUES];
         derivative_values(job, block, likelihood, first, second, scale, value);
-        const DOUBLEV weight = load_weights(job, block, 0);
+        const DOUBLEV weight = load_weights(job, block);
         for (int v = 0; v < DERIVATIVE_VALUES; v++)
             values[v] += weight * value[v];
     }
@@ -240,16 +240,16 @@ static inline void insert(const Job *job, DOUBLEV *values)
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, tip_a, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
+            const __global REAL *m = job->model + c * MODEL_VALUES;
             SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
-            product(job->pa + c * MATRIX_SIZE, &job->a, tip_a, block, c, ya);
-            product(job->pb + c * MATRIX_SIZE, &job->b, tip_b, block, c, yb);
+            product(job->pa + c * MATRIX_VALUES, &job->a, tip_a, block, c, ya);
+            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, yb);
             load_operand(&job->c, tip_a, block, c, x);
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
             likelihood = factor[c] * sum + likelihood;
         }
-        values[0] += load_weights(job, block, 0) * log_likelihood(job, block, likelihood, scale);
+        values[0] += load_weights(job, block) * log_likelihood(job, block, likelihood, scale);
     }
 }
 
@@ -257,9 +257,9 @@ static inline void insert(const Job *job, DOUBLEV *values)
 static inline void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
     int block, int component, SUMV y[3][N_STATES])
 {
-    product(p + component * MATRIX_SIZE, o, tip, block, component, y[0]);
-    product(slopes + component * MATRIX_SIZE, o, tip, block, component, y[1]);
-    product(slopes + MATRIX_REALS + component * MATRIX_SIZE, o, tip, block, component, y[2]);
+    product(p + component * MATRIX_VALUES, o, tip, block, component, y[0]);
+    product(slopes + component * MATRIX_VALUES, o, tip, block, component, y[1]);
+    product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y[2]);
 }
 
 static inline void triplet(const Job *job, DOUBLEV *values)
@@ -274,7 +274,7 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         for (int v = 0; v < TRIPLET_VALUES; v++)
             sum[v] = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
-            const __global REAL *m = job->model + c * MODEL_COMPONENT_REALS;
+            const __global REAL *m = job->model + c * MODEL_VALUES;
             SUMV a[3][N_STATES], b[3][N_STATES], s[3][N_STATES];
             three_orders(job->pa, job->qa, &job->a, tip_a, block, c, a);
             three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
@@ -288,13 +288,13 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         }
         DOUBLEV value[TRIPLET_VALUES];
         triplet_values(job, block, sum, scale, value);
-        const DOUBLEV weight = load_weights(job, block, 0);
+        const DOUBLEV weight = load_weights(job, block);
         for (int v = 0; v < TRIPLET_VALUES; v++)
             values[v] += weight * value[v];
     }
 }
 
-/* Each pattern's weight over its likelihood, at the scale of its largest component: what its terms of a gradient are multiplied with. */
+/* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
 static inline void pattern_shares(const Job *job, DOUBLEV *shares)
 {
     for (int block = 0; block < job->n_blocks; block++) {
@@ -310,15 +310,15 @@ static inline void pattern_shares(const Job *job, DOUBLEV *shares)
             for (int k = 0; k < N_STATES - 1; k++)
                 likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
         }
-        shares[block] = load_weights(job, block, 0) / CONVERT(double, likelihood);
+        shares[block] = load_weights(job, block) / CONVERT(double, likelihood);
     }
 }
 
 /* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. `ends` [block][2][k] keeps both ends of the
  * branch in the eigenbasis from the first rows of a component to its last. */
-static inline void gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
+static inline void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
 {
-    const __global REAL *response = job->response + ((size_t)component * N_STATES + row) * N_STATES;
+    const __global REAL *difference = job->differences + ((size_t)component * N_STATES + row) * N_STATES;
     if (row == 0)
         for (int block = 0; block < job->n_blocks; block++) {
             REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -337,12 +337,12 @@ static inline void gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, i
         }
     }
     for (int v = 0; v < GRADIENT_ROWS * N_STATES; v++)
-        values[v] *= (double)response[v];
+        values[v] *= (double)difference[v];
 }
 
-static inline void root(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+static inline void mass_gradient(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
 {
-    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
+    const __global REAL *m = job->model + component * MODEL_VALUES;
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
         SUMV xa[N_STATES], y[N_STATES], factor[N_COMPONENTS];
@@ -350,7 +350,7 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
         prepare_tip(&job->b, block, tip_b);
         align_components(job, tip_a, tip_b, 0, block, factor);
         load_operand(&job->a, tip_a, block, component, xa);
-        product(job->pb + component * MATRIX_SIZE, &job->b, tip_b, block, component, y);
+        product(job->pb + component * MATRIX_VALUES, &job->b, tip_b, block, component, y);
         for (int i = 0; i < N_STATES; i++)
             values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
     }
@@ -358,7 +358,7 @@ static inline void root(const Job *job, const DOUBLEV *shares, int component, DO
 
 #define VALUE_DOUBLES (LANE_PER_ITEM ? MAX_VALUES * VW : 1)
 #define STAGED_DOUBLES (STAGED_MATRICES ? (2 * MATRIX_REALS * REAL_BITS + 63) / 64 : 0)
-#define SHARED_DOUBLES (VALUE_DOUBLES > STAGED_DOUBLES ? VALUE_DOUBLES : STAGED_DOUBLES)       /* one after the other */
+#define SHARED_DOUBLES (VALUE_DOUBLES > STAGED_DOUBLES ? VALUE_DOUBLES : STAGED_DOUBLES)       /* used one after the other */
 
 /* Add the lanes of each value in a fixed order to this group's partial sums. */
 static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
@@ -385,9 +385,9 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 }
 
 /* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
- * Intel's compiler makes it a function of its own unless told; derivatives took 1.15 times as long. */
+ * Without the attribute Intel's compiler does not inline it, and derivatives took 1.15 times as long. */
 __attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla,
-    __global int *scale, __global double *partial, int n_sets, int first, __local double *shared)
+    __global int *scale, __global double *partial, int first, __local double *shared)
 {
 #if STAGED_MATRICES
     __local REAL *pa = (__local REAL *)shared, *pb = pa + MATRIX_REALS;
@@ -401,9 +401,9 @@ __attribute__((always_inline)) static inline void run_instruction(const Job *job
 #else
     const __global REAL *pa = job->pa, *pb = job->pb;
 #endif
-    DOUBLEV shares[TILE_BLOCKS];        /* of each pattern, what the passes need */
+    DOUBLEV shares[TILE_BLOCKS];        /* what the passes need of each pattern */
     SUMV ends[TILE_BLOCKS * 2 * N_STATES];
-    int n_passes = 1, n_made = 1;       /* how often values leave for the sums, and how many at a time */
+    int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
     if (op == NEWVIEW) {
         newview(job, pa, pb, cla, scale);
         n_passes = 0;
@@ -412,19 +412,18 @@ __attribute__((always_inline)) static inline void run_instruction(const Job *job
         n_passes = 0;
     } else if (op == EVALUATE) {
         evaluate(job, shares);
-        n_passes = n_sets;
-    } else if (op == GRADIENT) {
+    } else if (op == RATE_MATRIX_GRADIENT) {
         pattern_shares(job, shares);
         n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
         n_made = GRADIENT_ROWS * N_STATES;
-    } else if (op == ROOT) {
+    } else if (op == MASS_GRADIENT) {
         pattern_shares(job, shares);
         n_passes = N_COMPONENTS;
         n_made = N_STATES;
     } else if (op == DERIVATIVE) {
-        n_made = 3;
+        n_made = DERIVATIVE_VALUES;
     } else if (op == TRIPLET) {
-        n_made = 10;
+        n_made = TRIPLET_VALUES;
     }
     for (int pass = 0; pass < n_passes; pass++) {
         DOUBLEV values[MAX_VALUES];
@@ -432,17 +431,17 @@ __attribute__((always_inline)) static inline void run_instruction(const Job *job
             values[v] = (DOUBLEV)(0);
         const int row = pass * GRADIENT_ROWS;
         if (op == EVALUATE)
-            weigh(job, shares, pass, values);
+            weigh(job, shares, values);
         else if (op == DERIVATIVE)
             derivative(job, values);
         else if (op == INSERT)
             insert(job, values);
         else if (op == TRIPLET)
             triplet(job, values);
-        else if (op == GRADIENT)
-            gradient(job, shares, ends, row / N_STATES, row % N_STATES, values);
+        else if (op == RATE_MATRIX_GRADIENT)
+            rate_matrix_gradient(job, shares, ends, row / N_STATES, row % N_STATES, values);
         else
-            root(job, shares, pass, values);
+            mass_gradient(job, shares, pass, values);
         store_values(partial + pass * n_made, values, n_made, first, shared);
     }
 }

@@ -1,30 +1,17 @@
-/* What all shapes of work have in common: an instruction made ready for a tile, and the formulas of its values. */
+/* What all shapes of work have in common: an instruction prepared for a tile, and the formulas of its values. */
 
-#define PROPAGATE 0
-#define NEWVIEW 1
-#define EVALUATE 2
-#define DERIVATIVE 3
-#define INSERT 4
-#define TRIPLET 5
-#define GRADIENT 6
-#define ROOT 7
-
-#define DERIVATIVE_VALUES 3
-#define TRIPLET_VALUES 10
-#define MODEL_COMPONENT_REALS (N_STATES + 2 * MATRIX_SIZE + 1)
-#define MODEL_REALS (N_COMPONENTS * MODEL_COMPONENT_REALS)
+#define MODEL_REALS (N_COMPONENTS * MODEL_VALUES)       /* of a P set */
 
 typedef struct {
     Operand a, b, c;
     const __global REAL *pa, *pb, *pc;          /* P matrices */
     const __global REAL *qa, *qb, *qc;          /* their slopes */
     const __global REAL *decay;                 /* of branch pb */
-    const __global REAL *response;              /* of branch pb */
+    const __global REAL *differences;           /* of branch pb: divided differences */
     const __global REAL *model;
-    const __global double *weights;             /* of the first weight set asked for, first block of the tile */
-    ulong n_lanes;                              /* from one weight set to the next */
+    const __global double *weights;             /* first block of the tile */
     __global int *bad_pattern;                  /* smallest pattern index whose likelihood is not positive */
-    __global double *site;                      /* per-pattern lnL, first block of the tile, or 0 */
+    __global double *site;                      /* lnL of each pattern, first block of the tile, or 0 */
     int first_pattern;                          /* of the tile */
     int n_blocks;
 } Job;
@@ -44,14 +31,14 @@ static inline DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood,
     return log(CONVERT(double, likelihood)) + CONVERT(double, scale) * M_LN2;
 }
 
-static inline DOUBLEV load_weights(const Job *job, int block, int set)
+static inline DOUBLEV load_weights(const Job *job, int block)
 {
-    return *((const __global DOUBLEV *)(job->weights + set * job->n_lanes) + (size_t)block * STRIDE + LANE);
+    return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
 }
 
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
 
-/* DERIVATIVE's values of one block: lnL, d1, d2 of each pattern, from its likelihood and what that changes by. */
+/* The values of DERIVATIVE for one block: lnL, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
 static inline void derivative_values(
     const Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
 {
@@ -62,8 +49,8 @@ static inline void derivative_values(
     value[2] = CONVERT(double, second) * inverse - d1 * d1;
 }
 
-/* What one state of one component adds to TRIPLET's sums: L and its derivatives, in the order of the values. a, b and s are
- * P, P' and P'' times each operand; `mass` is the state's prior. */
+/* What one state of one component adds to the sums of TRIPLET: L and its derivatives, in the order of the values. a, b and s
+ * are P, P' and P'' times each operand; `mass` is component weight * frequency. */
 static inline void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, const SUMV *s, SUMV *sum)
 {
     const SUMV a0 = mass * a[0], a1 = mass * a[1];
@@ -80,7 +67,7 @@ static inline void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, co
     sum[9] = a0 * (b[1] * s[1]) + sum[9];
 }
 
-/* TRIPLET's values of one block, from those sums. */
+/* The values of TRIPLET for one block, from those sums. */
 static inline void triplet_values(const Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
 {
     const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);

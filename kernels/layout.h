@@ -1,16 +1,21 @@
 /* Types and addressing shared by all kernels.
  *
- * Macros that the host defines (plltool/engine/layout.py, Layout.macros):
+ * Macros that the host defines (Layout.macros in plltool/engine/layout.py); opcodes and the words of records come from
+ * plltool/engine/contract.py:
  *   N_STATES, N_COMPONENTS   shape of a CLA entry
  *   MANY_STATES              1: more than 8 states; many_states.h replaces part of arithmetic.h
  *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
  *   VW                       patterns in a block
  *   TILE_BLOCKS              blocks in a tile
- *   LANE_PER_ITEM            1: a work-group of VW work-items, each owns one lane of every block (GPUs); with many states
- *                            of VW * STATE_WORKERS, and those of a lane share its states
- *                            0: a work-group of one work-item, which owns whole blocks as vectors (CPUs)
+ *   LANE_PER_ITEM            1: a work-group has VW work-items, and each owns one lane of every block (GPUs); with many
+ *                            states it has VW * STATE_WORKERS, and those of a lane share its states
+ *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)
  *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states
- *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, LOCAL_DOUBLES        see shared_states.h
+ *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES       see shared_states.h
+ *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
+ *   BRANCH_VALUES            numbers of a branch's P matrices and tables for tips, see below
+ *   MODEL_VALUES, EIGEN_VALUES   numbers of a component in the arrays `model` and `eigen`
+ *   LEAST_TABLE_LANES        lanes from which on tips have tables
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
  *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
@@ -21,7 +26,7 @@
  *   clas    REAL [tile][slot][block in tile][component][state][lane]     strides: Layout.strides
  *   scales  int  [tile][slot][block in tile][component][lane]   power of two taken out of the component
  *   tips    CODE [tile][taxon][block in tile][lane]
- *   weights double [weight set][block][lane]; 0 in padding lanes
+ *   weights double [block][lane]; 0 in padding lanes
  */
 #pragma OPENCL FP_CONTRACT ON
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -70,11 +75,11 @@ typedef VECTOR(double) DOUBLEV;
 typedef VECTOR(int) INTV;
 typedef VECTOR(BITS) BITSV;
 
-/* Up to 8 states, the P matrices of a branch are followed by a table for each, with which a tip picks its sums of P by a
- * permutation: lane e of row i is the sum of P_ij over the first TABLE_STATES states j that set e contains. The other states
- * come by multiplication. Lane 0, the set of none of them, holds P_ij of the first of the others, so that four states need
- * the table alone. Short vectors hold the sums of too few sets to be faster than multiplying. */
-#if LANE_PER_ITEM || MANY_STATES || VW < 8
+/* Up to 8 states, each P matrix of a branch has a table for tips; the tables follow the matrices. A tip picks its sums of P from the
+ * table by a permutation: lane e of row i is the sum of P_ij over those of the first TABLE_STATES states j that set e
+ * contains. The other states are multiplied. Lane 0, the set with none of the first states, holds P_ij of the first of the
+ * others, so that four states need only the table. Short vectors hold the sums of too few sets to be faster. */
+#if LANE_PER_ITEM || MANY_STATES || VW < LEAST_TABLE_LANES
 #define TABLE_STATES 0
 #elif VW == 16 && N_STATES >= 4
 #define TABLE_STATES 4
@@ -84,10 +89,6 @@ typedef VECTOR(BITS) BITSV;
 #define TABLE_STATES N_STATES
 #endif
 
-#define MATRIX_SIZE (N_STATES * (N_STATES + MANY_STATES))           /* of a matrix that multiplies CLAs, see many_states.h */
 #if TABLE_STATES
-#define TABLES_START ((N_COMPONENTS * MATRIX_SIZE + VW - 1) / VW * VW)     /* of a branch, behind its matrices */
-#define BRANCH_SIZE (TABLES_START + N_COMPONENTS * N_STATES * VW)
-#else
-#define BRANCH_SIZE (N_COMPONENTS * MATRIX_SIZE)
+#define TABLES_START (BRANCH_VALUES - N_COMPONENTS * N_STATES * VW)     /* of a branch, after its matrices */
 #endif

@@ -1,14 +1,15 @@
-/* The arithmetic on one block where there are more than 8 states and a work-item owns whole blocks: what arithmetic.h has for
- * few, by loops over states. Where work-items share the states of a lane, shared_states.h takes its place.
+/* The arithmetic on one block where there are more than 8 states and a work-item owns whole blocks: the same functions as
+ * arithmetic.h has for few states, with loops over states. Where work-items share the states of a lane, shared_states.h takes
+ * the place of this file.
  *
- * Every S x S table M that multiplies CLAs (P matrices, their slopes, the two of the model) is stored by columns, and
+ * Every S x S table M that multiplies CLAs (P matrices, their slopes, the two matrices of the model) is stored by columns, and
  * the sums of its rows follow as column S:   M[j][i] = M_ij,  M[S][i] = sum_j M_ij.
  * A tip code up to S (plltool/engine/codes.py) is then the column that holds M times the tip, and a lane looks it up.
- * In a P matrix column S is exactly 1. Blocks with other sets of states are expanded to 0 and 1 and multiplied.
+ * In a P matrix column S is exactly 1. Tips with other sets of states are expanded to 0 and 1 and multiplied.
  *
- * A product is made in tiles of ROWS rows, which stay in registers while j runs: per j one load of x and ROWS
- * multiply-adds whose other factor is broadcast from memory. The last tile begins where it ends with row S - 1, so
- * that it makes some rows of the tile before once more.
+ * A product is computed in tiles of ROWS rows, which stay in registers while j runs: for each j one load of x and ROWS
+ * multiply-adds, whose other factor is broadcast from memory. The last tile ends with row S - 1, so it repeats some rows of the
+ * tile before.
  *
  * Twin: numpy_engine.py. Tests: tests/engine/test_many_states.py.
  */
@@ -63,7 +64,7 @@ static inline void multiply(const __global REAL *table, const SUMV *x, SUMV *y)
     }
 }
 
-/* y = M tip by look-up; 0 if a lane has a code that is no column, and then y is not made. */
+/* y = M tip by look-up; returns 0, without y, if the code of a lane is not a column. */
 static inline int look_up(const __global REAL *table, const __global CODE *code, SUMV *y)
 {
     int largest = 0;

@@ -2,18 +2,17 @@
  *
  *   P(t)   = I + U diag(expm1(l t)) U^-1      expm1 keeps every digit where t is near its minimum
  *   P'(t)  = U diag(l exp(l t)) U^-1,  P''(t) = U diag(l^2 exp(l t)) U^-1        with l = eigenvalue * rate
- *   F(t)_kl = (exp(l_k t) - exp(l_l t)) / (l_k - l_l), t exp(l_k t) where they are equal: how P(t) answers to a change
- *   of the rate matrix, dP = U (F * (U^-1 d(Q rate) U)) U^-1                     Daleckii & Krein
+ *   F(t)_kl = (exp(l_k t) - exp(l_l t)) / (l_k - l_l), or t exp(l_k t) where l_k = l_l: divided differences, by which
+ *   P(t) changes with the rate matrix, dP = U (F * (U^-1 d(Q rate) U)) U^-1      Daleckii & Krein 1965
  *
- * Work: one work-item per (pset, BRANCH_WIDTH branches, component, share of the columns); computed in double whatever REAL
- * is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums (many_states.h), so
- * that exponentials are made once for several columns.
- * Buffers: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
- * lengths double [pset][branch]; outputs as in traverse.cl.
+ * Work: one work-item per (pset, BRANCH_WIDTH branches, component, share of the columns); it computes in double whatever
+ * REAL is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums
+ * (many_states.h), so that exponentials are computed once for several columns.
+ * Arrays: eigen double [pset][component][ eigenvalue * rate: N_STATES | U as [k][i] | U^-1 as [k][j] ],
+ * lengths double [pset][branch]; outputs as in traverse.cl. Types and order: plltool/engine/contract.py.
  * Twin: numpy_engine.py, branch_tables. Test: tests/engine/test_pmatrices.py.
  */
 
-#define EIGEN_DOUBLES (N_STATES + 2 * N_STATES * N_STATES)
 #define SHARES ((N_STATES + PMATRIX_COLUMNS - 1) / PMATRIX_COLUMNS)
 #define ITEM_COLUMNS ((N_STATES + SHARES - 1) / SHARES)
 #if MANY_STATES
@@ -21,7 +20,7 @@
 #else
 #define ENTRY(i, j) ((i) * N_STATES + (j))
 #endif
-/* On CPUs items work in vectors: with few states of branches, with many of rows. */
+/* On CPUs work-items compute in vectors: vectors of branches with few states, of rows with many. */
 #if LANE_PER_ITEM
 #define BRANCH_WIDTH 1
 #define ROW_WIDTH 1
@@ -84,7 +83,7 @@ static inline void make_columns(const __global double *right, const __global dou
     }
 }
 
-/* Sums of rows first .. first + n - 1, see many_states.h; all equal in P and its slopes */
+/* Sums of rows first .. first + n - 1, see many_states.h; in P and in its slopes all rows have the same sum. */
 static inline void make_row_sums(int first, int n, REAL sum, __global REAL *table)
 {
 #if MANY_STATES
@@ -116,16 +115,16 @@ __attribute__((vec_type_hint(DOUBLEV)))     /* see traverse.cl */
 __kernel void pmatrices(
     const __global double *eigen,
     const __global double *lengths,
-    const __global uchar *at_tips,          /* [branch] 1: tables for tips, where there are any, are made, too */
+    const __global uchar *at_tips,          /* [branch] 1: make tables for tips, too, where the layout has them */
     __global REAL *matrices,
     __global REAL *slopes,
     __global REAL *decays,
-    __global REAL *responses,
+    __global REAL *divided_differences,
     const int n_branches,
     const int n_psets,
     const int want_decays,
     const int want_slopes,
-    const int want_responses)
+    const int want_differences)
 {
     const int n_batches = (n_branches + BRANCH_WIDTH - 1) / BRANCH_WIDTH;
     const size_t item = get_global_id(0);
@@ -138,7 +137,7 @@ __kernel void pmatrices(
     const int pset = batch / n_batches, start = batch % n_batches * BRANCH_WIDTH;
     const int last = min(BRANCH_WIDTH, n_branches - start) - 1;     /* further branches are the last one once more */
     const size_t branch = (size_t)pset * n_branches + start;     /* the first */
-    const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_DOUBLES;
+    const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES;
     const __global double *right = e + S, *left = right + S * S;
     BRANCHV t;
     for (int b = 0; b < BRANCH_WIDTH; b++)
@@ -158,32 +157,32 @@ __kernel void pmatrices(
             d[2 * S + k] = (REAL)PART_OF(curve[k], b);
         }
     }
-    __global REAL *of_branch = matrices + branch * BRANCH_SIZE, *p = of_branch + component * MATRIX_SIZE;
-    make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_SIZE);
+    __global REAL *of_branch = matrices + branch * BRANCH_VALUES, *p = of_branch + component * MATRIX_VALUES;
+    make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
     make_row_sums(first, n, 1, p);
 #if TABLE_STATES
     for (int b = 0; b <= last; b++)
         if (at_tips[start + b])
-            make_table(p + b * BRANCH_SIZE, (__global REALV *)(of_branch + b * BRANCH_SIZE + TABLES_START) + component * S);
+            make_table(p + b * BRANCH_VALUES, (__global REALV *)(of_branch + b * BRANCH_VALUES + TABLES_START) + component * S);
 #endif
     if (want_slopes) {
-        __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_SIZE;
+        __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_VALUES;
         __global REAL *p2 = p1 + MATRIX_REALS;
         make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
         make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
         make_row_sums(first, n, 0, p1);
         make_row_sums(first, n, 0, p2);
     }
-    if (!want_responses)
+    if (!want_differences)
         return;
-    __global REAL *f = responses + (branch * N_COMPONENTS + component) * S * S;
+    __global REAL *f = divided_differences + (branch * N_COMPONENTS + component) * S * S;
     for (int k = first; k < first + n; k++)
         for (int l = 0; l < S; l++) {
             const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
             const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
-            const BRANCHV response = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
+            const BRANCHV difference = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
             #pragma unroll
             for (int b = 0; b < BRANCH_WIDTH; b++)
-                f[min(b, last) * RESPONSE_REALS + k * S + l] = (REAL)PART_OF(response, b);
+                f[min(b, last) * DIFFERENCE_REALS + k * S + l] = (REAL)PART_OF(difference, b);
         }
 }

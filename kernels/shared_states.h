@@ -1,15 +1,15 @@
 /* One instruction on one tile where the work-items of a lane share its states: many states on a GPU.
  *
  * A work-group is VW lanes times STATE_WORKERS workers. A worker owns OWN_STATES consecutive states of every lane; the last
- * ones of the last worker may be padding, whose numbers are 0. Everything is made of one step, so that the barriers stand in
- * loops that all work-items run equally often and in no branch:
+ * states of the last worker may be padding, whose numbers are 0. All instructions are the same step, so that barriers are in
+ * loops that all work-items run equally often, and never in a branch:
  *
- *   products       y_k = M_k x_k, own rows only. COLUMN_TILE columns of M, which lie one after another in memory, and as many
- *                  rows of x come to local memory at a time; every column is read once per group and block. A tip of one
- *                  state or none is a column of M instead (many_states.h), looked up.
+ *   products       y_k = M_k x_k, own rows only. COLUMN_TILE columns of M, which are consecutive in memory, and as many
+ *                  rows of x are copied to local memory at a time; every column is read once per group and block. For a tip
+ *                  with one state, or undetermined, y_k is a column of M (many_states.h), which is looked up.
  *   terms          what an instruction sums over states, or the maximum of a NEWVIEW: own states, then all workers in order
- *   components     added up at the scale of the largest one; the scale may change on the way, by powers of two
- *   lanes          partial[a][b] += sum over lanes of left_a right_b: weight sets and values, or both ends of a branch
+ *   components     added up at the scale of the largest one so far; a change of scale is a power of two
+ *   lanes          partial[a][b] += sum over lanes of left_a right_b: weights and values, or both ends of a branch
  *
  * Local memory is used by one of these at a time:
  *   products   REAL [column][PADDED_STATES], REAL [column][lane]
@@ -29,15 +29,15 @@
 #define PADDED_STATES (STATE_WORKERS * OWN_STATES)
 #define LANE_STRIDE (VW + 1)
 #define MAX_PRODUCTS 9
-#define OWN(state) min(FIRST_STATE + (state), N_STATES - 1)        /* for reading what the padding must not read beyond */
+#define OWN(state) min(FIRST_STATE + (state), N_STATES - 1)        /* so that padding reads within the array */
 
-/* How many products an instruction takes per component. */
+/* How many products an instruction needs for each component. */
 static inline int count_products(int op)
 {
-    return op == TRIPLET ? MAX_PRODUCTS : op == PROPAGATE || op == EVALUATE || op == ROOT ? 1 : 2;
+    return op == TRIPLET ? MAX_PRODUCTS : op == PROPAGATE || op == EVALUATE || op == MASS_GRADIENT ? 1 : 2;
 }
 
-/* How many sums over states. */
+/* How many sums over states an instruction makes. */
 static inline int count_sums(int op)
 {
     return op == TRIPLET ? TRIPLET_VALUES : op == DERIVATIVE ? DERIVATIVE_VALUES : op == NEWVIEW || op == EVALUATE || op == INSERT;
@@ -45,19 +45,19 @@ static inline int count_sums(int op)
 
 static inline Operand product_operand(const Job *job, int op, int k)
 {
-    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == ROOT ? 1 : k;
+    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == MASS_GRADIENT ? 1 : k;
     return which == 0 ? job->a : which == 1 ? job->b : job->c;
 }
 
 static inline const __global REAL *product_table(const Job *job, int op, int component, int k)
 {
-    if (op == DERIVATIVE || op == GRADIENT)
-        return job->model + component * MODEL_COMPONENT_REALS + N_STATES + k * MATRIX_SIZE;
-    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == ROOT ? 1 : k;
+    if (op == DERIVATIVE || op == RATE_MATRIX_GRADIENT)
+        return job->model + component * MODEL_VALUES + N_STATES + k * MATRIX_VALUES;
+    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == MASS_GRADIENT ? 1 : k;
     const int order = op == TRIPLET ? k % 3 : 0;
     const __global REAL *p = which == 0 ? job->pa : which == 1 ? job->pb : job->pc;
     const __global REAL *q = which == 0 ? job->qa : which == 1 ? job->qb : job->qc;
-    return (order ? q + (order - 1) * MATRIX_REALS : p) + component * MATRIX_SIZE;
+    return (order ? q + (order - 1) * MATRIX_REALS : p) + component * MATRIX_VALUES;
 }
 
 static inline REAL operand_entry(const Operand *o, int block, int component, int state, int lane)
@@ -72,7 +72,7 @@ static inline SUM own_entry(const Operand *o, int block, int component, int r)
     return FIRST_STATE + r < N_STATES ? (SUM)operand_entry(o, block, component, FIRST_STATE + r, LANE) : 0;
 }
 
-/* Whether a column of M is the product in every lane. */
+/* Whether the product is a column of M in every lane. */
 static inline int all_look_up(const Operand *o, int block)
 {
     int largest = 0;
@@ -104,7 +104,7 @@ static inline void add_columns(const __local REAL *columns, const __local REAL *
     }
 }
 
-/* The lane's product where its tip looks it up. */
+/* The lane's product, where a tip looks it up. */
 static inline void look_up(const __global REAL *table, const Operand *o, int block, SUM *y)
 {
     const int code = o->is_tip ? o->code[(size_t)block * VW + LANE] : N_STATES + 1;
@@ -113,10 +113,11 @@ static inline void look_up(const __global REAL *table, const Operand *o, int blo
             y[r] = FIRST_STATE + r < N_STATES ? table[code * N_STATES + FIRST_STATE + r] : 0;
 }
 
-/* Own states' terms of the instruction's sums over one component; the maximum for a NEWVIEW, whose result y[0] becomes. */
+/* Terms of the own states in the instruction's sums over one component. For a NEWVIEW, y[0] becomes the result, and the sum
+ * is its maximum. */
 static inline void make_terms(const Job *job, int op, int block, int component, SUM y[][OWN_STATES], SUM *sum)
 {
-    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
+    const __global REAL *m = job->model + component * MODEL_VALUES;
     const __global REAL *d = job->decay + component * 3 * N_STATES;
     for (int v = 0; v < TRIPLET_VALUES; v++)
         sum[v] = 0;
@@ -157,21 +158,21 @@ static inline void store_cla(const Job *job, int op, int block, int component, c
             load_scale(&job->a, block, component) + (op == NEWVIEW ? load_scale(&job->b, block, component) : 0) + (int)taken;
 }
 
-/* A pattern's sums over components, at the scale of the largest one so far, whose count is `largest`. */
+/* A pattern's sums over components, at the scale of the largest component so far, whose count is `largest`. */
 typedef struct {
     SUM sum[TRIPLET_VALUES];
     int largest;
     int count[N_COMPONENTS];
 } Pattern;
 
-/* Add a component. One of rate 0, whose likelihoods are 0 or 1 and never scaled, is impossible where its ends have no state
- * in common; its count must not be taken for the largest. */
+/* Add a component. A component of rate 0, whose likelihoods are 0 or 1 and never scaled, is impossible where its ends have no
+ * state in common; its count is then left out. */
 static inline void add_component(const Job *job, int op, int block, int component, const SUM *sum, Pattern *pattern)
 {
     int count = load_scale(&job->a, block, component) + load_scale(&job->b, block, component);
     if (op == INSERT || op == TRIPLET)
         count += load_scale(&job->c, block, component);
-    if (job->model[(component + 1) * MODEL_COMPONENT_REALS - 1] == 0 && !(sum[0] > 0))
+    if (job->model[(component + 1) * MODEL_VALUES - 1] == 0 && !(sum[0] > 0))
         count = IMPOSSIBLE;
     const int largest = max(count, pattern->largest);
     const SUM before = power_of_two(pattern->largest - largest), factor = power_of_two(count - largest);
@@ -181,7 +182,7 @@ static inline void add_component(const Job *job, int op, int block, int componen
     pattern->count[component] = count;
 }
 
-/* The values of a pattern, its weight left out; EVALUATE's are stored for themselves where they are asked for. */
+/* The values of a pattern, not weighted. Those of EVALUATE are also stored in `site` where the host asks for them. */
 static inline void make_values(const Job *job, int op, int block, const Pattern *pattern, double *values)
 {
     if (op == DERIVATIVE) {
@@ -195,20 +196,20 @@ static inline void make_values(const Job *job, int op, int block, const Pattern 
     }
 }
 
-/* Own rows of the two factors whose products are summed over lanes: for GRADIENT both ends of the branch, for ROOT the
- * pattern's share and its terms, for all others the values, which weights are the other factor of. */
+/* Own rows of the two factors whose products are summed over lanes. For RATE_MATRIX_GRADIENT they are the two ends of the
+ * branch, for MASS_GRADIENT the pattern's share and its terms, and for all others the weights (`share_weights`) and the values. */
 static inline void make_factors(const Job *job, int op, int block, int component, const Pattern *pattern, SUM y[][OWN_STATES],
     const double *values, double *left, double *right)
 {
-    const __global REAL *m = job->model + component * MODEL_COMPONENT_REALS;
+    const __global REAL *m = job->model + component * MODEL_VALUES;
     const SUM factor = power_of_two(pattern->count[component] - pattern->largest);
-    const double share = load_weights(job, block, 0) / (double)pattern->sum[0];
+    const double share = load_weights(job, block) / (double)pattern->sum[0];
     for (int r = 0; r < OWN_STATES; r++) {
         const int i = FIRST_STATE + r;
-        if (op == GRADIENT) {
+        if (op == RATE_MATRIX_GRADIENT) {
             left[r] = share * (double)(y[0][r] * factor);
             right[r] = (double)y[1][r];
-        } else if (op == ROOT) {
+        } else if (op == MASS_GRADIENT) {
             left[r] = share;
             right[r] = (double)((m[OWN(r)] * (factor * own_entry(&job->a, block, component, r))) * y[0][r]);
         } else {
@@ -227,16 +228,16 @@ static inline void share_rows(const double *own, int first, __local double *rows
     }
 }
 
-/* Weights of the sets first .. first + COLUMN_TILE - 1 to local memory. */
-static inline void share_weights(const Job *job, int block, int first, int n_sets, __local double *rows)
+/* The weights, one row, to local memory. */
+static inline void share_weights(const Job *job, int block, __local double *row)
 {
-    for (int row = WORKER; row < min(COLUMN_TILE, n_sets - first); row += STATE_WORKERS)
-        rows[row * LANE_STRIDE + LANE] = load_weights(job, block, first + row);
+    if (WORKER == 0)
+        row[LANE] = load_weights(job, block);
 }
 
-/* partial[a][b] of a tile of both, from the rows in local memory; times response[a][b] unless that is 0. */
+/* partial[a][b] of a tile of both, from the rows in local memory; times difference[a][b] where there are differences. */
 static inline void sum_lanes(const __local double *left, const __local double *right, int first_left, int first_right,
-    int n_left, int n_right, const __global REAL *response, int first, __global double *partial)
+    int n_left, int n_right, const __global REAL *difference, int first, __global double *partial)
 {
     for (int e = ITEM; e < COLUMN_TILE * COLUMN_TILE; e += GROUP_ITEMS) {
         const int row = e / COLUMN_TILE, column = e % COLUMN_TILE, a = first_left + row, b = first_right + column;
@@ -245,19 +246,19 @@ static inline void sum_lanes(const __local double *left, const __local double *r
         double sum = 0;
         for (int l = 0; l < VW; l++)
             sum = left[row * LANE_STRIDE + l] * right[column * LANE_STRIDE + l] + sum;
-        if (response)
-            sum *= (double)response[a * N_STATES + b];
+        if (difference)
+            sum *= (double)difference[a * N_STATES + b];
         partial[a * n_right + b] = first ? sum : partial[a * n_right + b] + sum;
     }
 }
 
 /* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
- * GRADIENT and ROOT need a pattern's likelihood first: step 0 is an EVALUATE that leaves no values, and each further step
- * takes one component. All other instructions are one step. */
+ * The gradients need a pattern's likelihood first: step 0 is an EVALUATE that leaves no values, and each further step takes
+ * one component. All other instructions are one step. */
 static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
-    int n_sets, int first, __local double *shared)
+    int first, __local double *shared)
 {
-    const int from_likelihoods = op == GRADIENT || op == ROOT, makes_cla = op == NEWVIEW || op == PROPAGATE;
+    const int from_likelihoods = op == RATE_MATRIX_GRADIENT || op == MASS_GRADIENT, makes_cla = op == NEWVIEW || op == PROPAGATE;
     const int n_steps = from_likelihoods ? 1 + N_COMPONENTS : 1;
     __local REAL *columns = (__local REAL *)shared, *x = columns + COLUMN_TILE * PADDED_STATES;
     __local SUM *terms = (__local SUM *)shared;
@@ -312,19 +313,19 @@ static inline void run_instruction(const Job *job, int op, __global REAL *cla, _
             if (!from_likelihoods)
                 make_values(job, op, block, &pattern, values);
             make_factors(job, task, block, begin, &pattern, y, values, left, right);
-            const int n_left = makes_cla || task != op ? 0 : op == EVALUATE ? n_sets : op == GRADIENT ? N_STATES : 1;
+            const int n_left = makes_cla || task != op ? 0 : op == RATE_MATRIX_GRADIENT ? N_STATES : 1;
             const int n_right = from_likelihoods ? N_STATES : count_sums(op);
-            const __global REAL *response = op == GRADIENT ? job->response + (size_t)begin * N_STATES * N_STATES : 0;
+            const __global REAL *difference = op == RATE_MATRIX_GRADIENT ? job->differences + (size_t)begin * N_STATES * N_STATES : 0;
             __global double *sums = partial + (size_t)begin * n_left * n_right;
             for (int a = 0; a < n_left; a += COLUMN_TILE)
                 for (int b = 0; b < n_right; b += COLUMN_TILE) {
                     if (from_likelihoods)
                         share_rows(left, a, left_rows);
                     else
-                        share_weights(job, block, a, n_left, left_rows);
+                        share_weights(job, block, left_rows);
                     share_rows(right, b, right_rows);
                     barrier(CLK_LOCAL_MEM_FENCE);
-                    sum_lanes(left_rows, right_rows, a, b, n_left, n_right, response, first && block == 0, sums);
+                    sum_lanes(left_rows, right_rows, a, b, n_left, n_right, difference, first && block == 0, sums);
                     barrier(CLK_LOCAL_MEM_FENCE);
                 }
         }

@@ -1,40 +1,44 @@
-/* traverse: takes each tile through a whole list of instructions.
+/* traverse: takes each tile through a list of instructions.
  *
- * Work: one work-group owns the consecutive tiles of a span, all of one group, and runs the instructions of a track on them
- * in order; nothing is shared between work-groups. Tracks are pieces of the program that do not need each other, or the
- * same program under several models. A group may be cut into spans that come in launches one after another: each adds to
- * the sums where the last one left them. See layout.h for the arrays.
+ * Work: one work-group owns a span of consecutive tiles, all of one group, and runs the instructions of a track on them in
+ * order. Work-groups share nothing. Tracks are pieces of the program that do not need each other, or the same program under
+ * several models. A group may be cut into spans that come in launches one after another; each adds to the sums where the
+ * last one left them.
  *
- * Instruction (8 ints, plltool/engine/program.py): opcode, result, a, pa, b, pb, c, pc.
+ * Instruction (INSTRUCTION_WORDS ints): opcode, result, a, pa, b, pb, c, pc.
  *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
  *   PROPAGATE   CLA[result] = Pa a
  *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
  *               result may be the slot of a or b: a component is read before it is written
- *   EVALUATE    values[result..]   = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci, for each weight set asked for
- *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; the fusion of
- *               sumGAMMA and coreDerivative: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
+ *   EVALUATE    values[result]     = lnL = sum_p w_p log sum_ci m_ci a_ci (Pb b)_ci
+ *   DERIVATIVE  values[result..+2] = lnL, d lnL/dt, d2 lnL/dt2 on the branch pb between a and b; PLL's sumGAMMA and
+ *               coreDerivative in one: in the eigenbasis s_k = (U^T m a)_k (U^-1 b)_k,
  *               L = sum_i m_i a_i b_i + sum_k s_k expm1(l_k t), which does not cancel near t = 0
  *   INSERT      values[result]     = lnL of joining Pa a, Pb b and c at one node (c is already propagated)
  *   TRIPLET     values[result..+9] = lnL, its gradient (a, b, c) and its Hessian (aa, bb, cc, ab, ac, bc) in the
  *               three branch lengths around the node that joins a, b and c
- *   GRADIENT    values[result..] += per component: sum_p (w_p / L) (U^T m a)_k F_kl (U^-1 b)_l, S x S values, where a is
- *               on the root's side: how lnL answers to d(Q rate) in the eigenbasis, by way of this branch
- *   ROOT        values[result..] = per component and state i: sum_p (w_p / L) m_i a_i (Pb b)_i: how lnL answers to relative
- *               changes of the weights and of the frequencies at the root
+ *   RATE_MATRIX_GRADIENT
+ *               values[result..] += for each component: sum_p (w_p / L) (U^T m a)_k F_kl (U^-1 b)_l, S x S values, where a is
+ *               on the side of the root: d lnL / d(Q rate) in the eigenbasis through this branch. The sum begins where c is 1
+ *   MASS_GRADIENT
+ *               values[result..] = for each component and state i: sum_p (w_p / L) m_i a_i (Pb b)_i = d lnL / d log m_i with
+ *               the root at a
  * where m_ci = component weight * frequency. Values are sums over the group's patterns: partial[group][value].
  *
- * Buffers:
- *   matrices REAL [pset][branch][component][i][j]        P(t), and its table for tips (layout.h); [j][i] and a column more
- *            where states are many
- *   slopes   REAL [pset][branch][2][component][i][j]     P'(t), P''(t), without tables; read by TRIPLET only
- *   decays   REAL [pset][branch][component][3][k]        expm1(l t), l exp(l t), l^2 exp(l t); read by DERIVATIVE, GRADIENT
- *            and ROOT only
- *   responses REAL [pset][branch][component][k][l]       F(t); read by GRADIENT only
- *   model    REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] | rate ], the matrices like P's slopes
+ * The arguments, their types, shapes and order are those of plltool/engine/contract.py; the words of instructions, spans and
+ * tracks as well.
+ *   matrices            REAL [pset][branch][component][i][j]     P(t), and its table for tips (layout.h); with many states
+ *                       [j][i] and a column more
+ *   slopes              REAL [pset][branch][2][component][i][j]  P'(t), P''(t), without tables; read by TRIPLET only
+ *   decays              REAL [pset][branch][component][3][k]     expm1(l t), l exp(l t), l^2 exp(l t); read by DERIVATIVE and
+ *                       the gradients only
+ *   divided_differences REAL [pset][branch][component][k][l]     F(t) of pmatrices.cl; read by RATE_MATRIX_GRADIENT only
+ *   model               REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] | rate ], its matrices
+ *                       stored like slopes
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.
  */
 
-/* Where a track keeps the slot that an instruction names. */
+/* The slot that a track uses in place of the one that an instruction names. */
 static inline size_t find_slot(int slot, int first_shifted, int shift)
 {
     return (size_t)(slot < first_shifted ? slot : slot + shift);
@@ -55,11 +59,11 @@ static inline Operand find_operand(
     return operand;
 }
 
-/* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer
- * than all the rest: 15 times with 20 states. */
+/* The hint keeps Intel's compiler from making a second version of the kernel with vectors of vectors, which takes longer to
+ * compile than everything else: 15 times with 20 states. */
 __attribute__((vec_type_hint(DOUBLEV)))
 #if SHARED_STATES
-__attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that the registers of so many items are there */
+__attribute__((reqd_work_group_size(GROUP_ITEMS, 1, 1)))       /* so that there are registers for all items */
 #endif
 __kernel void traverse(
     __global REAL *clas,
@@ -71,68 +75,68 @@ __kernel void traverse(
     const __global REAL *matrices,
     const __global REAL *slopes,
     const __global REAL *decays,
-    const __global REAL *responses,
-    const __global int *program,            /* [n_instructions][8] */
-    const __global int *tracks,             /* [track][5], plltool/engine/opencl/tracks.py */
-    const __global int *spans,              /* [span][6], plltool/engine/storage.py, Storage.runs */
-    const __global int *tile_blocks,        /* [tile] blocks in use */
-    __global double *partial,               /* [group][n_values] */
+    const __global REAL *divided_differences,
+    const __global int *program,            /* [instruction][INSTRUCTION_WORDS] */
+    const __global int *tracks,             /* [track][TRACK_WORDS] */
+    const __global int *spans,              /* [span][SPAN_WORDS] */
+    const __global int *used_blocks,        /* [tile] blocks that hold patterns */
+    __global double *partial,               /* [group][value] */
     __global int *bad_pattern,
-    __global double *site,                  /* [value][pattern], written by EVALUATE where want_site */
+    __global double *site,                  /* [value][lane] lnL of EVALUATE where want_site */
     const int want_site,
-    const int first_set,                    /* weight sets: EVALUATE takes n_sets of them, the others the first one */
-    const int n_sets,
-    const int keep,                         /* 1: every tile has its slots, 0: the tiles of a span use the same ones */
+    const int keep,                         /* 1: every tile has slots of its own, 0: the tiles of a span share them */
     const int first_span,                   /* of this launch */
-    const int first_track,                  /* likewise */
-    const int first_shifted,                /* slots from here on are the track's own */
+    const int first_track,                  /* of this launch */
+    const int first_shifted,                /* from this slot on, slots are shifted by the track's SLOT_SHIFT */
     const int n_values,
     const int n_taxa,
     const int n_branches,
     const ulong n_lanes,
     const ulong tile_stride,                /* of clas, in blocks */
-    const ulong slot_stride)                /* likewise */
+    const ulong slot_stride)                /* of clas, in blocks */
 {
-    const __global int *span = spans + 6 * (first_span + get_group_id(0));
-    const __global int *track = tracks + 5 * (first_track + get_group_id(1));
-    const int group = span[0], pset = span[3] + track[3], begins = span[5], shift = track[2];
-    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_SIZE;
+    const __global int *span = spans + SPAN_WORDS * (first_span + get_group_id(0));
+    const __global int *track = tracks + TRACK_WORDS * (first_track + get_group_id(1));
+    const int pset = span[SPAN_PART] + track[TRACK_PSET_SHIFT], shift = track[TRACK_SLOT_SHIFT];
+    const __global REAL *p_base = matrices + (size_t)pset * n_branches * BRANCH_VALUES;
     const __global REAL *q_base = slopes + (size_t)pset * n_branches * 2 * MATRIX_REALS;
-    const __global REAL *f_base = responses + (size_t)pset * n_branches * RESPONSE_REALS;
+    const __global REAL *f_base = divided_differences + (size_t)pset * n_branches * DIFFERENCE_REALS;
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
+    __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
     __local double shared[SHARED_DOUBLES];
-    for (int t = 0; t < span[2]; t++) {
-        const int tile = span[1] + t;
-        const size_t storage = (size_t)(span[4] + (keep ? t : 0)) * tile_stride;        /* in blocks */
+    for (int t = 0; t < span[SPAN_N_TILES]; t++) {
+        const int tile = span[SPAN_FIRST_TILE] + t;
+        const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
         const size_t lanes = (size_t)tile * TILE_BLOCKS * VW;              /* before this tile */
+        const __global CODE *tile_tips = tips + lanes * n_taxa;
 
-        for (int n = track[0]; n < track[1]; n++) {
-            const __global int *word = program + (size_t)n * 8;
-            const int op = word[0], result = word[1];
+        for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
+            const __global int *word = program + (size_t)n * INSTRUCTION_WORDS;
+            const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
+            const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
+            const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
             Job job;
             job.model = model + (size_t)pset * MODEL_REALS;
             job.bad_pattern = bad_pattern;
-            job.n_blocks = tile_blocks[tile];
+            job.n_blocks = used_blocks[tile];
             job.first_pattern = (int)lanes;
-            job.weights = weights + first_set * n_lanes + lanes;
-            job.n_lanes = n_lanes;
+            job.weights = weights + lanes;
             job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-            job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.b = find_operand(word[4], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.c = find_operand(word[6], first_shifted, shift, clas, scales, tips + lanes * n_taxa, state_sets, storage, slot_stride);
-            job.pa = p_base + (size_t)word[3] * BRANCH_SIZE;
-            job.pb = p_base + (size_t)word[5] * BRANCH_SIZE;
-            job.pc = p_base + (size_t)word[7] * BRANCH_SIZE;
-            job.qa = q_base + (size_t)word[3] * 2 * MATRIX_REALS;
-            job.qb = q_base + (size_t)word[5] * 2 * MATRIX_REALS;
-            job.qc = q_base + (size_t)word[7] * 2 * MATRIX_REALS;
-            job.decay = d_base + (size_t)word[5] * DECAY_REALS;
-            job.response = f_base + (size_t)word[5] * RESPONSE_REALS;
+            job.a = find_operand(a, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.b = find_operand(b, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.c = find_operand(c, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.pa = p_base + (size_t)pa * BRANCH_VALUES;
+            job.pb = p_base + (size_t)pb * BRANCH_VALUES;
+            job.pc = p_base + (size_t)pc * BRANCH_VALUES;
+            job.qa = q_base + (size_t)pa * 2 * MATRIX_REALS;
+            job.qb = q_base + (size_t)pb * 2 * MATRIX_REALS;
+            job.qc = q_base + (size_t)pc * 2 * MATRIX_REALS;
+            job.decay = d_base + (size_t)pb * DECAY_REALS;
+            job.differences = f_base + (size_t)pb * DIFFERENCE_REALS;
             const size_t made = storage + find_slot(result, first_shifted, shift) * slot_stride;   /* of a CLA */
-            const int first = begins && t == 0 && (op != GRADIENT || word[6]);     /* of the values' sums */
+            const int first = span[SPAN_BEGINS] && t == 0 && (op != RATE_MATRIX_GRADIENT || c);    /* of the values' sums */
             run_instruction(
-                &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW,
-                partial + (size_t)group * n_values + track[4] + result, n_sets, first, shared);
+                &job, op, clas + made * BLOCK_REALS * VW, scales + made * N_COMPONENTS * VW, sums + result, first, shared);
         }
     }
 }

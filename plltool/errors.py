@@ -3,7 +3,10 @@
 What a user should know of a run that goes on is a `PlltoolWarning`.
 """
 
+from __future__ import annotations
+
 import inspect
+import math
 import warnings
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
@@ -23,12 +26,24 @@ def show_name(name: str) -> str:
     return repr(shown)
 
 
+def show_size(n_bytes: int, up: bool = False) -> str:
+    """A number of bytes for a message, such as 512K, rounded down or `up`; K is 1024 bytes."""
+    for unit, power in (("G", 30), ("M", 20), ("K", 10)):
+        if n_bytes >= 10 << power:
+            return f"{-(-n_bytes >> power) if up else n_bytes >> power}{unit}"
+    return f"{n_bytes} bytes"
+
+
 class PlltoolError(Exception):
     """Something plltool can explain; the message is one complete line."""
 
 
 class InputError(PlltoolError):
     """Your data: names the file, the taxon or line, the position, what was found and what was expected."""
+
+
+class CheckpointError(InputError):
+    """A checkpoint that a run cannot continue from: it belongs to another run, or is damaged."""
 
 
 class DeviceError(PlltoolError):
@@ -40,14 +55,46 @@ class DeviceMemoryError(DeviceError):
 
     Attributes
     ----------
-    cla_bytes : what the engine that failed held for conditional likelihoods; None if it never came to be
+    cla_bytes : what the engine that failed held for conditional likelihoods; None if it was never made
     """
 
     cla_bytes: int | None = None
 
 
+class MemoryShortageError(DeviceError):
+    """Too little memory for the conditional likelihoods of even a few patterns at a time.
+
+    Parameters
+    ----------
+    what : what is too small
+    found, least : bytes that it has, and that it needs
+    n_taxa : of the tree
+    """
+
+    def __init__(self, what: str, found: int, least: int, n_taxa: int):
+        expected = f"expected at least {show_size(least, up=True)}"
+        super().__init__(
+            f"{what}: found {show_size(found)}, {expected}: {n_taxa} taxa need that for conditional likelihoods"
+        )
+        self._given = what, found, least, n_taxa
+
+    def of_share(self, share: float) -> MemoryShortageError:
+        """The same error where this was but a share of all memory."""
+        what, found, least, n_taxa = self._given
+        return MemoryShortageError(what, math.ceil(found / share), math.ceil(least / share), n_taxa)
+
+    def __reduce__(self) -> tuple[type[MemoryShortageError], tuple[str, int, int, int]]:
+        return type(self), self._given
+
+
 class EngineError(PlltoolError):
     """Our bug, or numbers outside what the engine can represent; names the pattern, branch or parameter."""
+
+
+def check_least(what: str, found: int, least: int) -> None:
+    """Raise InputError if a number, called `what`, is less than the least one allowed."""
+    if found < least:
+        raise InputError(f"{what}: found {found}, expected at least {least}")
 
 
 class PlltoolWarning(UserWarning):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypedDict
 
+from plltool.constants import PRECISIONS
 from plltool.errors import InputError, show_name
 
-PRECISIONS = ("double", "mixed", "single")
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
 
@@ -40,6 +40,20 @@ class Hardware:
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether plltool chooses the device."""
+        return self._word == "auto"
+
+    @property
+    def is_numpy(self) -> bool:
+        """Whether numpy is asked for."""
+        return self._word == "numpy"
+
+    @property
+    def _word(self) -> str:
+        return self.device.strip().lower()
 
 
 class HardwareSettings(TypedDict, total=False):

@@ -23,17 +23,12 @@ from typing import Any
 import numpy as np
 
 import plltool
-from plltool.analyses.trees import as_tree_set
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import branch_splits, inner_splits
 
 MODEL = "GTR+F+G4"
 RANGES = ((0.95, 1.0), (0.8, 0.95), (0.5, 0.8), (0.0, 0.5))
-
-
-def shares(trees: Any, names: tuple[str, ...]) -> dict[int, float]:
-    found = as_tree_set(trees, names)
-    return dict(zip(found.splits, (found.counts / found.n_trees).tolist(), strict=True))
 
 
 def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
@@ -45,7 +40,7 @@ def run_iqtree(drawn: plltool.Simulation, threads: int) -> dict[int, float]:
         subprocess.run(["iqtree2", "-s", path, "-T", str(threads), *options], check=True, capture_output=True)
         trees = Path(f"{path}.ufboot")
         trees.write_text("".join(line + "\n" for line in trees.read_text().splitlines() if line.endswith(";")))
-        return shares(trees, drawn.names)
+        return as_tree_set(trees, drawn.names).shares
 
 
 def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Namespace) -> dict[str, list[float]]:
@@ -57,9 +52,10 @@ def support_set(true: plltool.Tree, models: Any, number: int, asked: argparse.Na
     splits, known = inner_splits(best.tree, names), set(inner_splits(true, names))
     ultrafast = plltool.ultrafast_bootstrap(sequences, best.tree, best.models, threads=asked.threads)
     replicates = plltool.bootstrap(sequences, best.models, replicates=asked.replicates, threads=asked.threads)
+    ufboot = (ultrafast.values["ufboot"] / 100).tolist()
     found = {
-        "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ultrafast.values["ufboot"].tolist(), strict=True)),
-        "plltool": shares(replicates.trees, names),
+        "plltool-ufboot": dict(zip(branch_splits(ultrafast.tree), ufboot, strict=True)),
+        "plltool": as_tree_set(replicates.trees, names).shares,
     }
     if shutil.which("iqtree2"):
         found["iqtree-ufboot"] = run_iqtree(drawn, asked.threads)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Sets up a virtual environment in .venv and runs every check: ruff, mypy, the tests on an OpenCL device, which must be
-# there, and the tests without OpenCL, both on all cores. Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
+# Sets up a virtual environment in .venv and runs every check: ruff, mypy, the documentation, which it builds into
+# build/docs, the tests on an OpenCL device, which must be there, and the tests without OpenCL, both on all cores.
+# Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
 # Arguments are passed on to both runs of pytest, such as: scripts/check.sh -m 'not slow'
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -12,6 +13,8 @@ echo "== ruff"
 ruff check .
 echo "== mypy"
 mypy
+echo "== documentation"
+sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs build/docs
 echo "== tests on an OpenCL device"
 python -m pytest -n auto --dist loadfile --require-opencl --durations=10 "$@"
 echo "== tests without OpenCL"

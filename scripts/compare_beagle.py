@@ -28,8 +28,10 @@ import numpy as np
 
 from plltool import __version__
 from plltool.engine import program as prog
-from plltool.engine.select import make_engine
+from plltool.engine.base import EngineData
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
@@ -169,11 +171,11 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     tree.lengths[:] = rng.exponential(0.1, tree.n_edges)
     states = rng.integers(0, n_states, (N_TAXA, n_patterns))
     masks = n_states <= 8
-    engine, _ = make_engine(
-        1 << states if masks else states, np.ones(n_patterns), n_states, len(RATES), N_TAXA, (n_patterns,),
-        Slots(directed_slots(N_TAXA)), device=options.device, vw=options.vw, threads=1,
-        state_sets=None if masks else np.eye(n_states, dtype=np.uint8),
-    )  # fmt: skip
+    state_sets = None if masks else np.eye(n_states, dtype=np.uint8)
+    data = EngineData(1 << states if masks else states, np.ones(n_patterns), state_sets)
+    shape = DataShape(n_states, len(RATES), N_TAXA, (n_patterns,), data.n_codes)
+    hardware = Hardware(options.device, vw=options.vw, threads=1)
+    engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
     beagle = Beagle(library, states, model, tree.n_edges)
     lengths = tree.lengths.copy()
 

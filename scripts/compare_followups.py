@@ -21,6 +21,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from compare_supports import agreement
 
 import plltool
 from plltool.io.newick import parse_newick, write_newick
@@ -60,17 +61,6 @@ def labels_of(newick, names):
     return {own[branch]: labels[int(numbers[own[branch]]) - 1] for branch in inner}
 
 
-def agreement(ours, theirs):
-    a, b = np.array(ours), np.array(theirs)
-    return {
-        "n": len(a),
-        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
-        "mean_difference": round(float(np.mean(a - b)), 5),
-        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
-        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
-    }
-
-
 def compare_supports(alignment, model, tree, folder):
     began = time.perf_counter()
     result = plltool.alrt(alignment, tree, model, threads=1)
@@ -82,9 +72,10 @@ def compare_supports(alignment, model, tree, folder):
     names = result.tree.names
     labels = labels_of(read("treefile"), names)
     own = branch_splits(result.tree, names)
+    values = result.supports.values
     rows = [
-        (100 * result.supports.sh_alrt[k], result.supports.abayes[k], *map(float, labels[own[branch]].split("/")))
-        for k, branch in enumerate(result.supports.branches.tolist())
+        (values["sh-alrt"][branch], values["abayes"][branch], *map(float, labels[own[branch]].split("/")))
+        for branch in np.flatnonzero(result.tree.is_inner_branch).tolist()
         if labels[own[branch]]  # the branch at IQ-TREE's root may have none
     ]
     alrt, abayes, their_alrt, their_abayes = zip(*rows, strict=True)
@@ -101,10 +92,10 @@ def compare_supports(alignment, model, tree, folder):
 
 def best_interchanges(result, n):
     """Newick of the n most likely interchanges of a tree."""
-    tree, supports = result.tree, result.supports
+    tree, lnl = result.tree, result.supports.lnl
     found = []
-    for row in np.argsort(-supports.lnl[:, 1:].max(axis=1))[:n].tolist():
-        branch, which = int(supports.branches[row]), int(np.argmax(supports.lnl[row, 1:]))
+    for branch in np.argsort(-lnl[:, 1:].max(axis=1))[:n].tolist():  # NaN, of tips, come last
+        which = int(np.argmax(lnl[branch, 1:]))
         u, v = (int(node) for node in tree.ends[branch])
         first = int(tree.edges[u, (tree.position(u, v) + 2) % 3])
         second = int(tree.edges[v, (tree.position(v, u) + 1 + which) % 3])

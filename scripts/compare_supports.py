@@ -22,6 +22,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,9 +30,8 @@ from typing import Any
 import numpy as np
 
 import plltool
-from plltool.analyses.trees import as_tree_set
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.splits import branch_splits, inner_splits
-from plltool.tree.tree_set import TreeSet
 
 PROGRAMS = (
     *("plltool", "plltool-fast", "plltool-default", "plltool-rapid", "plltool-ufboot", "plltool-ufboot-again"),
@@ -79,17 +79,15 @@ def run(command: list[Any], seconds: float) -> dict[str, Any]:
     return {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(used, 1), "cut": cut}
 
 
-def share_by_split(trees: TreeSet) -> dict[int, float]:
-    return dict(zip(trees.splits, (trees.counts / trees.n_trees).tolist(), strict=True))
-
-
-def agree(a: list[float], b: list[float]) -> dict[str, float]:
-    """How well two sets of supports of the same splits agree."""
+def agreement(ours: Sequence[float], theirs: Sequence[float]) -> dict[str, float]:
+    """How well two lists of values of the same things agree."""
+    a, b = np.array(ours), np.array(theirs)
     return {
         "n": len(a),
-        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 4),
-        "mean_difference": round(float(np.mean(a) - np.mean(b)), 4),
-        "mean_absolute_difference": round(float(np.abs(np.subtract(a, b)).mean()), 4),
+        "correlation": round(float(np.corrcoef(a, b)[0, 1]), 5),
+        "mean_difference": round(float(np.mean(a - b)), 5),
+        "mean_absolute_difference": round(float(np.mean(np.abs(a - b))), 5),
+        "largest_difference": round(float(np.max(np.abs(a - b))), 5),
     }
 
 
@@ -97,7 +95,7 @@ def compare(first: dict[int, float], second: dict[int, float], branches: list[in
     """Compare supports of two programs over the branches of a tree, and over all splits that are not rare."""
     common = [split for split in first.keys() | second.keys() if max(first.get(split, 0), second.get(split, 0)) >= RARE]
     return {
-        what: agree([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
+        what: agreement([first.get(split, 0.0) for split in splits], [second.get(split, 0.0) for split in splits])
         for what, splits in (("branches", branches), ("splits", common))
     }
 
@@ -109,7 +107,7 @@ def make_ufboot(
     began, used = time.perf_counter(), time.process_time()
     found = plltool.ultrafast_bootstrap(alignment, tree, model, threads=threads, seed=seed)
     seconds = {"seconds": round(time.perf_counter() - began, 1), "cpu_seconds": round(time.process_time() - used, 1)}
-    values = dict(zip(branch_splits(found.tree), found.values["ufboot"].tolist(), strict=True))
+    values = dict(zip(branch_splits(found.tree), (found.values["ufboot"] / 100).tolist(), strict=True))
     return {split: value for split, value in values.items() if value == value}, seconds | {"cut": False, "trees": 1000}
 
 
@@ -158,12 +156,12 @@ def main() -> None:
                 lines = [line for line in path.read_text().splitlines() if line.endswith(";")]
                 path.write_text("\n".join(lines) + "\n")
                 programs[program]["trees"] = len(lines)
-                shares[program] = share_by_split(as_tree_set(path, best.names))
+                shares[program] = as_tree_set(path, best.names).shares
             print(program, programs[program], flush=True)
     for program, path in asked.made:
         trees = as_tree_set(path, best.names)
         programs[program] = {"trees": trees.n_trees}
-        shares[program] = share_by_split(trees)
+        shares[program] = trees.shares
     pairs = {
         f"{a} {b}": compare(shares[a], shares[b], splits)
         | ({} if "ufboot" not in a + b else {"splits": None})  # of plltool-ufboot the tree's branches only

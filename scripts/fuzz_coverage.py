@@ -23,7 +23,8 @@ except ImportError:
     sys.exit("fuzz_coverage.py: needs atheris: pip install atheris")
 
 with atheris.instrument_imports(include=["plltool"]):
-    from fuzz import MAX_INPUT, PARSERS, Runner
+    from fuzz import MAX_INPUT, Runner
+    from fuzz_parsers import PARSERS
 
 
 def main() -> None:
@@ -31,8 +32,8 @@ def main() -> None:
     arguments.add_argument("parser", choices=PARSERS)
     arguments.add_argument("--seconds", type=int, default=60)
     arguments.add_argument("--seed", type=int, default=1)
-    arguments.add_argument("--limit", type=float, default=20.0, metavar="SECONDS", help="for one input")
-    arguments.add_argument("--memory", type=int, default=300, metavar="MIB", help="that one input may take")
+    arguments.add_argument("--limit", type=float, default=20.0, metavar="SECONDS", help="time limit for one input")
+    arguments.add_argument("--memory", type=int, default=300, metavar="MIB", help="limit for one input")
     arguments.add_argument("--failures", type=Path, default=Path("fuzz-failures"), help="folder for failing inputs")
     options = arguments.parse_args()
     logging.getLogger("plltool").setLevel(logging.CRITICAL)

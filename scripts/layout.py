@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-BASE = {"errors", "constants", "hardware", "children"}
+BASE = {"arrays", "errors", "constants", "hardware", "children"}
 DATA = BASE | {"alignment", "tree", "model", "statistics"}
 SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
@@ -29,12 +29,13 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "tree_search": SEARCH,
     "run": SEARCH | {"io", "run"},
     "analyses": SEARCH | {"io", "run", "analyses"},
-    "cli": SEARCH | {"plltool", "io", "run", "analyses", "cli"},
+    "cli": {"plltool", "cli", "errors", "constants"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),
     "click": ("cli/",),
-    "dendropy": ("io/", "run/", "analyses/"),
+    "dendropy": ("io/", "tree/topology.py"),
+    "Bio": ("tree/topology.py",),
     "lazy_loader": ("__init__.py",),
 }
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Breaks one line at a time and checks that a test fails: the fifth leg of the project's correctness.
+"""Break one line at a time and check that a test fails.
 
-Each mutant is applied to a copy of the repository, against which a few fast tests run. A mutant that survives, or whose
-line is no longer there exactly once, makes the exit status 1.
+Each mutant is applied to a copy of the repository, in which a few fast tests run. The exit status is 1 if a mutant
+survives, or if its line is not there exactly once.
 
     scripts/mutate.py                 all mutants
     scripts/mutate.py kernels/ pi     those whose file or description contains one of the words
@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-TIMEOUT = 300  # seconds for one mutant; a kernel that loops for ever counts as caught
+TIMEOUT = 300  # seconds for one mutant; an endless loop counts as caught
 
 ENGINES = "tests/engine/test_engines.py"
 CONSTRAINT, CONSTRAINED = "tests/tree/test_constraint.py", "tests/tree_search/test_constrained.py"
@@ -45,7 +45,7 @@ MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
 PEAKS = "tests/engine/test_peaks.py"
-TRACKS = "tests/engine/test_tracks.py"
+SCHEDULE = "tests/engine/test_schedule.py"
 SUMS = "tests/engine/test_sums.py"
 SELECT = "tests/engine/test_select.py"
 SHARED_STATES = "tests/engine/test_shared_states.py"
@@ -77,6 +77,7 @@ SHARED = "kernels/shared_states.h"
 ARITHMETIC = "kernels/arithmetic.h"
 MANY_H = "kernels/many_states.h"
 CODES_PY = "plltool/engine/codes.py"
+CONTRACT_PY, CONTRACT = "plltool/engine/contract.py", "tests/engine/test_contract.py"
 KERNEL_P = "kernels/pmatrices.cl"
 KERNEL_PEAKS = "kernels/peaks.cl"
 SUMS_CL = "kernels/sums.cl"
@@ -84,7 +85,9 @@ SELECT_PY = "plltool/engine/select.py"
 NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
-TRACKS_PY = "plltool/engine/opencl/tracks.py"
+ARRAYS_PY = "plltool/engine/opencl/arrays.py"
+KERNELS_PY = "plltool/engine/opencl/kernels.py"
+SCHEDULE_PY = "plltool/engine/opencl/schedule.py"
 CLOCK_PY = "plltool/engine/opencl/clock.py"
 BENCH_ITEMS = "plltool/analyses/bench/items.py"
 BENCH_RUN = "plltool/analyses/bench/run.py"
@@ -117,26 +120,26 @@ IS_NUMPY = on_vector(ENGINES, "opencl_is_numpy")
 DEEP = (SCALING, "-k", "deep and vector-vw4")
 STEEP = (DEEP_TREES, "-k", "(from_any_root or at_a_node) and steep and vector-vw4")
 STEEP_NUMPY = (DEEP_TREES, "-k", "from_any_root and steep and numpy and double")
-RESPONSES = (DEEP_TREES, "-k", "responses and vector-vw4")
+DEEP_GRADIENTS = (DEEP_TREES, "-k", "gradients and vector-vw4")
 DEEP_NUMPY = (SCALING, "-k", "deep and numpy-vw4")
 MANY = (MANY_STATES, "-k", "every_request and vector-vw4-tile4-groups64-61x2")
 MANY_DEEP = (MANY_STATES, "-k", "deep_trees and vector-vw4 and single")
 STILL = (INVARIABLE, "-k", "every_request and vector-vw4 and double")
-WEIGHTS = on_vector(ENGINES, "weight_sets")
+WEIGHTS = on_vector(ENGINES, "weights_of_parts")
 SINGLE = on_vector(ENGINES, "single_clas")
-PIECES = (TRACKS, "-k", "scratch_of_their_own and vector-vw4")
-LIKELIHOODS = (TRACKS, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
+PIECES = (SCHEDULE, "-k", "scratch_of_their_own and vector-vw4")
+LIKELIHOODS = (SCHEDULE, "-k", "brute_force and vector-vw4-tile3 and all_at_once")
 WIDE = (ENGINES, "-k", "opencl_is_numpy and vector-vw8 and not 201")
 WIDEST = (ENGINES, "-k", "single_clas and vector-vw16")
 BRUTE = (ENGINES, "-k", "brute_force and numpy-vw2")
-LEVELS = (TRACKS, "-k", "by_levels")
+LEVELS = (SCHEDULE, "-k", "by_levels")
 STAGED = (ENGINES, "-k", "opencl_is_numpy and lanes-vw32")
 TOGETHER = (SHARED_STATES, "-k", "every_request and 20x4")
-TOGETHER_RESPONSES = (SHARED_STATES, "-k", "responses and 9-lanes-vw32")
+TOGETHER_GRADIENTS = (SHARED_STATES, "-k", "gradients and 9-lanes-vw32")
 TOGETHER_TIPS = (SHARED_STATES, "-k", "three_tips and lanes-vw32")
 TOGETHER_DEEP = (SHARED_STATES, "-k", "deep_trees and lanes-vw32")
 TOGETHER_STILL = (INVARIABLE, "-k", "every_request and 20-lanes and double")
-TOGETHER_SETS = (SHARED_STATES, "-k", "weight_sets and 35")
+TOGETHER_WEIGHTS = (SHARED_STATES, "-k", "test_weights")
 TOGETHER_RULE = (SELECT, "-k", "share_the_states or smaller_device")
 
 MUTANTS = [
@@ -152,10 +155,10 @@ MUTANTS = [
     Mutant("expm1 of the wrong sign", KERNEL_P, "expm1(e[k] * t)", "expm1(-e[k] * t)", on_vector(PMATRICES)),
     Mutant("expm1 replaced by exp - 1", KERNEL_P, "expm1(e[k] * t)", "exp(e[k] * t) - 1.0", on_vector(PMATRICES)),
     Mutant("identity left out of P", KERNEL_P, "i + r == first + c ? identity : 0.0", "0.0", on_vector(PMATRICES)),
-    Mutant("component of the eigensystem", KERNEL_P, "((size_t)pset * N_COMPONENTS + component) * EIGEN_DOUBLES",
-           "((size_t)pset * N_COMPONENTS) * EIGEN_DOUBLES", on_vector(PMATRICES)),
-    Mutant("P set of the eigensystem", KERNEL_P, "((size_t)pset * N_COMPONENTS + component) * EIGEN_DOUBLES",
-           "((size_t)component) * EIGEN_DOUBLES", IS_NUMPY),
+    Mutant("component of the eigensystem", KERNEL_P, "((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES",
+           "((size_t)pset * N_COMPONENTS) * EIGEN_VALUES", on_vector(PMATRICES)),
+    Mutant("P set of the eigensystem", KERNEL_P, "((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES",
+           "((size_t)component) * EIGEN_VALUES", IS_NUMPY),
     Mutant("P' of the wrong order", KERNEL_P, "make_columns(right, left, slope,", "make_columns(right, left, curve,",
            on_vector(DERIVATIVES, "triplet")),
     Mutant("second decay is the first", KERNEL_P, "(REAL)PART_OF(curve[k], b)", "(REAL)PART_OF(slope[k], b)",
@@ -167,12 +170,12 @@ MUTANTS = [
     Mutant("threshold never reached", ARITHMETIC, "ldexp((REAL)1, -SCALE_BITS)", "ldexp((REAL)1, -SCALE_BITS * 4)",
            DEEP),
     Mutant("tips have the scale of a slot", ARITHMETIC, "o->is_tip ? (INTV)(0)", "0 ? (INTV)(0)", DEEP),
-    Mutant("response to a rate matrix without its length", KERNEL_P, "response = t * ((grow", "response = ((grow",
+    Mutant("divided difference without its length", KERNEL_P, "difference = t * ((grow", "difference = ((grow",
            on_vector(GRADIENTS)),
-    Mutant("response from the faster decay", KERNEL_P, "grow[k] > grow[l] ?", "grow[k] < grow[l] ?",
+    Mutant("divided difference from the faster decay", KERNEL_P, "grow[k] > grow[l] ?", "grow[k] < grow[l] ?",
            on_vector(GRADIENTS)),
-    Mutant("a row of P is the first one", ARITHMETIC, "component * MATRIX_SIZE + i * N_STATES;",
-           "component * MATRIX_SIZE;", JOINED),
+    Mutant("a row of P is the first one", ARITHMETIC, "component * MATRIX_VALUES + i * N_STATES;",
+           "component * MATRIX_VALUES;", JOINED),
     Mutant("a row of a table is the first one", ARITHMETIC, "y[i] = dot_sums(table + i * N_STATES, x);",
            "y[i] = dot_sums(table, x);", JOINED),
     Mutant("the first state left out of rows of P", ARITHMETIC, "REALV sum = p[0] * x[0];", "REALV sum = 0 * x[0];",
@@ -264,28 +267,28 @@ MUTANTS = [
            "load_scale(&job->a, block, c) + load_scale(&job->b, block, c);", "load_scale(&job->a, block, c) ;",
            MANY_DEEP),
     # --- kernels: instructions
-    Mutant("every branch starts the sum of the gradient", TRAVERSE, "(op != GRADIENT || word[6])", "1",
+    Mutant("every branch starts the sum of the gradient", TRAVERSE, "(op != RATE_MATRIX_GRADIENT || c)", "1",
            on_vector(GRADIENTS)),
     Mutant("DERIVATIVE takes the first decay twice", INSTRUCTIONS, "first = d[N_STATES + k] * s", "first = d[k] * s",
            on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE leaves out an eigenvalue", INSTRUCTIONS, "k < N_STATES - 1; k++) {", "k < N_STATES - 2; k++) {",
            on_vector(DERIVATIVES, "every_branch")),
-    Mutant("TRIPLET reads the slopes of another branch", TRAVERSE, "job.qb = q_base + (size_t)word[5]",
-           "job.qb = q_base + (size_t)word[3]", on_vector(DERIVATIVES, "triplet")),
+    Mutant("TRIPLET reads the slopes of another branch", TRAVERSE, "job.qb = q_base + (size_t)pb",
+           "job.qb = q_base + (size_t)pa", on_vector(DERIVATIVES, "triplet")),
     Mutant("TRIPLET: product of the wrong gradients", JOB, "inverse - value[2] * value[3]",
            "inverse - value[1] * value[3]", on_vector(DERIVATIVES, "triplet")),
-    Mutant("GRADIENT keeps the ends of another block", INSTRUCTIONS,
+    Mutant("RATE_MATRIX_GRADIENT keeps the ends of another block", INSTRUCTIONS,
            "SUMV factor[N_COMPONENTS], *sa = ends + block * 2 * N_STATES;", "SUMV factor[N_COMPONENTS], *sa = ends;",
            on_vector(GRADIENTS)),
-    Mutant("GRADIENT of the wrong row", INSTRUCTIONS, "CONVERT(double, sa[row + k])", "CONVERT(double, sa[row])",
+    Mutant("RATE_MATRIX_GRADIENT of the wrong row", INSTRUCTIONS, "CONVERT(double, sa[row + k])", "CONVERT(double, sa[row])",
            on_vector(GRADIENTS)),
-    Mutant("GRADIENT without its component's factor", INSTRUCTIONS, "component, factor[component], sa, sa + N_STATES",
-           "component, (SUMV)(1), sa, sa + N_STATES", RESPONSES),
-    Mutant("ROOT without the masses", INSTRUCTIONS, "(m[i] * (factor[component] * xa[i])) * y[i]",
+    Mutant("RATE_MATRIX_GRADIENT without its component's factor", INSTRUCTIONS, "component, factor[component], sa, sa + N_STATES",
+           "component, (SUMV)(1), sa, sa + N_STATES", DEEP_GRADIENTS),
+    Mutant("MASS_GRADIENT without the masses", INSTRUCTIONS, "(m[i] * (factor[component] * xa[i])) * y[i]",
            "(factor[component] * xa[i]) * y[i]", on_vector(GRADIENTS)),
-    Mutant("ROOT without its component's factor", INSTRUCTIONS, "(m[i] * (factor[component] * xa[i])) * y[i]",
-           "(m[i] * xa[i]) * y[i]", RESPONSES),
-    Mutant("gradients without weights", INSTRUCTIONS, "shares[block] = load_weights(job, block, 0) /",
+    Mutant("MASS_GRADIENT without its component's factor", INSTRUCTIONS, "(m[i] * (factor[component] * xa[i])) * y[i]",
+           "(m[i] * xa[i]) * y[i]", DEEP_GRADIENTS),
+    Mutant("gradients without weights", INSTRUCTIONS, "shares[block] = load_weights(job, block) /",
            "shares[block] = (DOUBLEV)(1.0) /", on_vector(GRADIENTS)),
     Mutant("NEWVIEW drops the scale of its first source", INSTRUCTIONS,
            "(a_is_tip ? (INTV)(0) : load_scale(&a, block, c))", "(INTV)(0)", DEEP),
@@ -316,20 +319,11 @@ MUTANTS = [
            "likelihood = sum + likelihood;\n        }\n        lnl[block]", STEEP),
     Mutant("scale undone with the wrong logarithm", JOB, "CONVERT(double, scale) * M_LN2",
            "CONVERT(double, scale) * M_LN10", DEEP),
-    Mutant("EVALUATE ignores weights", INSTRUCTIONS, "load_weights(job, block, set) * lnl[block]", "lnl[block]",
-           WEIGHTS),
-    Mutant("EVALUATE with the first weight set", INSTRUCTIONS, "load_weights(job, block, set) * lnl[block]",
-           "load_weights(job, block, 0) * lnl[block]", WEIGHTS),
-    Mutant("weight sets a block apart", JOB, "set * job->n_lanes", "set * VW", WEIGHTS),
-    Mutant("weight of the first block", JOB, "job->n_lanes) + (size_t)block * STRIDE + LANE",
-           "job->n_lanes) + LANE", IS_NUMPY),
-    Mutant("weight sets counted from the first", TRAVERSE, "weights + first_set * n_lanes + lanes", "weights + lanes",
-           WEIGHTS),
-    Mutant("weights of the first tile", TRAVERSE, "weights + first_set * n_lanes + lanes",
-           "weights + first_set * n_lanes", IS_NUMPY),
-    Mutant("one weight set only", INSTRUCTIONS, "n_passes = n_sets", "n_passes = 1", WEIGHTS),
-    Mutant("passes store in the same place", INSTRUCTIONS, "partial + pass * n_made", "partial", WEIGHTS),
-    Mutant("the engine asks for the first weight sets", OPENCL_PY, "request.sets.start, len", "0, len", WEIGHTS),
+    Mutant("EVALUATE ignores weights", INSTRUCTIONS, "load_weights(job, block) * lnl[block]", "lnl[block]", WEIGHTS),
+    Mutant("weight of the first block", JOB, "job->weights + (size_t)block * STRIDE + LANE", "job->weights + LANE",
+           IS_NUMPY),
+    Mutant("weights of the first tile", TRAVERSE, "job.weights = weights + lanes;", "job.weights = weights;", IS_NUMPY),
+    Mutant("passes store in the same place", INSTRUCTIONS, "partial + pass * n_made", "partial", on_vector(GRADIENTS)),
     Mutant("DERIVATIVE without -d1^2", JOB, "CONVERT(double, second) * inverse - d1 * d1",
            "CONVERT(double, second) * inverse", on_vector(DERIVATIVES, "every_branch")),
     Mutant("DERIVATIVE takes the decay of the first component", INSTRUCTIONS,
@@ -355,14 +349,14 @@ MUTANTS = [
     Mutant("TRIPLET does not align components", INSTRUCTIONS, "(m[i] * factor[c], ai", "((SUMV)(m[i]), ai", STEEP),
     Mutant("TRIPLET swaps entries of the Hessian", JOB, "CONVERT(double, sum[8]) * inverse",
            "CONVERT(double, sum[9]) * inverse", on_vector(DERIVATIVES, "triplet")),
-    Mutant("TRIPLET mixes P' and P''", INSTRUCTIONS, "product(slopes + component * MATRIX_SIZE",
-           "product(slopes + MATRIX_REALS + component * MATRIX_SIZE", on_vector(DERIVATIVES, "triplet")),
+    Mutant("TRIPLET mixes P' and P''", INSTRUCTIONS, "product(slopes + component * MATRIX_VALUES",
+           "product(slopes + MATRIX_REALS + component * MATRIX_VALUES", on_vector(DERIVATIVES, "triplet")),
     # --- kernels: matrices staged in local memory
     Mutant("staged: both sources go along the same branch", INSTRUCTIONS, "pb[e] = job->pb[e]", "pb[e] = job->pa[e]",
            STAGED),
     Mutant("staged: the last components left out", INSTRUCTIONS, "op == NEWVIEW ? MATRIX_REALS",
-           "op == NEWVIEW ? MATRIX_SIZE", STAGED),
-    Mutant("staged: matrices overlap", INSTRUCTIONS, "*pb = pa + MATRIX_REALS", "*pb = pa + MATRIX_SIZE", STAGED),
+           "op == NEWVIEW ? MATRIX_VALUES", STAGED),
+    Mutant("staged: matrices overlap", INSTRUCTIONS, "*pb = pa + MATRIX_REALS", "*pb = pa + MATRIX_VALUES", STAGED),
     Mutant("staged: more than local memory holds", SELECT_PY, "staged_matrices=matrices <=",
            "staged_matrices=matrices // 2 <=", (SELECT, "-k", "staged_where")),
     # --- kernels: states shared by work-items
@@ -409,21 +403,23 @@ MUTANTS = [
     Mutant("together: ends of a branch not aligned", SHARED, "(double)(y[0][r] * factor)", "(double)y[0][r]",
            TOGETHER_DEEP),
     Mutant("together: every tile of a gradient is the first one", SHARED, "FIRST_STATE + r - first", "FIRST_STATE + r",
-           (SHARED_STATES, "-k", "responses and 61-lanes-vw32")),
+           (SHARED_STATES, "-k", "gradients and 61-lanes-vw32")),
     Mutant("together: gradient of the first component", SHARED, "partial + (size_t)begin * n_left * n_right", "partial",
-           TOGETHER_RESPONSES),
-    Mutant("together: response of the first component", SHARED, "job->response + (size_t)begin * N_STATES * N_STATES",
-           "job->response", TOGETHER_RESPONSES),
-    Mutant("together: gradients without response", SHARED, "sum *= (double)response[a * N_STATES + b];", ";",
-           TOGETHER_RESPONSES),
+           TOGETHER_GRADIENTS),
+    Mutant("together: divided differences of the first component", SHARED,
+           "job->differences + (size_t)begin * N_STATES * N_STATES", "job->differences", TOGETHER_GRADIENTS),
+    Mutant("together: gradients without divided differences", SHARED,
+           "sum *= (double)difference[a * N_STATES + b];", ";",
+           TOGETHER_GRADIENTS),
     Mutant("together: the last lane not summed", SHARED, "l < VW; l++)\n            sum = left",
            "l < VW - 1; l++)\n            sum = left", TOGETHER),
     Mutant("together: every block overwrites the sum", SHARED, "first && block == 0, sums", "first, sums", TOGETHER),
     Mutant("together: values in rows of states", SHARED, "partial[a * n_right + b] = first", "partial[a + b] = first",
-           TOGETHER_RESPONSES),
-    Mutant("together: weights of the first sets", SHARED, "load_weights(job, block, first + row)",
-           "load_weights(job, block, row)", TOGETHER_SETS),
-    Mutant("together: one weight set only", SHARED, "op == EVALUATE ? n_sets", "op == EVALUATE ? 1", TOGETHER_SETS),
+           TOGETHER_GRADIENTS),
+    Mutant("together: weights of the first block", SHARED, "row[LANE] = load_weights(job, block)",
+           "row[LANE] = load_weights(job, 0)", TOGETHER),
+    Mutant("together: values not weighted", SHARED, "row[LANE] = load_weights(job, block)", "row[LANE] = 1",
+           TOGETHER_WEIGHTS),
     Mutant("more work-items than a group can have", SELECT_PY, "min(-(-layout.n_states // GPU_OWN_STATES), max_items",
            "min(-(-layout.n_states // GPU_OWN_STATES), 2 * max_items", TOGETHER_RULE),
     Mutant("more local memory than a group can have", SELECT_PY, "shared.local_bytes <= local_memory",
@@ -446,44 +442,44 @@ MUTANTS = [
            "shared[v * VW + LANE] = values[0]", (PMATRICES, "-k", LANES)),
     Mutant("slot stride ignored by the result", TRAVERSE, "storage + find_slot(result, first_shifted, shift) * slot",
            "storage + (size_t)result * TILE_BLOCKS * 2 + 0 * slot", JOINED),
-    Mutant("every track runs to the end", TRAVERSE, "n < track[1]", "n < tracks[5 * get_num_groups(1) - 4]", PIECES),
+    Mutant("every track runs to the end", TRAVERSE, "n < track[TRACK_END]", "n < tracks[TRACK_WORDS * (get_num_groups(1) - 1) + TRACK_END]", PIECES),
     Mutant("tracks share their scratch", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot", PIECES),
     Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
-    Mutant("every model is the first one", TRAVERSE, "span[3] + track[3]", "span[3]", LIKELIHOODS),
-    Mutant("every model's lnL in the same place", TRAVERSE, "+ track[4] + result", "+ result", LIKELIHOODS),
+    Mutant("every model is the first one", TRAVERSE, "span[SPAN_PART] + track[TRACK_PSET_SHIFT]", "span[SPAN_PART]", LIKELIHOODS),
+    Mutant("every model's lnL in the same place", TRAVERSE, "* n_values + track[TRACK_VALUE_SHIFT]", "* n_values", LIKELIHOODS),
     Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
            LIKELIHOODS),
-    Mutant("more tracks than slots", TRACKS_PY, "(n_slots - request.scratch.start)", "n_slots",
-           (TRACKS,)),
-    Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[4] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
+    Mutant("more tracks than slots", SCHEDULE_PY, "(n_slots - request.scratch.start)", "n_slots",
+           (SCHEDULE,)),
+    Mutant("spans stored in the same place", TRAVERSE, "(size_t)(span[SPAN_PLACE] + (keep ? t : 0))", "(size_t)(keep ? t : 0)",
            on_vector(ENGINES, "growing_program")),
     Mutant("tiles that are kept stored in the same place", TRAVERSE, "(keep ? t : 0)", "0",
            (ENGINES, "-k", "not_kept and vector-vw2")),
-    Mutant("every span begins its group", TRAVERSE, "begins && t == 0", "t == 0", (STREAMING, "-k", "vector-vw2")),
-    Mutant("sums of a span in the place of another group", TRAVERSE, "group = span[0]",
-           "group = first_span + (int)get_group_id(0)", (STREAMING, "-k", "vector-vw2")),
+    Mutant("every span begins its group", TRAVERSE, "span[SPAN_BEGINS] && t == 0", "t == 0", (STREAMING, "-k", "vector-vw2")),
+    Mutant("sums of a span in the place of another group", TRAVERSE, "(size_t)span[SPAN_GROUP] * n_values",
+           "(size_t)(first_span + (int)get_group_id(0)) * n_values", (STREAMING, "-k", "vector-vw2")),
     # --- levels
-    Mutant("levels: what is read may be overwritten at the same time", TRACKS_PY, "read.get(target, -1)]", "-1]",
-           (TRACKS, "-k", "levels_of_random")),
-    Mutant("levels: what is made may be overwritten at the same time", TRACKS_PY, "[made.get(target, -1),", "[-1,",
-           (TRACKS, "-k", "levels_of_random")),
-    Mutant("levels: what is read may be made at the same time", TRACKS_PY, "made.get(slot, -1) for", "-1 for",
-           (TRACKS, "-k", "levels_of_random")),
-    Mutant("levels: more CLAs than slots", TRACKS_PY, "n_made <= n_slots", "True", (TRACKS, "-k", "slot_of_its_own")),
-    Mutant("levels: an operand in its old slot", TRACKS_PY, "row[word] = place[row[word]]", "pass",
-           (TRACKS, "-k", "slot_of_its_own")),
+    Mutant("levels: what is read may be overwritten at the same time", SCHEDULE_PY, "read.get(target, -1)]", "-1]",
+           (SCHEDULE, "-k", "levels_of_random")),
+    Mutant("levels: what is made may be overwritten at the same time", SCHEDULE_PY, "[made.get(target, -1),", "[-1,",
+           (SCHEDULE, "-k", "levels_of_random")),
+    Mutant("levels: what is read may be made at the same time", SCHEDULE_PY, "made.get(slot, -1) for", "-1 for",
+           (SCHEDULE, "-k", "levels_of_random")),
+    Mutant("levels: more CLAs than slots", SCHEDULE_PY, "n_made <= n_slots", "True", (SCHEDULE, "-k", "slot_of_its_own")),
+    Mutant("levels: an operand in its old slot", SCHEDULE_PY, "row[word] = place[row[word]]", "pass",
+           (SCHEDULE, "-k", "slot_of_its_own")),
     Mutant("levels: CLAs that are kept are moved", OPENCL_PY, "request.program if request.keep else spread",
-           "spread", (TRACKS, "-k", "stay_in_their_slots")),
-    Mutant("levels: the third operand is not waited for", TRACKS_PY, "in (INSERT, TRIPLET)", "in (TRIPLET,)",
-           (TRACKS, "-k", "levels_of_random")),
-    Mutant("levels: only the last reader is waited for", TRACKS_PY, "max(read.get(slot, -1), level)", "level",
-           (TRACKS, "-k", "levels_of_random")),
-    Mutant("levels: a level in no order", TRACKS_PY, 'program[np.argsort(levels, kind="stable")]', "program",
-           (TRACKS, "-k", "tracks_of_a_level")),
+           "spread", (SCHEDULE, "-k", "stay_in_their_slots")),
+    Mutant("levels: the third operand is not waited for", SCHEDULE_PY, "in (Opcode.INSERT, Opcode.TRIPLET)", "in (Opcode.TRIPLET,)",
+           (SCHEDULE, "-k", "levels_of_random")),
+    Mutant("levels: only the last reader is waited for", SCHEDULE_PY, "max(read.get(slot, -1), level)", "level",
+           (SCHEDULE, "-k", "levels_of_random")),
+    Mutant("levels: a level in no order", SCHEDULE_PY, 'program[np.argsort(levels, kind="stable")]', "program",
+           (SCHEDULE, "-k", "tracks_of_a_level")),
     Mutant("levels: every launch takes the first tracks", TRAVERSE, "first_track + get_group_id(1)", "get_group_id(1)",
            LEVELS),
     Mutant("levels: of tiles in the same slots", OPENCL_PY, "(request.keep or self._tiles_apart)", "True",
-           (TRACKS, "-k", "tiles_in_the_same")),
+           (SCHEDULE, "-k", "tiles_in_the_same")),
     Mutant("levels: those of the last program", OPENCL_PY, "self._planned[0] != name", "False", LEVELS),
     # --- memory
     Mutant("runs overlap by a tile", STORAGE_PY, "range(0, int(counts.max()), share)",
@@ -510,20 +506,19 @@ MUTANTS = [
     Mutant("numpy: a run reads the tips of the first one", NUMPY, "self._tips[~index][self._blocks]",
            "self._tips[~index][: len(self._block_part)]", (STREAMING, "-k", "is_resident and numpy")),
     Mutant("tips of the first tile", TRAVERSE,
-           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips + lanes * n_taxa",
-           "job.a = find_operand(word[2], first_shifted, shift, clas, scales, tips", IS_NUMPY),
-    Mutant("matrices of the first part", TRAVERSE, "matrices + (size_t)pset * n_branches * BRANCH_SIZE", "matrices",
+           "tile_tips = tips + lanes * n_taxa", "tile_tips = tips", IS_NUMPY),
+    Mutant("matrices of the first part", TRAVERSE, "matrices + (size_t)pset * n_branches * BRANCH_VALUES", "matrices",
            IS_NUMPY),
     Mutant("model of the first part", TRAVERSE, "model + (size_t)pset * MODEL_REALS", "model", IS_NUMPY),
     Mutant("bad pattern counted within its tile", TRAVERSE, "job.first_pattern = (int)lanes",
            "job.first_pattern = 0", on_vector(ERRORS, "names_the_pattern")),
-    Mutant("every level makes the same rows", SUMS_CL, "made = first + get_global_id(1)", "made = get_global_id(1)",
+    Mutant("every level makes the same rows", SUMS_CL, "made = first_made + get_global_id(1)", "made = get_global_id(1)",
            (SUMS, "-k", "lanes-vw32")),
     Mutant("the last group is not added", SUMS_CL, "row < end;", "row < end - 1;", (SUMS, "-k", "lanes-vw32")),
     # --- host side of the OpenCL engine
     Mutant("the groups' values instead of the parts'", OPENCL_PY,
-           "self._receive(values, partial, first)", "self._receive(values, partial)", (SUMS, "-k", "lanes-vw32")),
-    Mutant("a program is not sent anew", OPENCL_PY, "if self._sent.get(name) != content:", "if name not in self._sent:",
+           'self._arrays.receive(values, "partial", first)', 'self._arrays.receive(values, "partial")', (SUMS, "-k", "lanes-vw32")),
+    Mutant("a program is not sent again", ARRAYS_PY, "if self._sent.get(name) != content:", "if name not in self._sent:",
            (SUMS, "-k", "vector")),
     Mutant("matrices kept when the model changes", OPENCL_PY,
            "        self._made = None\n", "", on_vector(ENGINES, "set_model")),
@@ -531,13 +526,30 @@ MUTANTS = [
            "self._made[1].cover(tables) and ", "",
            on_vector(DERIVATIVES, "triplet_gradient")),
     Mutant("a bad pattern is remembered", OPENCL_PY,
-           "cl.enqueue_copy(self._queue, self._bad_pattern, np.array([NO_BAD_PATTERN]))", "pass",
+           'self._arrays.overwrite("bad_pattern", np.array([NO_BAD_PATTERN]))', "pass",
            on_vector(ERRORS, "goes_on")),
     Mutant("U not transposed for sumGAMMA", OPENCL_PY, "self._table((mass[c][:, None] * right).T)",
            "self._table(mass[c][:, None] * right)", on_vector(DERIVATIVES, "every_branch")),
+    # --- the contract
+    Mutant("contract: two opcodes swapped", CONTRACT_PY, "INSERT = 4\n    TRIPLET = 5", "INSERT = 5\n    TRIPLET = 4",
+           (CONTRACT, "-k", "without_gaps")),
+    Mutant("contract: two arguments swapped", CONTRACT_PY, '"clas scales tips state_sets', '"scales clas tips state_sets',
+           (CONTRACT, "-k", "parameter_lists")),
+    Mutant("contract: an argument of another type", CONTRACT_PY, '("scales", "int"', '("scales", "REAL"',
+           (CONTRACT, "-k", "parameter_lists")),
+    Mutant("contract: what is written is const", CONTRACT_PY, 'writes="partial"', 'writes=""',
+           (CONTRACT, "-k", "parameter_lists")),
+    Mutant("contract: types are not checked", ARRAYS_PY, "array.dtype != declared.dtype or ", "",
+           (CONTRACT, "-k", "wrong_type")),
+    Mutant("contract: shapes are not checked", ARRAYS_PY, " or array.shape != declared.shape(sizes)", "",
+           (CONTRACT, "-k", "wrong_type or few_words")),
+    Mutant("contract: sizes are not checked", KERNELS_PY, "array.n_bytes < needed", "False",
+           (CONTRACT, "-k", "too_small")),
+    Mutant("contract: sizes of the launch are left out", KERNELS_PY, "needed *= numbers[size]", "pass",
+           (CONTRACT, "-k", "too_small")),
     # --- layout
-    Mutant("padding has weight", LAYOUT_PY, "np.zeros((*weights.shape[:-1], self.n_lanes))",
-           "np.ones((*weights.shape[:-1], self.n_lanes))", (LAYOUT,)),
+    Mutant("padding has weight", LAYOUT_PY, "np.zeros(self.n_lanes)",
+           "np.ones(self.n_lanes)", (LAYOUT,)),
     Mutant("padding tips are empty", LAYOUT_PY, "self.padding_code, dtype=self.code",
            "0, dtype=self.code", (LAYOUT,)),
     Mutant("parts share a block", LAYOUT_PY, "tuple(-(-n // self.vw) for n in self.part_patterns)",
@@ -561,10 +573,8 @@ MUTANTS = [
            (DERIVATIVES, "-k", "every_branch and numpy-vw4")),
     Mutant("numpy: Hessian swapped", NUMPY, "((1, 0, 1), 0, 2)", "((0, 1, 1), 0, 2)",
            (DERIVATIVES, "-k", "triplet and numpy-vw4")),
-    Mutant("numpy: weights of the first sets", NUMPY, "sets = request.sets if opcode",
-           "sets = range(len(request.sets)) if opcode", (ENGINES, "-k", "weight_sets and numpy")),
-    Mutant("numpy: other instructions take the very first weight set", NUMPY, "else request.sets[:1]", "else range(1)",
-           (ENGINES, "-k", "weight_sets and numpy")),
+    Mutant("numpy: weights of the first run", NUMPY, "per_lane, self._weights[self._blocks]",
+           "per_lane, self._weights[: per_lane.shape[1]]", (STREAMING, "-k", "is_resident and numpy")),
     Mutant("numpy: components not aligned", NUMPY, "np.maximum(counts - largest[:, None], -1023)", "0 * counts",
            STEEP_NUMPY),
     Mutant("numpy: components aligned to the smallest", NUMPY, "largest = np.max(counts, axis=1)",
@@ -673,7 +683,7 @@ MUTANTS = [
     Mutant("resuming: other perturbations", "plltool/tree_search/stages.py",
            "done, rng.bit_generator.state = at.spent, at.generator", "done = at.spent",
            (RESUME, "-k", "every_event and dna")),
-    Mutant("resuming: the polish begins anew", "plltool/tree_search/stages.py",
+    Mutant("resuming: the polish starts over", "plltool/tree_search/stages.py",
            "made=(at.round, at.lnl) if at.round else None", "made=None", (RESUME, "-k", "any_event")),
     Mutant("resuming: rounds look at the whole tree", "plltool/tree_search/stages.py",
            "at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen",
@@ -689,6 +699,19 @@ MUTANTS = [
     Mutant("resuming: damage goes unnoticed", "plltool/io/checkpoint.py", 'if header["sha256"] !=',
            'if None and header["sha256"] !=', ("tests/cli/test_cli_resume.py", "-k", "damaged")),
     # --- the ultrafast bootstrap
+    Mutant("splits: branches of tips count as inner", "plltool/tree/topology.py", "(self.ends >= self.n_taxa).all(axis=1)",
+           "(self.ends >= self.n_taxa).any(axis=1)", ("tests/tree/test_splits.py",)),
+    Mutant("splits: bits ignore the names asked for", "plltool/tree/splits.py", "return [positions[name] for name in tree.names]",
+           "return list(range(tree.n_taxa))", ("tests/tree/test_splits.py",)),
+    Mutant("splits: the larger side", "plltool/tree/splits.py", "2 * split.bit_count() > tree.n_taxa",
+           "2 * split.bit_count() < tree.n_taxa", ("tests/cli/test_cli_alrt.py",)),
+    Mutant("splits: a lacking branch has length 0", "plltool/tree/splits.py", "differences.get(split, 0.0) - length",
+           "differences.get(split, length) - length", ("tests/tree/test_splits.py",)),
+    Mutant("vector: a value beyond its bound", "plltool/model/vector.py", "np.clip(np.exp(part), low, high)", "np.exp(part)",
+           ("tests/model/test_model.py",)),
+    Mutant("vector: groups in the order asked for", "plltool/model/vector.py",
+           "tuple(group for group in model.free_parameters if group in wanted)",
+           "tuple(group for group in wanted if group in model.free_parameters)", ("tests/model/test_model.py",)),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
     Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",
@@ -717,7 +740,7 @@ MUTANTS = [
            ("tests/analyses/test_site_rates.py", "-k", "histories")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
-    Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < CHAINS", "int k = 2; k < CHAINS",
+    Mutant("a chain left out of the sum", KERNEL_PEAKS, "int k = 1; k < PEAK_CHAINS", "int k = 2; k < PEAK_CHAINS",
            (PEAKS, "-k", "say")),
     Mutant("nanoseconds of a kernel as microseconds", CLOCK_PY, "NANOSECOND = 1e-9", "NANOSECOND = 1e-6",
            (PROFILE, "-k", "device_seconds")),
@@ -771,12 +794,21 @@ MUTANTS = [
            (SUPPORTS,)),
     Mutant("supports: added branches are the tree's", "plltool/analyses/support.py", "[split not in own for split",
            "[False for split", (SUPPORTS,)),
-    Mutant("supports: a node of many branches left half resolved", "plltool/io/newick.py",
-           "told[node] = told[parent]", "told[node] = parent", (SUPPORTS,)),
+    Mutant("supports: shares in place of per cent", "plltool/analyses/support.py",
+           "100 * shares if KINDS[kind].unit == PERCENT else shares", "shares", (SUPPORTS,)),
+    Mutant("supports: a made-up clade is an outgroup", "plltool/run/rooting.py",
+           "not _is_clade_of(tree, set(outgroup), left_out)", "True", (SUPPORTS,)),
+    Mutant("replicates: more are kept than asked for", "plltool/analyses/bootstrap.py", "if n_kept > self.most:",
+           "if False:", (BOOTSTRAP, "-k", "added_to")),
+    Mutant("replicates: a test forgets kept ones", "plltool/analyses/bootstrap.py", "and number >= wanted.least",
+           "", (BOOTSTRAP, "-k", "counts_all")),
+    Mutant("supports: a node of many branches left half resolved", "plltool/tree/topology.py",
+           "kept[node] = kept[parent]", "kept[node] = parent", (SUPPORTS,)),
     Mutant("replicates: the start tree decides what sites leave open", REPLICATES,
-           "self._forget_the_undecided(found.tree, rng)", "found.tree", (BOOTSTRAP, "-k", "sites_say")),
-    Mutant("replicates: what is drawn anew may break the constraint", REPLICATES,
-           "anew if binding is None or binding.is_obeyed_by(anew) else tree", "anew", (BOOTSTRAP, "-k", "sites_say")),
+           "self._randomise_undecided(found.tree, rng)", "found.tree", (BOOTSTRAP, "-k", "sites_say")),
+    Mutant("replicates: a branch drawn at random may break the constraint", REPLICATES,
+           "drawn if constraint is None or constraint.is_obeyed_by(drawn) else tree", "drawn",
+           (BOOTSTRAP, "-k", "sites_say")),
     Mutant("rapid: one chain for all", REPLICATES, "made[number - RAPID_CHAINS]", "made[-1]",
            (BOOTSTRAP, "-k", "begin_where")),
     Mutant("rapid: a branch is short where one part has it short", "plltool/tree/random_tree.py",
@@ -811,7 +843,7 @@ MUTANTS = [
 
 
 def copy_repository(folder: Path) -> None:
-    """What tests need, the kernels inside the package, where an import of the copy finds them first."""
+    """Copy what the tests need, with the kernels inside the package, where the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
     for name in ("plltool", "kernels", "tests", "data"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
@@ -879,7 +911,7 @@ def try_mutant(mutant: Mutant, folder: Path) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("words", nargs="*", help="run mutants whose file or description contains one of these")
+    parser.add_argument("words", nargs="*", help="only mutants whose file or description contains one of these")
     parser.add_argument("--list", action="store_true", help="only list them")
     parser.add_argument("--check", action="store_true", help="only check that each line is there exactly once")
     parser.add_argument("--no-baseline", action="store_true", help="do not check first that the tests pass unbroken")

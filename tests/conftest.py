@@ -75,6 +75,12 @@ def _find_opencl_problem() -> str | None:
 
 
 @pytest.fixture(scope="session")
+def has_opencl(request) -> bool:
+    """Whether tests may use an OpenCL device, for those that can do a part of their work without one."""
+    return not request.config.option.no_opencl and _find_opencl_problem() is None
+
+
+@pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The small inputs that come with the repository."""
     return _REPOSITORY / "data"

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from dataclasses import dataclass
 from importlib.resources import files
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from oracles.likelihood import orient
 from scipy.linalg import expm
 
+from plltool.alignment.alignment import make_alignment
+from plltool.alignment.states import detect_states
 from plltool.engine import program as prog
+from plltool.engine.base import EngineData
+from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
+from plltool.io.alignment_reader import read_alignment
 from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.optimise.likelihood import TreeLikelihood
@@ -176,7 +178,7 @@ def clas_facing(ends, n_taxa, node, branch):
     for parent, child, index in orient(kept, node):
         children.setdefault(parent, []).append((operand(child, n_taxa), index))
     rows = [prog.newview(parent - n_taxa, *a, *b) for parent, (a, b) in reversed(children.items())]
-    return np.concatenate([*rows, np.zeros((0, prog.N_WORDS), dtype=np.int32)])
+    return np.concatenate([*rows, np.zeros((0, INSTRUCTION_WORDS), dtype=np.int32)])
 
 
 def program_to_branch(ends, n_taxa, branch):
@@ -203,9 +205,26 @@ def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, st
     first = mixtures[0]
     n_codes = 0 if state_sets is None else len(state_sets)
     shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, **layout)
-    engine = NumpyEngine(shape, n_slots, codes, weights, state_sets, memory)
+    engine = NumpyEngine(shape, n_slots, EngineData(codes, weights, state_sets), memory)
     engine.set_model([mixture.components for mixture in mixtures])
     return engine
+
+
+def evaluate_edges(engine, edges, lengths):
+    """lnL across each of the edges (n, 3) a, b, branch: (n, n_parts)."""
+    a, b, branch = np.asarray(edges).reshape(-1, 3).T
+    n = len(a)
+    program = prog.evaluate(np.arange(n), a, b, branch)
+    request = prog.Request(program, n, "evaluate", pieces=np.arange(n, dtype=np.int32))
+    return engine.execute(request, lengths).T
+
+
+def lnl_of_sites(engine, a, b, branch, lengths, operations=None):
+    """lnL of each pattern (n_patterns,) across one edge, not weighted; `operations` are run first."""
+    program = prog.evaluate(0, a, b, branch)
+    if operations is not None:
+        program = np.concatenate([operations, program])
+    return engine.execute_sites(prog.Request(program, 1), lengths)[0]
 
 
 def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state_sets=None):
@@ -214,7 +233,7 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     components = model.components()
     n_codes = 0 if state_sets is None else len(state_sets)
     layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
-    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, codes, weights, state_sets)
+    engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
 
 
@@ -238,11 +257,9 @@ def figure_source(name):
     return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")
 
 
-def load_script(name):
-    """One of the repository's Python scripts as a module."""
-    path = Path(__file__).resolve().parents[1] / "scripts" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(f"scripts_{name}", path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look there
-    spec.loader.exec_module(module)
-    return module
+def read_states(path, states=None):
+    """An alignment of one kind of data from a file, encoded."""
+    given = read_alignment(path, states)
+    return make_alignment(
+        given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
+    )

@@ -95,6 +95,20 @@ def test_devices_are_tested_in_a_checkout(decoy):
     assert report == "None"
 
 
+@pytest.mark.opencl
+def test_python_in_a_checkout_finds_the_kernels_beside_the_package(copied):
+    """Though another copy is installed: the current folder comes first on Python's path."""
+    shutil.copytree(Path(__file__).resolve().parents[1] / "kernels", copied / "kernels")
+    code = (
+        "import sys\n"  # what `pip install --editable` adds would find the kernels of this checkout
+        "sys.meta_path = [finder for finder in sys.meta_path if 'editable' not in finder.__module__]\n"
+        "import plltool\n"
+        "result = plltool.search({'a': 'ACGT', 'b': 'ACGA', 'c': 'ACTA'}, model='JC', device='opencl')\n"
+        "print(plltool.__file__, result.n_taxa)"
+    )
+    assert run(sys.executable, "-c", code, cwd=copied).split() == [str(copied / "plltool" / "__init__.py"), "3"]
+
+
 def test_workers_search_in_a_checkout(decoy, data_dir, tmp_path):
     code = "from plltool.cli import main; main(prog_name='plltool')"
     options = ("--device", "numpy", "--effort", "fast", "--workers", "2", "--starts", "2", "--model", "JC", "--quiet")

@@ -1,39 +1,34 @@
-"""The fuzzer: it runs on every parser, finds what is broken on purpose, and gives the same inputs for the same seed."""
+"""The fuzzer runs on every parser, finds deliberate bugs, and makes the same inputs for the same seed."""
 
 import logging
 import random
 import sys
 import time
 
+import fuzz
+import fuzz_parsers
 import pytest
-from helpers import load_script
 
 from plltool.errors import InputError
 
 
-@pytest.fixture(scope="module")
-def fuzz():
-    module = load_script("fuzz")
-    module.ADDRESS_SPACE = module.resource.RLIM_INFINITY  # of the tests' own process
-    return module
-
-
 @pytest.fixture(autouse=True)
-def _other_tests_hear_warnings():
-    """The script silences them for good."""
+def _no_traces(monkeypatch):
+    """The script limits the memory of its process and turns warnings off; other tests run in the same process."""
+    monkeypatch.setattr(fuzz, "ADDRESS_SPACE", fuzz.resource.RLIM_INFINITY)
     log = logging.getLogger("plltool")
     before = log.level
     yield
     log.setLevel(before)
 
 
-def run(fuzz, monkeypatch, tmp_path, *arguments):
+def run(monkeypatch, tmp_path, *arguments):
     monkeypatch.setattr(sys, "argv", ["fuzz.py", "--failures", str(tmp_path / "found"), *arguments])
     return fuzz.main()
 
 
-def test_no_parser_fails(fuzz, monkeypatch, tmp_path, capsys):
-    assert run(fuzz, monkeypatch, tmp_path, "--count", "150", "--seed", "5", "--limit", "20") == 0, capsys.readouterr()
+def test_no_parser_fails(monkeypatch, tmp_path, capsys):
+    assert run(monkeypatch, tmp_path, "--count", "150", "--seed", "5", "--limit", "20") == 0, capsys.readouterr()
     assert not (tmp_path / "found").exists()
 
 
@@ -56,17 +51,17 @@ def ramble(content, _path):
 
 
 @pytest.mark.parametrize(("bug", "kind"), [(explode, "KeyError"), (dawdle, "Hang"), (ramble, "long message")])
-def test_what_is_broken_is_found(fuzz, monkeypatch, tmp_path, capsys, bug, kind):
-    monkeypatch.setitem(fuzz.PARSERS, "broken", fuzz.Parser(bug, [b"a(b"[:1] + b"b"], [b"(", b"b"]))
-    assert run(fuzz, monkeypatch, tmp_path, "broken", "--count", "4000", "--limit", "0.2") == 1
+def test_what_is_broken_is_found(monkeypatch, tmp_path, capsys, bug, kind):
+    monkeypatch.setitem(fuzz.PARSERS, "broken", fuzz_parsers.Parser(bug, [b"a(b"[:1] + b"b"], [b"(", b"b"]))
+    assert run(monkeypatch, tmp_path, "broken", "--count", "4000", "--limit", "0.2") == 1
     assert kind in capsys.readouterr().err
     found = tmp_path / "found" / "broken-1.bin"
     if kind != "Hang":
         assert found.read_bytes() == b"a(b"  # shortened as far as it goes
-        assert run(fuzz, monkeypatch, tmp_path, "broken", "--replay", str(found)) == 1
+        assert run(monkeypatch, tmp_path, "broken", "--replay", str(found)) == 1
 
 
-def test_the_same_seed_gives_the_same_inputs(fuzz):
+def test_the_same_seed_gives_the_same_inputs():
     def inputs():
         mutator = fuzz.Mutator(fuzz.PARSERS["newick"], random.Random("3 newick"))
         return [mutator.next() for _ in range(200)]

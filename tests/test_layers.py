@@ -1,9 +1,7 @@
 """Who may import whom: packages import those before them only. `scripts/layout.py` declares the order."""
 
+import layout
 import pytest
-from helpers import load_script
-
-layout = load_script("layout")
 
 
 @pytest.mark.parametrize("module", layout.MODULES)

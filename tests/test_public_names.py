@@ -2,6 +2,7 @@
 
 import importlib.util
 import inspect
+import json
 import pkgutil
 import subprocess
 import sys
@@ -28,6 +29,12 @@ def files(tmp_path):
     return tmp_path
 
 
+def write_benchmark(path):
+    record = plltool.bench(CPU, shapes=[(5, 20)], repetitions=1).as_record()
+    path.write_text(json.dumps(record))
+    return path
+
+
 CALLS = {
     "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", n_replicates=10, **NUMPY),
     "ancestral_states": lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **NUMPY),
@@ -35,16 +42,29 @@ CALLS = {
     "bootstrap": lambda at: plltool.bootstrap(ROWS, "JC", replicates=2, workers=1, **NUMPY),
     "check": lambda at: plltool.check(ROWS, "JC", **NUMPY),
     "compare": lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"),
+    "compare_folder": lambda at: list(plltool.compare_folder(at, CPU, CPU, model="JC")),
     "compare_records": lambda at: plltool.compare_records(at / "x.json", at / "x.json"),
     "consensus": lambda at: plltool.consensus(at / "two.nwk"),
     "devices": lambda at: plltool.devices(),
     "evaluate": lambda at: plltool.evaluate(ROWS, TREE, "JC", **NUMPY),
+    "format_fasta": lambda at: plltool.format_fasta(["a"], ["ACGT"]),
+    "has_checkpoint": lambda at: plltool.has_checkpoint(at / "x.checkpoint"),
+    "mark_checkpoint": lambda at: plltool.mark_checkpoint(at / "x.checkpoint", {"a": 1}) is None,
+    "parse_hardware": lambda at: plltool.parse_hardware("numpy:vw=2"),
+    "parse_size": lambda at: plltool.parse_size("2G"),
     "read_alignment": lambda at: plltool.read_alignment(at / "x.fasta"),
+    "read_benchmark": lambda at: plltool.read_benchmark(write_benchmark(at / "bench.json")),
+    "read_mark": lambda at: plltool.read_mark(at / "x.checkpoint"),
     "read_record": lambda at: plltool.read_record(at / "x.json"),
     "read_tree": lambda at: plltool.read_tree(at / "x.nwk"),
     "read_trees": lambda at: plltool.read_trees(at / "two.nwk", tuple(ROWS)),
     "remove_checkpoint": lambda at: plltool.remove_checkpoint(at / "x.checkpoint") is None,
     "replicate_options": lambda at: plltool.replicate_options(),
+    "resampled_alignments": lambda at: list(plltool.resampled_alignments(ROWS, "JC", replicates=2)),
+    "search_supports": lambda at: plltool.search_supports(
+        plltool.search(ROWS, "JC", effort="fast", **NUMPY), ("abayes",), **NUMPY
+    ),
+    "software_versions": lambda at: plltool.software_versions(),
     "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
     "simulate": lambda at: plltool.simulate(TREE, "JC", 10),
     "supports": lambda at: plltool.supports(TREE, at / "two.nwk"),
@@ -52,6 +72,7 @@ CALLS = {
     "tree_distances": lambda at: plltool.tree_distances(at / "two.nwk"),
     "ultrafast_bootstrap": lambda at: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", replicates=10, **NUMPY),
     "write_consensus": lambda at: plltool.write_consensus(plltool.consensus(at / "two.nwk")),
+    "write_text": lambda at: plltool.write_text(at / "x.txt", "a") is None,
     "write_record": lambda at: plltool.write_record(at / "y.json", plltool.read_record(at / "x.json")) is None,
 }
 

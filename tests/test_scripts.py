@@ -4,20 +4,18 @@ import subprocess
 import sys
 from pathlib import Path
 
+import mutate
 import pytest
-from helpers import load_script
 
 FOLDER = Path(__file__).resolve().parents[1] / "scripts"
 SCRIPTS = sorted(path.name for path in FOLDER.glob("*.py"))
 
 
 def test_every_line_to_mutate_is_there_exactly_once():
-    mutate = load_script("mutate")
     assert mutate.check_mutants(mutate.MUTANTS) == []
 
 
 def test_lines_that_are_gone_are_found():
-    mutate = load_script("mutate")
     gone = mutate.Mutant("it", "plltool/errors.py", "no such line", "", ("tests/test_nothing.py",))
     lost = mutate.Mutant("it", "plltool/nothing.py", "a", "b", ("tests/test_scripts.py", "-k", "none"))
     assert mutate.check_mutants([gone, lost]) == [
@@ -38,4 +36,4 @@ def test_every_script_starts(script, tmp_path):
 
 def test_every_script_is_listed():
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert [script for script in SCRIPTS if f"| `{script}` |" not in listed] == []
+    assert [script for script in SCRIPTS if f"`{script}`" not in listed] == []

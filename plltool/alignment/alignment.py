@@ -1,4 +1,4 @@
-"""An alignment as an array of codes, checked when it is made."""
+"""Alignments: as text, and as arrays of codes; both are checked when they are made."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 
-IndexArray = npt.NDArray[np.intp]
-
-MIN_TAXA = 4  # fewer have only one unrooted topology
+MIN_TAXA = 3  # fewer have no unrooted tree
 _MAX_LISTED = 5  # names in one message
+_COLUMN_CHUNK = 512  # columns that are looked at together
+_HINTS = {  # of characters in a sequence that are not letters
+    **dict.fromkeys(b"0123456789", "morphological and binary data are not supported"),
+    **dict.fromkeys(b"{}()", "sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +34,7 @@ class Alignment:
     source : str
         The file, for messages.
     warnings : tuple of str
-        What a user should know of the data, one line each.
+        What a user should know about the data, one line each.
     """
 
     names: tuple[str, ...]
@@ -39,6 +42,9 @@ class Alignment:
     states: StateSpace
     source: str
     warnings: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return f"<Alignment: {self.n_taxa} taxa, {self.n_sites} sites, {self.states.name}, {self.source}>"
 
     @property
     def n_taxa(self) -> int:
@@ -51,16 +57,16 @@ class Alignment:
 
 @dataclass(frozen=True, eq=False)
 class Sequences:
-    """Aligned sequences as text, before they are encoded: parts of them may be different kinds of data.
+    """Aligned sequences as text, before they are encoded; their parts may be different kinds of data.
 
     Attributes
     ----------
     names : (n_taxa,) taxon names
     rows : (n_taxa,) sequences without blanks or match characters
     source : the file, for messages
-    states : what they are, as a whole; None where columns differ
+    states : the kind of data; None if it differs between columns
     positions : the line of `source` on which each taxon starts, or None if unknown
-    told : whether somebody said that they are `states`, so that no part's letters can tell otherwise
+    told : whether `states` were declared by the user or the file, so that the letters of a part do not decide
 
     Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -77,6 +83,10 @@ class Sequences:
         _check_names(self)
         _check_lengths(self)
 
+    def __repr__(self) -> str:
+        data = self.states.name if self.states else "mixed data"
+        return f"<Sequences: {self.n_taxa} taxa, {self.n_sites} sites, {data}, {self.source}>"
+
     @property
     def n_taxa(self) -> int:
         return len(self.names)
@@ -86,7 +96,7 @@ class Sequences:
         return len(self.rows[0])
 
     def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
-        """The rows at some columns."""
+        """The rows with some columns only."""
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
 
     def describe_taxon(self, taxon: int) -> str:
@@ -122,7 +132,7 @@ def make_alignment(
 
 
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
-    """The codes of some columns, with warnings of characters that may have been meant otherwise.
+    """The codes of some columns, with warnings of characters whose meaning is doubtful.
 
     Raises InputError for a character that `states` does not know.
     """
@@ -133,14 +143,14 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
 
 
 def gap_share(alignment: Alignment) -> float:
-    """The share of cells, 0 to 1, about which nothing is known."""
+    """The share of undetermined cells, from 0 to 1."""
     return float((alignment.codes == alignment.states.all_states_code).mean())
 
 
 def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
-    """Groups of taxa whose codes are the same at every site of all `blocks`, in the order of their first members.
+    """Groups of taxa with the same codes at every site of all `blocks`, in the order of their first members.
 
-    A taxon unlike all others is in no group.
+    A taxon with a sequence of its own is in no group.
     """
     members: dict[int, list[int]] = {}
     for taxon, first in enumerate(first_identical(blocks)):
@@ -149,7 +159,7 @@ def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:
 
 
 def to_bytes(sequence: bytes | str) -> bytes:
-    """A sequence as bytes; surrogates become those that they stand for."""
+    """A sequence as bytes; surrogate escapes become the bytes that they stand for."""
     return sequence.encode("utf-8", "surrogateescape") if isinstance(sequence, str) else sequence
 
 
@@ -176,7 +186,7 @@ def _check_lengths(given: Sequences) -> None:
     n_sites = given.n_sites
     for taxon, row in enumerate(given.rows):
         if len(row) != n_sites:
-            if given.states is not None:  # a wrong character tells more of what went wrong
+            if given.states is not None:  # an illegal character explains more
                 for number, other in enumerate(given.rows):
                     _encode_row(given, number, other, given.states, np.arange(len(other)))
             raise InputError(
@@ -192,10 +202,11 @@ def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, si
     illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
         site = int(sites[illegal[0]])
+        hint = _HINTS.get(given.rows[taxon][site])
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
             f"found {_show_character(given.rows[taxon], site)}, "
-            f"expected {states.name}, that is one of {states.characters}"
+            f"expected {states.name}, that is one of {states.characters}{f'; {hint}' if hint else ''}"
         )
     return codes
 
@@ -216,7 +227,7 @@ def first_identical(blocks: Sequence[Alignment]) -> list[int]:
 def _doubtful_warnings(
     given: Sequences, rows: Sequence[bytes], states: StateSpace, sites: IndexArray
 ) -> tuple[str, ...]:
-    """At most one line on characters that are read as undetermined but may have been meant otherwise."""
+    """At most one line on characters that are read as undetermined but may mean something else."""
     is_doubtful = np.zeros(256, dtype=bool)
     is_doubtful[list(states.doubtful.encode("ascii"))] = True
     count, first = 0, ""
@@ -232,7 +243,10 @@ def _doubtful_warnings(
 
 
 def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
-    """Lines on columns and taxa without data and on identical sequences in an alignment, cut into `blocks`."""
+    """Lines on columns and taxa without data, identical sequences and a lack of information in an alignment.
+
+    `blocks` are the parts of the alignment.
+    """
     warnings = []
     source, names = blocks[0].source, blocks[0].names
     undetermined = [block.codes == block.states.all_states_code for block in blocks]
@@ -248,7 +262,46 @@ def data_warnings(blocks: Sequence[Alignment]) -> list[str]:
         more = f" and {len(groups) - 1} more" if len(groups) > 1 else ""
         found = _count(len(groups), "group")
         warnings.append(f"{source}: {found} of identical sequences: ({_list_taxa(names, groups[0])}){more}")
+    if len(names) == MIN_TAXA:
+        warnings.append(f"{source}: {MIN_TAXA} taxa have only one topology")
+    elif not any(map(has_informative_site, blocks)):
+        warnings.append(f"{source}: no site is parsimony-informative, so the topology is practically arbitrary")
     return warnings
+
+
+def refuse_no_data(blocks: Sequence[Alignment]) -> None:
+    """Raise InputError if nothing is known at any site of any part of an alignment."""
+    if all((block.codes == block.states.all_states_code).all() for block in blocks):
+        found = "found nothing but gaps and undetermined characters"
+        raise InputError(f"{blocks[0].source}: {found}, expected {blocks[0].states.name} data")
+
+
+def has_informative_site(block: Alignment) -> bool:
+    """Whether a site has two states, each in at least two taxa that cannot have the other one.
+
+    Without ambiguous cells this is what makes a site parsimony-informative; with them it is necessary, not sufficient.
+    """
+    sets = block.states.state_sets
+    n_codes, n_states = sets.shape
+    # (n_codes, n_states ** 2): whether a code allows one state but not another one
+    contrasts = (sets[:, :, None] & ~sets[:, None, :]).reshape(n_codes, -1).astype(np.float64)
+    for start in range(0, block.n_sites, _COLUMN_CHUNK):
+        codes = block.codes[:, start : start + _COLUMN_CHUNK].astype(np.intp)
+        n_columns = codes.shape[1]
+        places = codes + n_codes * np.arange(n_columns)
+        counts = np.bincount(places.ravel(), minlength=n_codes * n_columns).reshape(n_columns, n_codes)
+        repeated = (counts @ contrasts >= 2).reshape(n_columns, n_states, n_states)
+        if (repeated & repeated.transpose(0, 2, 1)).any():
+            return True
+    return False
+
+
+def find_states(block: Alignment) -> str:
+    """The symbols of the states that occur, cells about which nothing is known left out."""
+    occurs = np.bincount(block.codes.ravel(), minlength=block.states.n_codes) > 0
+    occurs[block.states.all_states_code] = False
+    found = block.states.state_sets[occurs].any(axis=0)
+    return "".join(np.array(list(block.states.symbols))[found])
 
 
 def _list_taxa(names: Sequence[str], taxa: Sequence[int]) -> str:

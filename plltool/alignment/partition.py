@@ -1,24 +1,28 @@
-"""Parts of an alignment: which columns share a model, as somebody wrote it down and as columns of an alignment."""
+"""Parts of an alignment, columns that share a model: as the user describes them, and cut from an alignment."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 
 import numpy as np
 
 from plltool.alignment.alignment import (
-    MIN_TAXA,
     Alignment,
-    IndexArray,
     Sequences,
     data_warnings,
     encode,
+    find_states,
     first_identical,
+    refuse_no_data,
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
+from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
+
+MIN_DISTINCT = 4  # taxa of a search, if the alignment has them: fewer have only one unrooted topology
 
 
 @dataclass(frozen=True)
@@ -39,20 +43,22 @@ ALL_SITES = (SiteRange(1, None),)
 
 @dataclass(frozen=True)
 class PartSpec:
-    """What a user says of a part.
+    """A part as the user describes it.
 
     Attributes
     ----------
-    model : None for the usual one of its data
-    name : unique among the parts; empty if it is the whole alignment, and nobody gave it a name
+    model : None for the default model of its data
+    name : unique among the parts; empty for the whole alignment without a name
     ranges : its columns
-    where : the file and line that say so, for messages
+    where : the file and line of the description, for messages
+    files : names of the alignment files that the columns are those of, where they are named
     """
 
     model: ModelSpec | None
     name: str = ""
     ranges: tuple[SiteRange, ...] = ALL_SITES
     where: str = ""
+    files: tuple[str, ...] = ()
 
 
 Scheme = tuple[PartSpec, ...]
@@ -78,15 +84,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """An alignment cut into parts; one part if nobody asked for more.
+    """An alignment cut into parts, by default one.
 
     Attributes
     ----------
     names : taxon names, the same in every part
     source : the file, for messages
     n_sites : of the whole alignment, columns without a part included
-    parts : in the order in which they were written down
-    warnings : what a user should know of the data, one line each
+    parts : in the order in which they were described
+    warnings : what a user should know about the data, one line each
     """
 
     names: tuple[str, ...]
@@ -94,6 +100,11 @@ class Dataset:
     n_sites: int
     parts: tuple[Part, ...]
     warnings: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
+        several = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
+        return f"<Dataset: {self.n_taxa} taxa, {self.n_sites} sites{several}, {data}, {self.source}>"
 
     @property
     def n_taxa(self) -> int:
@@ -105,14 +116,15 @@ class Dataset:
 
 
 def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
-    """The parts of an alignment.
+    """Cut an alignment into parts.
 
     Raises
     ------
     InputError
-        If a part has no columns, or some that are not there or that an earlier part has; if the data are not of the
-        kind that a part's model is for.
+        If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
+        another kind than its model; if there are no data at all.
     """
+    _check_files(scheme, given.source)
     sites = assign_sites(scheme, given.n_sites, given.source)
     if scheme == (PartSpec(scheme[0].model),):
         blocks = [_whole(given, scheme[0].model)]
@@ -121,6 +133,8 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         blocks = [_encode_part(given, spec, own) for spec, own in zip(scheme, sites, strict=True)]
         warnings = [*_unassigned_warnings(sites, given), *_kind_warnings(given, scheme, sites)]
         warnings += _empty_warnings(scheme, blocks)
+    refuse_no_data(blocks)
+    warnings += _two_state_warnings(scheme, blocks)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
@@ -132,7 +146,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
 
 
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
-    """The columns of each part, ascending, from 0; errors as in `cut_alignment`."""
+    """The columns of each part, from 0, ascending; errors as in `cut_alignment`."""
     owner = np.full(n_sites, -1)
     found = []
     for number, spec in enumerate(scheme):
@@ -153,15 +167,25 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     return found
 
 
-def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
-    """Keep one taxon, the first, of each group of taxa whose sequences are the same in all parts.
+def _check_files(scheme: Scheme, source: str) -> None:
+    """Raise InputError if a part names another alignment file than `source`; folders and ``.gz`` do not matter."""
+    for spec in scheme:
+        for file in spec.files:
+            if PurePath(file).name.removesuffix(".gz") != PurePath(source).name.removesuffix(".gz"):
+                found = f"{spec.where}: part {show_name(spec.name)}: found columns of {show_name(file)}"
+                hint = "remove the file name if they are the same"
+                raise InputError(f"{found}, expected columns of the alignment, {source}; {hint}")
 
-    If fewer than `MIN_TAXA` would be left, the first duplicates are kept as well until there are `MIN_TAXA`.
+
+def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tuple[Dataset, list[list[int]]]:
+    """Keep the first taxon of each group of taxa whose sequences are the same in all parts.
+
+    If fewer than `MIN_DISTINCT` taxa would be left, the first duplicates are kept as well to make up that number.
 
     Parameters
     ----------
-    places : (n_taxa,) where a constraint wants each taxon, negative where it does not care; of a group the first taxon
-        of each place is kept, if there is one
+    places : (n_taxa,) the place of each taxon in a constraint, negative for taxa that are not in it; the first taxon of
+        each place in a group is kept
 
     Returns
     -------
@@ -176,7 +200,7 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
         first_of = _first_at_place(first_of, places)
     duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]
     n_distinct = data.n_taxa - len(duplicates)
-    dropped = set(duplicates[max(0, MIN_TAXA - n_distinct) :])
+    dropped = set(duplicates[max(0, MIN_DISTINCT - n_distinct) :])
     members = {taxon: [taxon] for taxon in range(data.n_taxa) if taxon not in dropped}
     for taxon in sorted(dropped):
         members[first_of[taxon]].append(taxon)
@@ -191,9 +215,9 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
 
 
 def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]:
-    """For each taxon the one that stands for it: of its place, or without one the first that has a place, or the first.
+    """The taxon that stands for each one: the first with its place, or if it has none the first with any, or the first.
 
-    Both arguments (n_taxa,); ``first_of`` has the first taxon with the same sequence.
+    Both arguments are (n_taxa,); `first_of` holds the first taxon with the same sequence.
     """
     placed: dict[tuple[int, int], int] = {}
     any_placed: dict[int, int] = {}
@@ -208,7 +232,7 @@ def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]
 
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
-    """The whole alignment; a model of other data is refused."""
+    """The whole alignment; InputError for a model of other data."""
     states = given.states if isinstance(given, Alignment) else given.states or detect_states(given.rows)
     if model is not None and model.data != states.name:
         raise InputError(
@@ -219,7 +243,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
-    """A part as the kind of data that it is, see `_kind_of`."""
+    """Encode a part as the data that it holds, see `_kind_of`."""
     if isinstance(given, Alignment):
         if spec.model is not None and spec.model.data != given.states.name:
             raise InputError(
@@ -236,7 +260,7 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    """What the model is for, or else what somebody said of the alignment, or else what the letters show."""
+    """The data that the model is for; without one the declared kind of the alignment, or what the letters show."""
     if spec.model is not None:
         return SPACES[spec.model.data.lower()]
     return given.states if given.told and given.states else detect_states(given.columns(sites))
@@ -252,7 +276,7 @@ def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignme
 
 
 def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence[IndexArray]) -> list[str]:
-    """A line for each part of proteins whose letters look like DNA: they would pass for amino acids."""
+    """A line for each protein part whose letters look like DNA; all of them are amino acids, too."""
     if isinstance(given, Alignment):
         return []
     return [
@@ -263,9 +287,21 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
 
 
 def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
-    """A line for each part of which nothing is known: its model and its lengths mean nothing."""
+    """A line for each part without data, whose model and lengths mean nothing."""
     return [
         f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
         for spec, block in zip(scheme, blocks, strict=True)
         if (block.codes == block.states.all_states_code).all()
     ]
+
+
+def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
+    """A line for each part with two states only: it may be binary data."""
+    warnings = []
+    for spec, block in zip(scheme, blocks, strict=True):
+        found = find_states(block)
+        if len(found) == 2:
+            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            doubt = f"are they binary data? These are not supported and would be analysed as {block.states.name}"
+            warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
+    return warnings

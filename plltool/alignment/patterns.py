@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.states import CodeArray, StateSpace
-
-FloatArray = npt.NDArray[np.float64]
+from plltool.arrays import FloatArray, IndexArray
 
 # A frequency of 0 breaks the eigensystem, whose symmetric form divides by its square root. lnL with the bound is within
 # 1e-5 of its limit for 0, which RAxML-NG and IQ-TREE give.
@@ -34,7 +33,7 @@ class Patterns:
 
     codes: CodeArray
     weights: FloatArray
-    site_pattern: npt.NDArray[np.intp]
+    site_pattern: IndexArray
     states: StateSpace
 
     @property
@@ -52,7 +51,7 @@ class Patterns:
 
 
 def compress(alignment: Alignment) -> Patterns:
-    """The site patterns of an alignment; they do not depend on the order of its columns."""
+    """The site patterns of an alignment, in an order that does not depend on that of its columns."""
     columns = np.ascontiguousarray(alignment.codes.T)
     as_one_item = columns.view(np.dtype((np.void, alignment.n_taxa)))[:, 0]  # void items compare byte by byte
     distinct, site_pattern, counts = np.unique(as_one_item, return_inverse=True, return_counts=True)
@@ -61,11 +60,11 @@ def compress(alignment: Alignment) -> Patterns:
 
 
 def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:
-    """State frequencies as counted in the data, the way RAxML-NG counts (its +FC).
+    """State frequencies counted in the data, as RAxML-NG counts them (its +FC).
 
-    Cells that allow all states are left out; any other cell adds the weight of its pattern, divided by the number of
-    states it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. Without any
-    counted cell all states are equally frequent.
+    Undetermined cells are left out. Any other cell adds the weight of its pattern, divided by the number of states that
+    it allows, to each of these states. Frequencies below `MIN_EMPIRICAL_FREQUENCY` are raised to it. If no cell counts,
+    all states are equally frequent.
 
     Returns
     -------

@@ -1,15 +1,17 @@
-"""State spaces: which characters a kind of data knows, and the set of states that each stands for."""
+"""State spaces: the characters of a kind of data, and the set of states that each of them stands for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray
+
 CodeArray = npt.NDArray[np.uint8]
-BoolArray = npt.NDArray[np.bool_]
 
 ILLEGAL_CODE = 0
 
@@ -18,8 +20,8 @@ ILLEGAL_CODE = 0
 class StateSpace:
     """The states of a substitution model and the codes that an alignment is stored in.
 
-    A code stands for a set of states: one state, an ambiguity, or all states where nothing is known. What a code
-    means is said by ``state_sets`` alone, so a space of 20 or 61 states need not number its codes as bit masks;
+    A code stands for a set of states: one state, an ambiguity, or all states where nothing is known. Only
+    ``state_sets`` defines what a code means. So a space of 20 or 61 states need not number its codes as bit masks;
     `DNA` does (code c holds state i if bit i of c is set).
 
     Attributes
@@ -58,15 +60,27 @@ class StateSpace:
 
     @property
     def all_states_code(self) -> int:
-        """The code of a cell about which nothing is known."""
+        """The code of an undetermined cell."""
         return int(self.state_sets.all(axis=1).argmax())
 
-    @property
+    @cached_property
     def characters(self) -> str:
-        """The characters that messages offer: letters in upper case, then the others; none that is doubtful."""
+        """The characters for messages: letters in upper case, then the others; doubtful ones are left out."""
         legal = [chr(byte) for byte in np.flatnonzero(self.code_of != ILLEGAL_CODE)]
         offered = [c for c in legal if not c.islower() and c not in self.doubtful]
         return "".join(sorted(offered, key=lambda c: (not c.isalpha(), c)))
+
+    def letter_for(self, members: bytes) -> bytes:
+        """The character that stands for any of some characters, such as R for AG; empty if there is none."""
+        codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
+        if not len(codes) or np.any(codes == ILLEGAL_CODE):
+            return b""
+        union = self.state_sets[codes].any(axis=0)
+        matching = (self.state_sets == union).all(axis=1)
+        if not matching.any():
+            return b""
+        code = matching.argmax()
+        return next(letter.encode("ascii") for letter in self.characters if self.code_of[ord(letter)] == code)
 
 
 _DNA_SYMBOLS = "ACGT"
@@ -112,7 +126,7 @@ def _make_protein() -> StateSpace:
 
 
 def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolArray, doubtful: str) -> StateSpace:
-    """A space of characters, each with its set of states, whose codes are the rows of `state_sets`."""
+    """A space from the set of states of each character; the codes are the rows of `state_sets`."""
     rows = {"".join(np.array(list(symbols))[row]): code for code, row in enumerate(state_sets)}
     code_of = np.zeros(256, dtype=np.uint8)
     for character, states in sets.items():
@@ -125,16 +139,16 @@ def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolA
 
 DNA = _make_dna()
 PROTEIN = _make_protein()
-SPACES = {"dna": DNA, "protein": PROTEIN}  # as users call them
+SPACES = {"dna": DNA, "rna": DNA, "protein": PROTEIN}  # as users call them
 
 _CLEAR_BASES = b"ACGTUacgtu"
 _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
 
 
 def detect_states(sequences: Iterable[bytes]) -> StateSpace:
-    """The space that sequences most likely belong to: DNA where at least half of the telling letters are bases.
+    """The space that sequences most likely belong to: DNA if at least half of the unambiguous letters are bases.
 
-    Of DNA nearly all are, of proteins about a fifth.
+    Nearly all letters of DNA are, and about a fifth of those of proteins.
     """
     counts = np.zeros(256, dtype=np.int64)
     for sequence in sequences:

@@ -1,88 +1,120 @@
 """The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
 
-    from plltool.analyses.search import search
-    from plltool.analyses.bootstrap import bootstrap
-    from plltool.analyses.support import supports
-    best = search("primates.phy", "GTR+F+G4")
-    found = bootstrap("primates.phy", "GTR+F+G4", replicates=100)
-    print(supports(best.tree, found.trees, ("fbp", "tbe")).newick("fbp"))
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100, tree=best.tree, kinds=("fbp", "tbe"))
+    print(found.supports.newick("fbp"))
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import islice
-from os import PathLike
-from typing import Unpack
+from os import PathLike, fspath
+from typing import NamedTuple, Unpack
 
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites
-from plltool.analyses.replicates import Replicates, Resampling, hold_models, make_replicates, most_at_once
+from plltool.analyses.replicates import (
+    Replicates,
+    Resampling,
+    count_kept,
+    hold_models,
+    make_replicates,
+    most_at_once,
+)
+from plltool.analyses.support import load_target, map_replicates
 from plltool.constants import (
     BOOTSTOP_MOST,
     BOOTSTOP_STEP,
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
+    FBP,
     RAPID_RADII,
     REPLICATE_EFFORT,
+    REPLICATE_KINDS,
     REPLICATE_RADII,
+    REPLICATE_STAGE,
     UNLINKED,
 )
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.io.checkpoint import Checkpoint
+from plltool.io.checkpoint import START_OVER, Checkpoint
+from plltool.io.newick import write_newick
 from plltool.run.climbers import share_hardware
 from plltool.run.identity import identify_replicates
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_constraint, leave_out_duplicates, resolve_inputs
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_constraint,
+    as_data,
+    leave_out_duplicates,
+    resolve_inputs,
+)
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
+from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
+from plltool.run.supports import Supports, check_kinds
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
 from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.progress import REPLICATE_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 AUTO = "auto"
 
 _log = logging.getLogger("plltool")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BootstrapResult:
-    """The replicates.
+    """Bootstrap replicates.
 
     Attributes
     ----------
-    trees : of the resampled alignments, with all taxa
-    lnls : (n_replicates,) of the trees on their alignments
-    seed : of the resampling; replicate k depends on it and on k only, whatever their number
-    convergence : what the tests said of how many are enough, where that was to be found out
+    trees : trees of the resampled alignments, with all taxa
+    lnls : (n_replicates,) lnL of the trees on their alignments
+    n_kept : number of replicates that were in the checkpoint already
+    seed : seed of the resampling; replicate k depends only on it and on k
+    convergence : results of the tests whether there are enough replicates, if the number was to be found
+    supports : supports of the tree that was given; None if there was none
     seconds : wall time
-    interrupted : whether the listener ended it early
+    interrupted : whether the listener ended the run early
     """
 
     trees: tuple[Tree, ...]
     lnls: tuple[float, ...]
+    n_kept: int
     seed: int
     convergence: tuple[Convergence, ...]
     seconds: float
     interrupted: bool
+    supports: Supports | None = None
+
+    def __repr__(self) -> str:
+        n_taxa = self.trees[0].n_taxa if self.trees else 0
+        return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
 
 
+@takes_keywords(HardwareSettings)
 def bootstrap(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
     *,
     replicates: int | str = AUTO,
+    tree: TreeLike | None = None,
+    kinds: Sequence[str] = (FBP,),
+    outgroup: OutgroupLike | None = None,
     seed: int = DEFAULT_SEED,
     rapid: bool = False,
     options: SearchOptions | None = None,
@@ -90,132 +122,172 @@ def bootstrap(
     brlen: str = DEFAULT_LINKAGE,
     workers: int | None = None,
     listener: Listener = ignore,
-    taken: Callable[[Tree], None] | None = None,
+    taken: Callable[[str], None] | None = None,
     checkpoint: str | PathLike[str] | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> BootstrapResult:
-    """Trees of resampled alignments.
+    """Trees of resampled alignments, and how well they support a tree.
 
-    Each part is resampled by itself. A replicate's search starts at a parsimony tree of its own sites; model parameters
-    begin with the values that `model` has and are optimised for each replicate anew, unless given in braces, or
-    ``options.optimise_parameters`` is False.
+    Each part of the alignment is resampled by itself. The search of a replicate starts from a parsimony tree of its own
+    sites. Its model parameters start from the values of `model` and are optimised for each replicate, unless they are
+    given in braces or ``options.optimise_parameters`` is False.
 
     Parameters
     ----------
-    alignment, model, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.search`; models
-        that a search has optimised, `SearchResult.models`, save time
-    replicates : how many, or "autoMRE" or "autoFC" to find that out by a test after every BOOTSTOP_STEP, see
-        `tree.bootstop`; "auto" is "autoMRE"
-    seed : of everything random; replicate k depends on it and on k only
-    rapid : let searches begin with the trees of earlier replicates (Stamatakis, Hoover & Rougemont 2008) instead, with
-        model parameters that were optimised once, on a parsimony tree of all sites
-    options : of each search; by default `replicate_options(rapid=rapid)`. There is one start tree
-    workers : replicates that are made at the same time, each in a process of its own; by default as many as there are
-        threads, on a GPU 1; of rapid ones no more than RAPID_CHAINS. Changes no digit
-    listener : hears of every replicate; if it raises StopSearch, those made so far are the result
-    taken : called with each tree, in order, as soon as it is there
-    checkpoint : folder in which replicates are kept; the same call, for as many or more, begins with those. Remove it
-        with `plltool.remove_checkpoint`. None for none
+    alignment, model, constraint, brlen : as for `plltool.search`; the models that a search found,
+        `SearchResult.models`, save time
+    replicates : their number; or "autoMRE" or "autoFC", a test after every BOOTSTOP_STEP replicates that tells when
+        there are enough, see `tree.bootstop`; "auto" is "autoMRE"
+    tree, kinds, outgroup : a tree that gets supports, see `plltool.supports`
+    seed : seed of all random choices; replicate k depends only on it and on k
+    rapid : start searches from the trees of earlier replicates (Stamatakis, Hoover & Rougemont 2008), with model
+        parameters that are optimised once, on a parsimony tree of all sites
+    options : how hard to search, with one start tree; by default `replicate_options(rapid=rapid)`
+    workers : number of replicates that are made at the same time, each in a process of its own; by default the number
+        of threads, on a GPU 1; at most RAPID_CHAINS rapid ones. Changes no digit
+    listener : is called after every replicate; if it raises StopSearch, those made so far are the result
+    taken : is called with each tree as Newick text, in order, as soon as it is there
+    checkpoint : folder that keeps the replicates; the same call, for the same number or more, continues from there.
+        Remove it with `plltool.remove_checkpoint`. None keeps nothing
+    device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Raises
     ------
     InputError
-        If alignment, model or constraint cannot be used, or the number of replicates is less than 1 or unknown.
+        If alignment, model, tree or constraint cannot be used, the number of replicates is unknown, less than 1 or less
+        than the checkpoint keeps, or the checkpoint belongs to another run.
     DeviceError
         If the device cannot be used.
     """
     began = time.perf_counter()
     asked = Hardware(**hardware)
-    most, criterion = _read_number(replicates)
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    wanted = _read_number(replicates)
+    check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen)
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, binding)
+    check_kinds(kinds, REPLICATE_KINDS)
+    target = None if tree is None else load_target(tree, data.names)
+    outgroup = as_outgroup(outgroup, data.names)
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
-    n_workers, share = share_hardware(workers, most_at_once(most, rapid), parts, models, asked)
-    wishes = options or replicate_options(rapid=rapid)
-    plan = replace(wishes.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
+    n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
+    options = options or replicate_options(rapid=rapid)
+    plan = replace(options.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(
-        data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share
-    )
+    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share)
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)
         store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, place))
+        wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
         resampling = hold_models(resampling, asked)
-    made = make_replicates(resampling, most, n_workers, store)
-    return _collect(_tell(made, taken), most, criterion, seed, listener, began)
+    made = make_replicates(resampling, wanted.most, n_workers, store)
+    found = _collect(_tell(made, taken), wanted, seed, listener, began)
+    if target is None or not found.trees:
+        return found
+    return replace(found, supports=map_replicates(target, found.trees, kinds).with_outgroup(outgroup))
 
 
 def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:
-    """How hard to search a replicate's tree: by an effort; by default REPLICATE_EFFORT with radii of their own."""
+    """How hard to search the tree of a replicate: by an effort, or by default REPLICATE_EFFORT with smaller radii."""
     if effort is not None:
         return SearchOptions(effort)
     return SearchOptions(REPLICATE_EFFORT, radii=RAPID_RADII if rapid else REPLICATE_RADII)
 
 
-def resample_alignment(sequences: Sequences, data: Dataset, seed: int, number: int) -> dict[str, bytes]:
-    """The sequences of replicate `number`, from 0.
+def resampled_alignments(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    replicates: int,
+    seed: int = DEFAULT_SEED,
+    brlen: str = DEFAULT_LINKAGE,
+) -> Iterator[Sequences]:
+    """The alignments of the first replicates of `bootstrap`, one after another; parameters and errors as there.
 
-    Columns of a part take the places of its columns, so that a partition file stays good; those of no part are left
-    as they are.
+    The columns of a part are drawn from that part and take its places, so that a partition file remains valid; columns
+    that are in no part stay as they are.
     """
-    columns = np.arange(sequences.n_sites)
-    drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
-    for part, sites in zip(data.parts, drawn, strict=True):
-        columns[part.sites] = part.sites[sites]
-    return dict(zip(sequences.names, sequences.columns(columns), strict=True))
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)
+    sequences = as_data(alignment)
+    if not isinstance(sequences, Sequences):
+        raise InputError("resampled alignments: found an encoded alignment, expected a file, a mapping, or Sequences")
+    data, _ = resolve_inputs(sequences, model, brlen)
+    for number in range(replicates):
+        columns = np.arange(sequences.n_sites)
+        drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
+        for part, sites in zip(data.parts, drawn, strict=True):
+            columns[part.sites] = part.sites[sites]
+        yield replace(sequences, rows=sequences.columns(columns))
 
 
-def _read_number(replicates: int | str) -> tuple[int, str | None]:
-    """How many replicates at most, and the criterion of enough."""
+class _Wanted(NamedTuple):
+    """How many replicates are wanted: at most, at least, and the criterion that decides in between, if any."""
+
+    most: int
+    least: int
+    criterion: str | None
+
+    def with_kept(self, n_kept: int, folder: str | PathLike[str]) -> _Wanted:
+        """The same, with replicates that a checkpoint keeps: all of them belong to the result."""
+        if self.criterion is not None:
+            return self._replace(most=max(self.most, n_kept), least=n_kept)
+        if n_kept > self.most:
+            wrong = f"replicates: found {self.most}, expected at least {n_kept}, which {fspath(folder)} keeps already"
+            raise InputError(f"{wrong}; {START_OVER}")
+        return self
+
+
+def _read_number(replicates: int | str) -> _Wanted:
+    """The number of replicates, or the criterion that finds it."""
     if isinstance(replicates, int):
-        if replicates < 1:
-            raise InputError(f"replicates: found {replicates}, expected at least 1")
-        return replicates, None
+        check_least("replicates", replicates, 1)
+        return _Wanted(replicates, replicates, None)
     if replicates not in (AUTO, *CRITERIA):
         raise InputError(f"replicates: found {replicates!r}, expected a number, {AUTO}, {' or '.join(CRITERIA)}")
-    return BOOTSTOP_MOST, MRE if replicates == AUTO else replicates
+    return _Wanted(BOOTSTOP_MOST, 0, MRE if replicates == AUTO else replicates)
 
 
-def _tell(made: Replicates, taken: Callable[[Tree], None] | None) -> Replicates:
-    """The same replicates, each once `taken` knows of its tree."""
+def _tell(made: Replicates, taken: Callable[[str], None] | None) -> Replicates:
+    """The same replicates; `taken` is called with the tree of each before it is yielded."""
     with closing(made):  # which ends the processes that make them
         for replicate in made:
             if taken is not None:
-                taken(replicate.tree)
+                tree = replicate.tree
+                taken(write_newick(mean_tree(tree, np.ones(tree.lengths[0].size))))
             yield replicate
 
 
-def _collect(
-    made: Replicates, most: int, criterion: str | None, seed: int, listener: Listener, began: float
-) -> BootstrapResult:
+def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, began: float) -> BootstrapResult:
     """Take replicates until there are enough."""
     trees: list[Tree] = []
     lnls: list[float] = []
     splits: list[Splits] = []
     tests: list[Convergence] = []
+    n_kept = 0
     interrupted = False
     announce(REPLICATE_STAGE)
     try:
-        for number, replicate in enumerate(islice(made, most), start=1):
+        for number, replicate in enumerate(islice(made, wanted.most), start=1):
             trees.append(replicate.tree)
             lnls.append(replicate.lnl)
+            n_kept += replicate.kept
             seconds = time.perf_counter() - began
-            left = seconds / number * (most - number) if criterion is None else None
-            listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, most, left, left))
-            if criterion is None:
+            left = None
+            if wanted.criterion is None and number > n_kept:
+                left = seconds / (number - n_kept) * (wanted.most - number)
+            listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, wanted.most, left, left))
+            if wanted.criterion is None:
                 continue
             splits.append(splits_of(replicate.tree))
             if number % BOOTSTOP_STEP == 0:
                 rng = generator(seed, BOOTSTOP, number)
-                tests.append(check_convergence(make_tree_set(replicate.tree.names, splits), criterion, rng))
+                tests.append(check_convergence(make_tree_set(replicate.tree.names, splits), wanted.criterion, rng))
                 _log.info("%s", tests[-1])
-                if tests[-1].converged:
-                    break
+            if tests and tests[-1].converged and number >= wanted.least:
+                break
     except StopSearch:
         interrupted = True
     finally:
@@ -223,7 +295,7 @@ def _collect(
     if interrupted:
         _log.warning("the bootstrap was interrupted after %d replicates", len(trees))
     elif tests and not tests[-1].converged:
-        _log.warning("%d replicates are not enough by %s", len(trees), criterion)
+        _log.warning("%d replicates are not enough by %s", len(trees), wanted.criterion)
     return BootstrapResult(
-        tuple(trees), tuple(lnls), seed, tuple(tests), time.perf_counter() - began, interrupted
+        tuple(trees), tuple(lnls), n_kept, seed, tuple(tests), time.perf_counter() - began, interrupted
     )

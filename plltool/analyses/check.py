@@ -10,9 +10,11 @@ from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 
 
+@takes_keywords(HardwareSettings)
 def check(
     alignment: AlignmentLike, model: ModelLike | None = None, **hardware: Unpack[HardwareSettings]
 ) -> dict[str, Any]:

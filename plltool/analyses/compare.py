@@ -1,18 +1,21 @@
-"""Two searches side by side, and where they part: the same one on two devices, or two that left a record."""
+"""Two searches side by side, and where they diverge: one search on two devices, or two records."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.search import search
 from plltool.constants import COMPARE_TOLERANCE, DEFAULT_SEED
-from plltool.errors import InputError, PlltoolError
+from plltool.errors import InputError, PlltoolError, show_name
 from plltool.hardware import Hardware
+from plltool.io.alignment_reader import looks_like_alignment
+from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
@@ -23,7 +26,9 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Move, Progress, ignore
 
-# of a record: two searches that differ in one of these are no reruns of each other
+NO_ROUND = "-"
+SHOWN_MOVES = 5  # of either search, in the first round in which they differ
+# keys of a record: searches that differ in one of them are not the same search
 SETTINGS = ("n_taxa", "n_sites", "n_patterns", "brlen", "seed", "version")
 
 
@@ -33,9 +38,9 @@ class Run:
 
     Attributes
     ----------
-    label : what tells it from the other: a specification of the hardware, or a file
-    tree : found
-    trace : every round, in order; empty if nobody kept it
+    label : its name: a specification of the hardware, or a file
+    tree : the tree that it found
+    trace : every round, in order; empty if the record has none
     record : see `Result.as_record`
     """
 
@@ -46,18 +51,21 @@ class Run:
 
     @classmethod
     def of_result(cls, label: str, result: SearchResult) -> Run:
-        """A search that this process has made."""
+        """A search that this process made."""
         return cls(label, result.tree, result.trace, result.as_record())
 
     @classmethod
     def of_record(cls, path: str | os.PathLike[str]) -> Run:
-        """A run of which a JSON record is left; InputError if it cannot be read."""
-        source = os.fspath(path)
-        record = read_record(source)
+        """A run by its JSON record; InputError if it cannot be read."""
+        source = source_name(path)
+        record = read_record(path)
         tree, lnl = record["tree"], record["lnl"]
         if not isinstance(tree, str) or not isinstance(lnl, (int, float)):
             raise InputError(f"{source}: found a record whose tree is no text or whose lnl is no number, expected both")
         return cls(source, parse_newick(tree, f"{source}: tree"), _read_trace(record.get("trace", []), source), record)
+
+    def __repr__(self) -> str:
+        return f"<Run: {self.label}, lnL {self.lnl:.3f}, {self.tree.n_taxa} taxa>"
 
     @property
     def lnl(self) -> float:
@@ -74,13 +82,17 @@ class Comparison:
 
     Attributes
     ----------
-    a, b : the two
-    tolerance : lnL by which they may differ
+    a, b : the two searches
+    tolerance : largest difference of lnL that counts as agreement
     """
 
     a: Run
     b: Run
     tolerance: float
+
+    def __repr__(self) -> str:
+        found = "agree" if self.agree else "differ"
+        return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
 
     @property
     def rf(self) -> int:
@@ -94,26 +106,26 @@ class Comparison:
 
     @property
     def difference(self) -> float:
-        """Final lnL of b less that of a."""
+        """Final lnL of b minus that of a."""
         return self.b.lnl - self.a.lnl
 
     @property
     def agree(self) -> bool:
-        """Whether topologies are the same and the final lnL differs by no more than the tolerance."""
+        """Whether the topologies are the same and the final lnL differs by at most the tolerance."""
         return self.rf == 0 and abs(self.difference) <= self.tolerance
 
     @property
     def other_settings(self) -> list[str]:
-        """What of SETTINGS differs, as ``seed 1 and 2``: two such runs may well differ."""
+        """The SETTINGS that differ, as ``seed 1 and 2``: such runs may find different trees."""
         a, b = self.a.record, self.b.record
         return [f"{name} {a[name]} and {b[name]}" for name in SETTINGS if a[name] != b[name]]
 
     def rows(self) -> Iterator[tuple[Progress | None, Progress | None]]:
-        """The rounds of both side by side; None where one search has ended."""
+        """The rounds of both searches side by side; None where one has ended."""
         return zip_longest(self.a.trace, self.b.trace)
 
     def rounds_differ(self, a: Progress | None, b: Progress | None) -> bool:
-        """Whether two rounds are not the same one, moved other subtrees, or their lnL differs beyond the tolerance."""
+        """Whether two rounds are of different kinds, moved different subtrees, or differ in lnL by too much."""
         if a is None or b is None:
             return True
         if _identity(a) != _identity(b) or abs(a.lnl - b.lnl) > self.tolerance:
@@ -122,11 +134,11 @@ class Comparison:
 
     @property
     def first_difference(self) -> int | None:
-        """The index of the first row in which the two differ; None if there is none."""
+        """The index of the first row in which the searches differ; None if there is none."""
         return next((index for index, row in enumerate(self.rows()) if self.rounds_differ(*row)), None)
 
     def own_moves(self) -> tuple[list[Move], list[Move]]:
-        """What only a and only b moved in the first round in which they differ, best first."""
+        """The moves that only a, and only b, made in the first round in which they differ; the best first."""
         if self.first_difference is None:
             return [], []
         a, b = list(self.rows())[self.first_difference]
@@ -136,7 +148,7 @@ class Comparison:
         return sorted(own[0], key=lambda move: -move.gain), sorted(own[1], key=lambda move: -move.gain)
 
     def as_record(self) -> dict[str, Any]:
-        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` as `Result.as_record`."""
+        """The comparison as strings, numbers, lists and dictionaries; `a` and `b` are records, see `Result`."""
         moves_a, moves_b = self.own_moves()
         return {
             "agree": self.agree,
@@ -154,13 +166,64 @@ class Comparison:
             "b": self.b.record,
         }
 
+    def describe(self) -> list[str]:
+        """Lines for people: the two traces side by side, and what the comparison found."""
+        a, b = self.a, self.b
+        lines = [f"{name}: {run.label}: {run.record['reason']}" for name, run in (("a", a), ("b", b))]
+        lines += [f"note: not the same search: {', '.join(self.other_settings)}"] * bool(self.other_settings)
+        if a.trace or b.trace:
+            lines += ["", f"{'round':<22} {'lnL of a':>18} {'lnL of b':>18} {'difference':>12}"]
+            lines += [_describe_row(self, *row) for row in self.rows()]
+        first = self.first_difference
+        where = "none" if first is None else f"row {first + 1} of the table"
+        return [
+            *lines,
+            "",
+            f"first difference in moves, or in lnL beyond {self.tolerance:g}: {where}",
+            *_describe_parting(self),
+            f"final lnL: {a.lnl:.6f} and {b.lnl:.6f}, difference {self.difference:.6f}",
+            f"Robinson-Foulds distance: {self.rf}",
+            f"branch score distance: {self.branch_score:.6f}",
+            f"seconds: {a.seconds:.1f} and {b.seconds:.1f}",
+            "the two agree" if self.agree else "the two DIFFER",
+        ]
+
+
+def _describe_row(comparison: Comparison, a: Progress | None, b: Progress | None) -> str:
+    labels = list(dict.fromkeys(_describe_round(event) for event in (a, b)))
+    values = [NO_ROUND if event is None else f"{event.lnl:.6f}" for event in (a, b)]
+    difference = NO_ROUND if a is None or b is None else f"{b.lnl - a.lnl:.6f}"
+    mark = "  <" if comparison.rounds_differ(a, b) else ""
+    return f"{' / '.join(labels):<22} {values[0]:>18} {values[1]:>18} {difference:>12}{mark}"
+
+
+def _describe_round(event: Progress | None) -> str:
+    return NO_ROUND if event is None else f"{event.name} {event.round}"
+
+
+def _describe_parting(comparison: Comparison) -> list[str]:
+    """What each search moved, and the other did not, in the first round in which they differ."""
+    if comparison.first_difference is None:
+        return []
+    lines = []
+    for name, moves in zip("ab", comparison.own_moves(), strict=True):
+        lines += [f"  only {name} moved {_describe_move(move)}" for move in moves[:SHOWN_MOVES]]
+        lines += [f"  and {len(moves) - SHOWN_MOVES} more"] * (len(moves) > SHOWN_MOVES)
+    return lines or ["  both moved the same subtrees there, if any"]
+
+
+def _describe_move(move: Move) -> str:
+    subtree = " and ".join(map(show_name, move.subtree))
+    root = "" if len(move.subtree) == 1 else "the subtree rooted between "
+    return f"{root}{subtree} to between {' and '.join(map(show_name, move.branch))}, promising {move.gain:.4f}"
+
 
 def _identity(event: Progress) -> tuple[str, int, int]:
     return event.stage, event.round, event.radius
 
 
 def _read_trace(given: Any, source: str) -> tuple[Progress, ...]:
-    """The trace of a record; InputError if it is none."""
+    """The trace of a record; InputError if it cannot be read."""
     try:
         return tuple(_read_event(event) for event in given)
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
@@ -181,7 +244,7 @@ def _read_event(given: dict[str, Any]) -> Progress:
 def compare_records(
     a: str | os.PathLike[str], b: str | os.PathLike[str], tolerance: float = COMPARE_TOLERANCE
 ) -> Comparison:
-    """Compare two runs by the JSON records that they left.
+    """Compare two runs by their JSON records.
 
     Raises
     ------
@@ -208,10 +271,18 @@ def compare(
     listener: Listener = ignore,
     labels: tuple[str, str] = ("a", "b"),
 ) -> Comparison:
-    """Run one search on two machines or engines; parameters and errors as in `plltool.search`."""
+    """Run one search on two devices or engines.
+
+    Parameters
+    ----------
+    a, b : the hardware of the two runs
+    tolerance : see `Comparison`
+    labels : the names of the two runs
+    alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
+    """
     data, models = resolve_inputs(alignment, model)
     patterns = [compress(part) for part in data.alignments]
-    for hardware in (a, b):  # a device that is not there is refused before anything runs
+    for hardware in (a, b):  # a missing device is refused before anything runs
         plan_memory(patterns, models, hardware)
     runs = []
     for hardware, label in zip((a, b), labels, strict=True):
@@ -220,11 +291,30 @@ def compare(
     return Comparison(runs[0], runs[1], tolerance)
 
 
-def compare_all(
-    alignments: Iterable[str | os.PathLike[str]], a: Hardware, b: Hardware, **how: Any
+def compare_folder(
+    folder: str | os.PathLike[str], a: Hardware, b: Hardware, **how: Any
 ) -> Iterator[tuple[str, Comparison | PlltoolError]]:
-    """`compare` on one file after another; what it raises takes the place of the comparison."""
-    for path in alignments:
+    """`compare` on all alignments of a folder, one after another; an error takes the place of its comparison.
+
+    Parameters
+    ----------
+    folder : files in it that do not look like alignments are left out
+    a, b, how : as for `compare`; the start trees are made, not given
+
+    Yields
+    ------
+    The name of a file, and its comparison.
+
+    Raises
+    ------
+    InputError
+        If the folder cannot be read.
+    """
+    try:
+        paths = sorted(path for path in Path(folder).iterdir() if path.is_file())
+    except OSError as error:
+        raise InputError(f"{os.fspath(folder)}: cannot read the folder: {error.strerror}") from error
+    for path in filter(looks_like_alignment, paths):
         try:
             yield os.fspath(path), compare(path, a, b, **how)
         except PlltoolError as problem:

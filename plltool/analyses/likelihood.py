@@ -1,4 +1,4 @@
-"""A likelihood that stays on its device: get and set lengths and parameters, ask, optimise."""
+"""A likelihood that stays on its device: read and set lengths and parameters, compute, optimise."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
+from plltool.arrays import FloatArray
 from plltool.constants import (
     ALRT_REPLICATES,
     COARSE_ERROR_STEP,
@@ -18,10 +19,12 @@ from plltool.constants import (
     ERROR_STEP,
     MAX_BRANCH_LENGTH,
     MIN_BRANCH_LENGTH,
+    NEIGHBOUR_KINDS,
+    SH_ALRT,
     UNLINKED,
 )
 from plltool.engine.storage import Slots
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
@@ -31,12 +34,15 @@ from plltool.optimise.polish import polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots
-from plltool.run.results import format_scheme, mean_tree, write_rooted
+from plltool.run.results import format_scheme
+from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
+from plltool.run.supports import Supports, check_kinds
 from plltool.tree.operations import round_slots, stack_slots
-from plltool.tree.topology import FloatArray, Tree
-from plltool.tree_search.branch_supports import BranchSupports, support_branches
+from plltool.tree.topology import Tree
+from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
 
 LENGTHS = "lengths"
@@ -46,28 +52,27 @@ LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 class Likelihood(Parameters):
     """The likelihood of one alignment on one tree under one model, or a model for each part, on one device.
 
-    Setting a length or a parameter changes the next answer; nothing is written to files. Use it in a ``with`` block,
+    A length or parameter that is set changes the next answer; nothing is written to files. Use it in a ``with`` block,
     or call `close`. Branches are numbered as in ``likelihood.tree.ends``; lengths are expected substitutions per site.
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
-    tree : file, Newick string, dendropy tree, or Tree; copied, and lengths beyond the bounds moved to them
-    model : string such as "GTR+F+G4", file, ModelSpec or Model, as for `plltool.search`; copied. Values in braces
-        are never optimised
-    brlen : how the branch lengths of parts hang together, as for `plltool.search`; where they are unlinked, those
-        of the tree are (n_edges, n_parts)
-    device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
-    lnl_only : hold the few CLAs that `lnl` and `site_lnl` take; `derivatives` and `optimise` raise EngineError
-    neighbours, states : hold all that `support_branches`, or `node_states`, takes
+    alignment : as for `plltool.search`
+    tree : as for `plltool.evaluate`; it is copied
+    model : as for `plltool.search`; it is copied. Values in braces are never optimised
+    brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
+        (n_edges, n_parts)
+    lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `derivatives` and `optimise` raise EngineError
+    neighbours, states : hold what `support_branches`, or `node_states`, needs
+    device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Attributes
     ----------
     data : the alignment, cut into parts
     patterns : the distinct columns of each part
-    engine : what does the arithmetic, with its layout and counters
-    reason : why it was chosen
-    warnings : what a user should know of the tree, one line each
+    engine : the engine that does the arithmetic, with its layout and counters
+    reason : why its device was chosen
+    warnings : what a user should know about the trees that were set, one line each
 
     Raises
     ------
@@ -77,6 +82,7 @@ class Likelihood(Parameters):
         If the device cannot be used.
     """
 
+    @takes_keywords(HardwareSettings)
     def __init__(
         self,
         alignment: AlignmentLike,
@@ -94,9 +100,10 @@ class Likelihood(Parameters):
         self._brlen = brlen
         self._precision = asked.precision
         unlinked = brlen == UNLINKED
-        self._tree = link_lengths(as_tree(tree, self.data.names, unlinked), len(models) if unlinked else 1)
+        given = as_tree(tree, self.data.names, unlinked)
+        self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
-        self.warnings = self._bound_lengths()
+        self.warnings = (*given.warnings, *self._bound_lengths())
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
         if neighbours or states:
@@ -106,11 +113,18 @@ class Likelihood(Parameters):
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
 
     def _bound_lengths(self) -> tuple[str, ...]:
-        """Move the tree's lengths within the bounds; returns a line if that changed any."""
+        """Move the tree's lengths into the bounds; returns a warning if that changed any."""
         bounded = np.clip(self._tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         n_changed = int(np.count_nonzero(bounded != self._tree.lengths))
         self._tree.lengths[:] = bounded
-        return (f"{n_changed} branch lengths outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+        lengths = "1 branch length" if n_changed == 1 else f"{n_changed} branch lengths"
+        return (f"{lengths} outside {LENGTH_RANGE} moved to the bound",) if n_changed else ()
+
+    def __repr__(self) -> str:
+        """One line; it computes nothing."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self._likelihood.models)))
+        size = f"{self.data.n_taxa} taxa, {self.data.n_sites} sites"
+        return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
     def __enter__(self) -> Likelihood:
         return self
@@ -126,7 +140,7 @@ class Likelihood(Parameters):
 
     @property
     def tree(self) -> Tree:
-        """A copy of the tree with its present lengths. Another one of the same taxa is set by assignment."""
+        """A copy of the tree with its present lengths. Assign another tree of the same taxa to replace it."""
         return self._tree.copy()
 
     @tree.setter
@@ -134,19 +148,19 @@ class Likelihood(Parameters):
         several = self._tree.lengths.ndim > 1
         tree = as_tree(given, self.data.names, several)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
-        self._bound_lengths()
+        self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
         self._likelihood.topology_changed()
 
-    def newick(self, outgroup: Sequence[str] | None = None) -> str:
-        """The tree with its present lengths as Newick text; their means over sites where parts have their own.
+    def newick(self, outgroup: OutgroupLike | None = None) -> str:
+        """The tree with its present lengths as Newick text; means over sites where parts have lengths of their own.
 
-        Of an outgroup that is not one clade the first taxon alone is taken; InputError if that is not in the tree.
+        If the outgroup is not one clade, its first taxon alone is used. InputError if that is not in the tree.
         """
         return write_rooted(mean_tree(self._tree, self._likelihood.part_sites), outgroup)[0]
 
     @property
     def lengths(self) -> FloatArray:
-        """(n_edges,), unlinked (n_edges, n_parts), branch lengths; a copy. Set all of them by assignment."""
+        """A copy of the branch lengths, (n_edges,) or unlinked (n_edges, n_parts). Assign an array to set them all."""
         return self._tree.lengths.copy()
 
     @lengths.setter
@@ -171,7 +185,7 @@ class Likelihood(Parameters):
 
     @property
     def parts(self) -> tuple[PartLikelihood, ...]:
-        """A handle on the model of each part; the likelihood itself has the same attributes if there is one part."""
+        """A handle on the model of each part; with one part the likelihood itself has the same attributes."""
         return tuple(PartLikelihood(self, number) for number in range(len(self.data.parts)))
 
     @property
@@ -181,7 +195,7 @@ class Likelihood(Parameters):
 
     @property
     def model_string(self) -> str:
-        """The model with all present values in braces; of several parts a partition file's lines."""
+        """The model with all present values in braces; for several parts the lines of a partition file."""
         return format_scheme(self.data, self._likelihood.models)
 
     def _the_model(self) -> Model:
@@ -200,13 +214,14 @@ class Likelihood(Parameters):
         return self._likelihood.lnl()
 
     def site_lnl(self) -> FloatArray:
-        """(n_sites,) log-likelihood of each site, in the alignment's order; NaN where no part has it."""
+        """(n_sites,) log-likelihood of each site, in the alignment's order; NaN for sites that are in no part."""
         return self.spread_over_sites(self.pattern_lnl())
 
     def site_rates(self) -> FloatArray:
-        """(n_sites,) mean rate of each site, posterior to its data, the mean of its part being 1; NaN as in `site_lnl`.
+        """(n_sites,) posterior mean rate of each site, relative to a mean of 1 in its part; NaN as in `site_lnl`.
 
-        Empirical Bayes: components of the mixture are weighted by how likely they make the site (Yang & Wang 1995).
+        Empirical Bayes: the components of the mixture are weighted by the likelihood of the site under each of them
+        (Yang & Wang 1995).
         """
         rates = []
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
@@ -215,16 +230,19 @@ class Likelihood(Parameters):
         return self.spread_over_sites(np.concatenate(rates))
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, shaped as `lengths`; see `optimise.standard_errors.length_errors`."""
+        """Standard errors of the branch lengths, in the shape of `lengths`.
+
+        See `optimise.standard_errors.length_errors`.
+        """
         step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 
     def pattern_lnl(self) -> FloatArray:
-        """(n_patterns,) log-likelihood of each pattern, not weighted, part after part."""
+        """(n_patterns,) unweighted log-likelihood of each pattern, part after part."""
         return self._likelihood.site_lnl()
 
     def spread_over_sites(self, values: FloatArray) -> FloatArray:
-        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN where no part has a site."""
+        """Values of patterns (..., n_patterns) as values of sites (..., n_sites); NaN for sites that are in no part."""
         sites = np.full((*values.shape[:-1], self.data.n_sites), np.nan)
         of_parts = self._likelihood.split_patterns(values)
         for part, patterns, own in zip(self.data.parts, self.patterns, of_parts, strict=True):
@@ -236,10 +254,10 @@ class Likelihood(Parameters):
         return self._likelihood.part_lnl()
 
     def likelihoods(self, models: Sequence[ModelLike]) -> FloatArray:
-        """(n_models,) lnL of the tree under other models with as many rate categories; this one stays what it is.
+        """(n_models,) lnL of the tree under other models with as many rate categories; the likelihood keeps its own.
 
-        On a device they run at the same time, as many as there is room for. Raises InputError for a model that the
-        device was not set up for.
+        A device computes as many of them at the same time as it has room for. Raises InputError for a model with
+        another number of rate categories.
         """
         proposals = [as_models(model, self.data, self._brlen) for model in models]
         for parts in proposals:
@@ -250,31 +268,52 @@ class Likelihood(Parameters):
         return self._likelihood.likelihoods(proposals).sum(axis=1)
 
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:
-        """lnL, and its first and second derivative in each branch length, both shaped as `lengths`."""
+        """lnL, and its first and second derivatives in each branch length, both in the shape of `lengths`."""
         lnl, slopes = self._likelihood.all_derivatives()
         return float(lnl.sum()), slopes[..., 0], slopes[..., 1]
 
-    def support_branches(self, n_replicates: int = ALRT_REPLICATES, seed: int = DEFAULT_SEED) -> BranchSupports:
-        """SH-aLRT, from so many replicates, and aBayes of every inner branch.
+    def support_branches(
+        self,
+        kinds: Sequence[str] = NEIGHBOUR_KINDS,
+        n_replicates: int = ALRT_REPLICATES,
+        seed: int = DEFAULT_SEED,
+    ) -> Supports:
+        """SH-aLRT and aBayes supports of all inner branches; lengths and parameters stay as they are.
 
         The likelihood must have been made with `neighbours`, and should be optimised.
+
+        Parameters
+        ----------
+        kinds : "sh-alrt", "abayes", or both
+        n_replicates, seed : number of resampled alignments for SH-aLRT, and the seed of the resampling
+
+        Raises
+        ------
+        InputError
+            If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
         """
-        return support_branches(self._likelihood, n_replicates, generator(seed, SUPPORTS))
+        check_kinds(kinds, NEIGHBOUR_KINDS)
+        check_least("replicates", n_replicates, 1)
+        check_least("seed", seed, 0)
+        rng = generator(seed, SUPPORTS)
+        values, lnl = support_branches(self._likelihood, kinds, n_replicates, rng)
+        numbers = {SH_ALRT: n_replicates} if SH_ALRT in kinds else {}
+        return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self) -> list[FloatArray]:
-        """Of each part (n_taxa - 2, n_patterns, n_states), the marginal probability of each state at each inner node.
+        """Marginal probabilities of each state at each inner node, (n_taxa - 2, n_patterns, n_states) for each part.
 
         The likelihood must have been made with `states`.
         """
         return node_states(self._likelihood, [patterns.states.n_states for patterns in self.patterns])
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
-        """Optimise branch lengths and model parameters in place until neither gains; returns lnL, which never falls.
+        """Optimise branch lengths and model parameters in place until neither improves lnL; returns lnL.
 
         Parameters
         ----------
-        names : what to optimise, "lengths" or among `plltool.model.model.GROUPS`; nothing for all that is free
-        listener : hears of every round
+        names : what to optimise: "lengths" or names in `plltool.model.model.GROUPS`; by default all that is free
+        listener : is called after every round
 
         Raises
         ------

@@ -1,10 +1,11 @@
 """Bootstrap replicates: a search on each resampled alignment, one after another or at the same time.
 
-The rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) lets a search begin with the tree of an earlier replicate,
-which is near to where it ends, and holds the model. RAPID_CHAINS of such chains run side by side; every RAPID_LENGTH
-replicates a chain begins anew, lest one start tree have a say in all of them.
+In the rapid bootstrap (Stamatakis, Hoover & Rougemont 2008) a search starts from the tree of an earlier replicate,
+which is close to where it ends, and the model is held. RAPID_CHAINS such chains run side by side. After RAPID_LENGTH
+replicates a chain starts again from a parsimony tree, so that no start tree influences all of its replicates.
 
-What its own sites leave open a replicate draws by chance, lest the tree that its search began with decide it.
+Branches about which the sites of a replicate say nothing are drawn at random, so that they do not depend on the tree
+from which the search started.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import IndexArray
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.resample import draw_sites, take_sites
+from plltool.arrays import IndexArray
 from plltool.constants import RAPID_CHAINS, RAPID_LENGTH, REPLICATE_UNDECIDED, START_EPSILON
 from plltool.engine.opencl.environment import child_environment
+from plltool.errors import CheckpointError
 from plltool.hardware import Hardware
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -43,24 +45,26 @@ from plltool.tree_search.progress import Forecast, ignore
 from plltool.tree_search.stages import TreeSearch, planned_stages
 from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
 
+NAME = "replicate-"  # and the number, from 1: what a replicate is called in a checkpoint
+
 _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False)
 class Resampling:
-    """All that a replicate depends on besides its number.
+    """All that a replicate depends on, apart from its number.
 
     Attributes
     ----------
-    all_names, names : of all taxa, and of those that are searched: identical sequences once
+    all_names, names : all taxa, and those that are searched: one of each group of identical sequences
     groups : the taxa of `all_names` that each of `names` stands for, see `without_duplicates`
     parts : the patterns of each part
-    models : of each part; a replicate's search begins with their values
-    plan : of a replicate's search, with one start tree and the constraint on `names`
-    rapid : whether searches begin with the trees of earlier replicates
-    seed : of all replicates
+    models : the model of each part; the search of a replicate starts with its values
+    plan : how to search, with one start tree and the constraint on `names`
+    rapid : whether searches start from the trees of earlier replicates
+    seed : seed of all replicates
     unlinked : whether each part has branch lengths of its own
-    hardware : of a replicate's search
+    hardware : what the search of a replicate may use
     """
 
     all_names: tuple[str, ...]
@@ -75,29 +79,40 @@ class Resampling:
     hardware: Hardware
 
     def draw(self, number: int) -> tuple[list[IndexArray], np.random.Generator]:
-        """The sites of replicate `number`, from 0, and the source of its further choices."""
+        """The sites of replicate `number`, counted from 0, and the generator of its further random choices."""
         rng = generator(self.seed, BOOTSTRAP, number)
         return draw_sites([len(part.site_pattern) for part in self.parts], rng), rng
 
     def parsimony_tree(self, parts: Sequence[Patterns], rng: np.random.Generator) -> Tree:
-        """A start tree for these patterns of each part."""
+        """A parsimony tree for the patterns of each part."""
         masks = np.concatenate([part.masks for part in parts], axis=1)
         weights = np.concatenate([part.weights for part in parts])
         tree = stepwise_addition(masks, weights, self.names, rng, self.plan.constraint)
         return tree.unlink(len(parts)) if self.unlinked else tree
 
     def tree_before(self, number: int, made: Sequence[Tree]) -> Tree | None:
-        """The one of the trees `made`, from replicate 0 on, that replicate `number` begins with; None for none."""
-        begins = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
-        return None if begins else made[number - RAPID_CHAINS]
+        """The tree that the search of replicate `number` starts from, out of those of replicates 0, 1, ...
+
+        None if it starts from a parsimony tree.
+        """
+        is_first = not self.rapid or number // RAPID_CHAINS % RAPID_LENGTH == 0
+        return None if is_first else made[number - RAPID_CHAINS]
 
 
 @dataclass(frozen=True, eq=False)
 class Replicate:
-    """What one replicate led to: the tree of all taxa, and its lnL on the resampled alignment."""
+    """The result of one replicate.
+
+    Attributes
+    ----------
+    tree : the tree of all taxa
+    lnl : its lnL on the resampled alignment
+    kept : whether it comes from a checkpoint
+    """
 
     tree: Tree
     lnl: float
+    kept: bool = False
 
     @property
     def best(self) -> Tree:
@@ -105,13 +120,13 @@ class Replicate:
         return self.tree
 
     def pack(self) -> Arrays:
-        """The replicate as arrays, of which `unpack` makes it again, bit for bit."""
+        """The replicate as arrays, from which `unpack` restores it bit for bit."""
         return pack_tree("tree", self.tree) | {"lnl": np.array(self.lnl)}
 
     @classmethod
     def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Replicate:
-        """The replicate that was packed, its taxa being `names`."""
-        return cls(unpack_tree("tree", packed, names), float(packed["lnl"]))
+        """The replicate that was packed; its taxa are `names`."""
+        return cls(unpack_tree("tree", packed, names), float(packed["lnl"]), kept=True)
 
 
 Replicates: TypeAlias = Generator[Replicate, None, None]
@@ -119,26 +134,24 @@ Task: TypeAlias = tuple[int, Tree | None]  # the arguments of a Replicator
 
 
 class Replicator:
-    """Makes replicates; what comes of one depends on the resampling, its number, and the tree before it."""
+    """Makes replicates; each depends only on the resampling, its number, and the tree that it starts from."""
 
     def __init__(self, resampling: Resampling):
         self._resampling = resampling
 
-    def __call__(
-        self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None
-    ) -> Replicate:
-        """Search the tree of replicate `number`, from 0: a parsimony tree of the resampled sites, then a climb.
+    def __call__(self, number: int, before: Tree | None, report: Callable[[Any], bool] | None = None) -> Replicate:
+        """Search the tree of replicate `number`, counted from 0.
 
-        The climb begins with the tree `before` instead, where there is one. Patterns that were not drawn are left out.
-        The last polish of a search is left out as well: it changes no topology.
+        The climb starts from the tree `before`, or else from a parsimony tree of the resampled sites. Patterns that
+        were not drawn are left out, and so is the polish at the end of a search, which changes no topology.
         """
         asked = self._resampling
         sites, rng = asked.draw(number)
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
         start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
         found = self._search(parts, start, rng)
-        tree = self._forget_the_undecided(found.tree, rng)
-        if len(asked.all_names) > len(asked.names):  # which of three identical ones are closest is nobody's finding
+        tree = self._randomise_undecided(found.tree, rng)
+        if len(asked.all_names) > len(asked.names):  # no data say which two of three identical sequences are closest
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
@@ -161,23 +174,26 @@ class Replicator:
 
         return until_memory_suffices(attempt, asked.hardware)
 
-    def _forget_the_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
-        """The tree with branches by chance where the drawn sites say nothing.
+    def _randomise_undecided(self, tree: Tree, rng: np.random.Generator) -> Tree:
+        """The tree with random branches where the drawn sites say nothing.
 
-        It has those of the tree that the search began with otherwise: an earlier replicate's, whose sites may have said
-        something, or a parsimony tree's, which not all resolutions are as likely to come from. A tree that would break
-        the constraint stays as it is.
+        Otherwise these branches would be those of the start tree: of an earlier replicate, whose sites may have
+        supported them, or of a parsimony tree, which does not have all resolutions with the same probability. If the
+        new tree breaks the constraint, the old one is returned.
         """
         asked = self._resampling
         n_sites = np.array([len(part.site_pattern) for part in asked.parts])
         least = REPLICATE_UNDECIDED / (n_sites if asked.unlinked else n_sites.sum())
-        anew = randomise_short_branches(tree, least, rng)
-        binding = asked.plan.constraint
-        return anew if binding is None or binding.is_obeyed_by(anew) else tree
+        drawn = randomise_short_branches(tree, least, rng)
+        constraint = asked.plan.constraint
+        return drawn if constraint is None or constraint.is_obeyed_by(drawn) else tree
 
 
 def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
-    """The same, with model parameters that are optimised once, on a parsimony tree of all sites, by that hardware."""
+    """The resampling with models that are optimised once, on a parsimony tree of all sites, and then held.
+
+    `hardware` is what this optimisation may use.
+    """
     start = resampling.parsimony_tree(resampling.parts, generator(resampling.seed, RAPID))
 
     def attempt(hardware: Hardware) -> list[Model]:
@@ -194,19 +210,24 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
 
 
 def most_at_once(most: int, rapid: bool) -> int:
-    """How many of `most` replicates can be made at the same time."""
+    """The number of replicates, of `most` in all, that can be made at the same time."""
     return min(most, RAPID_CHAINS) if rapid else most
 
 
-def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Checkpoint | None) -> Replicates:
-    """The first `most` replicates: those that the store has, then others, so many at the same time; bits are the same.
+def count_kept(store: Checkpoint | None) -> int:
+    """The number of replicates that a checkpoint keeps, including any that are missing or damaged before the last."""
+    numbers = [name.removeprefix(NAME) for name in store.saved_names()] if store else []
+    return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
-    They are saved as they come.
+
+def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Checkpoint | None) -> Replicates:
+    """The first `most` replicates, in order: those that the store keeps, then new ones, which are saved there.
+
+    A kept replicate that is missing or damaged is made again. The number of workers changes no bit.
     """
     made: list[Tree] = []
     with store or nullcontext():
-        while store and len(made) < most and (saved := store.load(_name(len(made)))) is not None:
-            replicate = Replicate.unpack(saved, resampling.all_names)
+        for replicate in _restore(resampling, min(most, count_kept(store)), store, made):
             made.append(replicate.tree)
             yield replicate
         tasks = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
@@ -219,8 +240,25 @@ def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Ch
                 yield replicate
 
 
+def _restore(resampling: Resampling, number: int, store: Checkpoint | None, made: Sequence[Tree]) -> Replicates:
+    """The first `number` replicates from the store; `made` are the trees of those before each."""
+    for k in range(number):
+        assert store is not None, "there are no kept replicates without it"
+        try:
+            saved = store.load(_name(k))
+        except CheckpointError:  # a warning has said what is wrong
+            saved = None
+        if saved is not None:
+            yield Replicate.unpack(saved, resampling.all_names)
+            continue
+        _log.warning("%s: replicate %d is missing or damaged and is made again", store.folder, k + 1)
+        for replicate in _make_in_turn(resampling, [(k, resampling.tree_before(k, made))]):
+            store.save(_name(k), replicate)
+            yield replicate
+
+
 def _name(number: int) -> str:
-    return f"replicate-{number + 1}"
+    return f"{NAME}{number + 1}"
 
 
 def _make_in_turn(resampling: Resampling, tasks: Iterable[Task]) -> Replicates:

@@ -23,9 +23,10 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, UNLINKED
+from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError
+from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -44,14 +45,16 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.results import SearchResult, check_outgroup, describe, facts
+from plltool.run.results import SearchResult, describe_run, describe_tree
+from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.seeds import DIFFICULTY, PERTURBATIONS, STARTS, generator
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
 from plltool.tree_search.multistart import SearchOutcome, climb_in_turn, search_starts
@@ -60,11 +63,10 @@ from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ig
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
 
-START_KINDS = ("parsimony", "random")
-
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def search(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
@@ -73,7 +75,7 @@ def search(
     start: TreeLike = "parsimony",
     starts: int | None = None,
     effort: str | None = None,
-    outgroup: Sequence[str] | None = None,
+    outgroup: OutgroupLike | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
     workers: int | None = None,
@@ -91,19 +93,20 @@ def search(
 
     Parameters
     ----------
-    alignment : file, mapping of names to sequences, dendropy matrix, or Alignment
+    alignment : file, mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), pandas
+        Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
     model : string such as "GTR+F+G4", ModelSpec or Model; by default GTR+F+G4 for DNA and LG+G4 for proteins. A file
         that holds a model, or one for each part of the alignment, see `read_scheme`. Values in braces are never
         optimised
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
-    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, dendropy tree, Tree;
-        where `brlen` is "unlinked" a file may hold one for each part
+    start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
+        dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
-    outgroup : names of taxa that the Newick text shows as one clade
+    outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
-        must have, as far as its taxa go
-    brlen : how the branch lengths of parts hang together: "linked" are the same, "scaled" the same up to a factor for
-        each part, of mean 1 over sites, "unlinked" each part's own
+        must have among these taxa
+    brlen : how the parts share branch lengths: all of them ("linked"), up to a factor for each part, of mean 1 over
+        sites ("scaled"), or none ("unlinked")
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
@@ -111,10 +114,10 @@ def search(
     site_lnl : also return the lnL of each site
     profile : measure how long the device was busy, for `SearchResult.profile`; changes no digit, but leaves it to one
         process
-    listener : hears of every round of the search; if it raises StopSearch, the best tree so far is the result
-    checkpoint : folder in which the search keeps where it stands. The same call goes on from there and ends with the
-        same bits, whatever stopped it before; once it has ended, it returns the result at once, until
-        `remove_checkpoint` is called. None for none
+    listener : is called after every round of the search; if it raises StopSearch, the best tree so far is the result
+    checkpoint : folder that keeps the state of the search. The same call continues from there and ends with the same
+        bits, whatever stopped it before. After the search has ended, it returns the result at once, until
+        `plltool.remove_checkpoint` is called. None keeps nothing
 
     Raises
     ------
@@ -122,37 +125,37 @@ def search(
         If alignment, model, start tree, constraint or outgroup cannot be used, the start tree breaks the constraint, or
         the checkpoint is that of another run.
     DeviceError
-        If the device cannot be used, or fails on the way. Where its memory does not suffice for a request, the search
-        goes on with less for conditional likelihoods, from the checkpoint if there is one.
+        If the device cannot be used, or fails during the search. If its memory is too small for a request, the search
+        continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = time.perf_counter()
     asked = Hardware(**hardware)
     trace = Trace(listener)
     data, models = resolve_inputs(alignment, model, brlen)
-    check_outgroup(outgroup, data.names)
-    wishes = options or SearchOptions()
+    outgroup = as_outgroup(outgroup, data.names)
+    options = options or SearchOptions()
     if starts is not None:
-        wishes = replace(wishes, starts=starts)
+        options = replace(options, starts=starts)
     if effort is not None:
-        wishes = replace(wishes, effort=effort)
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    problem = _reduce(data, start, wishes.starts, seed, brlen == UNLINKED and len(models) > 1, binding)
+        options = replace(options, effort=effort)
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
     announce_data(data, problem.parts)
-    _announce_constraint(binding)
+    _announce_constraint(parsed)
 
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
         engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile)
         with engine:
             fallback = announce_engine(engine, reason, hardware)
-            plan = _plan(problem, wishes)
+            plan = _plan(problem, options)
             identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         unsaved = store.problem if store is not None else ""
-        return found, part_lnls, facts(data, engine, reason), fallback, unsaved
+        return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
 
     found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
     ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
@@ -161,8 +164,9 @@ def search(
         tree = restore_duplicates(tree, data.names, problem.groups)
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
-    described, remarks = describe(data, problem.parts, found.models, tree, part_lnls, outgroup)
-    if constraint is not None and binding is None:
+    described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    remarks += problem.remarks
+    if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
@@ -181,6 +185,7 @@ def search(
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
+        constraint=constraint,
     )
 
 
@@ -189,7 +194,8 @@ class _Problem:
     """What is searched: the patterns of each part without duplicates, and where to start.
 
     ``groups[i]`` holds the taxa of the whole alignment that taxon i stands for; `start` is a kind of start tree or the
-    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa.
+    one start tree; `unlinked` says that each part has branch lengths of its own; `constraint` is that of these taxa;
+    `remarks` are warnings of the start tree as it was read.
     """
 
     names: tuple[str, ...]
@@ -199,6 +205,7 @@ class _Problem:
     seed: int
     unlinked: bool
     constraint: Constraint | None
+    remarks: tuple[str, ...]
 
     @cached_property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
@@ -213,26 +220,28 @@ class _Problem:
 def _reduce(
     data: Dataset, start: TreeLike, starts: int | None, seed: int, unlinked: bool, constraint: Constraint | None
 ) -> _Problem:
-    """Check what was asked for and leave the duplicates out, but for those that a constraint keeps apart."""
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    """Check what was asked for, and leave out the duplicates, except those that a constraint separates."""
+    check_least("seed", seed, 0)
     reduced, groups, restricted = leave_out_duplicates(data, constraint)
     first: str | Tree
+    remarks: tuple[str, ...] = ()
     if isinstance(start, str) and start in START_KINDS:
         first = start
     elif starts is not None and starts > 1:
         raise InputError(f"found {starts} starts from one given tree, expected 1: all would be the same")
     else:
-        given = link_lengths(as_tree(start, data.names, unlinked), len(data.parts) if unlinked else 1)
+        given = as_tree(start, data.names, unlinked)
+        remarks = given.warnings
+        given = link_lengths(given, len(data.parts) if unlinked else 1)
         if constraint is not None:
             check_obedience(given, constraint, "the start tree")
         first = restrict_tree(given, reduced.names)
     parts = [compress(alignment) for alignment in reduced.alignments]
-    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted)
+    return _Problem(reduced.names, parts, groups, first, seed, unlinked, restricted, remarks)
 
 
 def _announce_constraint(constraint: Constraint | None) -> None:
-    """Log what the search is held to."""
+    """Log the size of the constraint, if there is one."""
     if constraint is not None:
         n_members, n_taxa = constraint.n_members, len(constraint.names)
         _log.info("constraint: %d splits of %d of the %d taxa", constraint.n_splits, n_members, n_taxa)
@@ -253,7 +262,7 @@ def _start_tree(problem: _Problem, number: int) -> Tree:
 
 
 def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
-    """How hard to search, after a look at the data where that matters."""
+    """How hard to search; if that depends on the difficulty of the data, it is assessed here."""
     score, reason = 0.0, ""
     if options.depends_on_difficulty:
         announce("parsimony trees that tell how difficult the data are")
@@ -284,7 +293,7 @@ def _find(
     forecast = Forecast(planned_stages(plan))
     starts = ClimbStarts(partial(_start_tree, problem), models, store)
     if n_workers > 1:
-        engine.rest()  # the children may take all of the memory
+        engine.release_clas()  # the children may take all of the memory
         elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
         climbs = climb_at_once(*elsewhere)
     else:
@@ -301,7 +310,7 @@ def _ask_whole(
     brlen: str,
     hardware: Hardware,
 ) -> FloatArray:
-    """What is asked of the likelihood of a tree of all taxa."""
+    """The answer of the likelihood of a tree of all taxa, duplicates included."""
 
     def attempt(hardware: Hardware) -> FloatArray:
         with Likelihood(data, tree, models, brlen=brlen, lnl_only=True, **asdict(hardware)) as whole:

@@ -13,8 +13,9 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.states import SPACES, StateSpace
 from plltool.constants import DEFAULT_SEED
-from plltool.errors import InputError, show_name
-from plltool.io.bridge import from_dendropy
+from plltool.errors import InputError, check_least, shorten, show_name
+from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
+from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree, write_newick
 from plltool.io.part_trees import read_tree
@@ -22,12 +23,12 @@ from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
 from plltool.run.inputs import TreeLike, link_lengths
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
-from plltool.run.results import mean_tree
+from plltool.run.rooting import mean_tree
 from plltool.run.seeds import SIMULATION, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
 
-ANY_RESOLUTION = 0  # a seed: what resolves a node is so short that nothing evolves along it
+ANY_RESOLUTION = 0  # a seed: the branches that resolve a node are so short that nothing evolves along them
 
 _log = logging.getLogger("plltool")
 
@@ -38,11 +39,11 @@ class Simulation:
 
     Attributes
     ----------
-    names, sequences : of the taxa, in the tree's order
-    states : of the whole alignment; None where parts differ
-    newick : the tree that it evolved on
+    names, sequences : names and sequences of the taxa, in the tree's order
+    states : state space of the whole alignment; None if parts differ
+    newick : the tree along which it evolved
     models : model string of each part, with all values
-    seed : of all draws
+    seed : seed of all random draws
     warnings : what a user should know, one line each
     """
 
@@ -54,8 +55,20 @@ class Simulation:
     seed: int
     warnings: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        size = f"{len(self.names)} taxa, {len(self.sequences[0])} sites"
+        return f"<Simulation: {size}, {shorten('; '.join(self.models))}, seed {self.seed}>"
+
+    def format_alignment(self, name: str | PathLike[str] = "") -> str:
+        """The alignment as PHYLIP if a file of that `name` is to have it that ends in .phy or .phylip, else as FASTA.
+
+        Raises InputError for a taxon with blanks in its name, which PHYLIP cannot have.
+        """
+        format_ = format_phylip if fspath(name).endswith(PHYLIP_ENDINGS) else format_fasta
+        return format_(self.names, self.sequences)
+
     def as_sequences(self) -> Sequences:
-        """What `plltool.search` and its like take for an alignment."""
+        """The alignment in the form that `plltool.search` and the other analyses take."""
         rows = tuple(sequence.encode("ascii") for sequence in self.sequences)
         return Sequences(self.names, rows, "the simulated alignment", self.states, told=self.states is not None)
 
@@ -70,24 +83,22 @@ def simulate(
 
     Parameters
     ----------
-    tree : file, Newick string, dendropy tree, or Tree, with branch lengths; nodes may have any number of branches. Of
-        several parts a file may hold a tree for each, of one topology
-    model : with values: a string such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}", or a file, such as the record of a run
-        or a partition file, whose parts get their columns and the tree's lengths times their scalers. Parameters
-        without values have their start values, and a warning says so. Or Models, one of one part each
-    n_sites : columns
-    seed : of all draws
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete, with branch lengths; nodes may have any
+        number of branches. For several parts a file may hold one tree for each part, all of the same topology
+    model : a string with values, such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"; a file, such as the record of a run
+        or a partition file, whose parts get their columns, and the tree's lengths times their scalers; or a Model.
+        Parameters without values have their start values, and a warning says so
+    n_sites : number of columns
+    seed : seed of all random draws
 
     Raises
     ------
     InputError
-        If tree or model cannot be used, frequencies are to be counted in an alignment, there are no sites, or parts
-        have columns beyond them.
+        If tree or model cannot be used, the model counts frequencies in an alignment, there are no sites, or a part
+        has columns beyond the last one.
     """
-    if n_sites < 1:
-        raise InputError(f"sites: found {n_sites}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("sites", n_sites, 1)
+    check_least("seed", seed, 0)
     scheme, models = _fill(model)
     on = _as_tree(tree, len(models))
     if on.lengths.ndim > 1:
@@ -99,7 +110,7 @@ def simulate(
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
         letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
-    remarks = (*remarks_on_values(models), *remarks_on_lengths(on))
+    remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
     return Simulation(
@@ -114,7 +125,7 @@ def simulate(
 
 
 def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme, list[Model]]:
-    """Parts, none where models are given as such, and the models."""
+    """The parts, none if a model is given as an object, and the models."""
     if isinstance(given, Model):
         return (), [given]
     if not isinstance(given, (str, PathLike)):
@@ -140,4 +151,4 @@ def _as_tree(given: TreeLike, n_parts: int) -> Tree:
         return read_tree(given, resolve_seed=ANY_RESOLUTION, unlinked=True)
     if isinstance(given, (str, PathLike)):
         return unrooted_tree(*load_nodes(given), resolve_seed=ANY_RESOLUTION)
-    return from_dendropy(given, resolve_seed=ANY_RESOLUTION)
+    return tree_from_object(given, resolve_seed=ANY_RESOLUTION)

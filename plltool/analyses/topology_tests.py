@@ -9,29 +9,33 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.analyses.evaluate import Settings, evaluate_and_ask
+from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
-from plltool.constants import DEFAULT_SEED, TEST_REPLICATES
-from plltool.errors import InputError
+from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
+from plltool.errors import InputError, check_least
+from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
+from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result, nan_to_null
 from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.progress import ignore
 
+P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class TopologyTestResult(Result):
-    """What `topology_tests` computed; lnL, tree and model are those of the best tree.
+    """The result of topology tests; lnL, tree and model are those of the best tree.
 
     Attributes
     ----------
-    tests : of all trees, in their order
-    newicks : of all trees, with their optimised lengths
-    model_tree : the tree, from 0, on which the model was optimised; None if it was not
-    n_replicates, test_seed : that p-values were made of
+    tests : the tests of all trees, in their order
+    newicks : all trees, with their optimised lengths
+    model_tree : index of the tree on which the model was optimised; None if it was not
+    n_replicates, test_seed : number of resampled alignments, and their seed
     tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
     """
 
@@ -43,7 +47,7 @@ class TopologyTestResult(Result):
     tree_site_lnl: FloatArray = field(kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, and the tests tree by tree; numbers that there are not are null."""
+        """The record of any result, with the tests tree by tree; missing numbers are null."""
         columns = {f.name: nan_to_null(getattr(self.tests, f.name).tolist()) for f in fields(self.tests)}
         trees = [
             {"tree": newick} | {name: column[row] for name, column in columns.items()}
@@ -57,7 +61,29 @@ class TopologyTestResult(Result):
         }
         return super().as_record(command) | {"tests": described}
 
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool test` writes, by the ends of their names; `command` as for `as_record`."""
+        return {"test.nwk": "\n".join(self.newicks) + "\n", "test.json": self.to_json(command) + "\n"}
 
+    def format_site_lnl(self, _name: str | PathLike[str] = "") -> str:
+        """`tree_site_lnl` in TREE-PUZZLE's format, whatever the name of the file."""
+        return format_puzzle(self.tree_site_lnl)
+
+    def format_table(self) -> list[str]:
+        """A header, and a line for each tree: lnL and p-values, with + if a test keeps the tree, - if it rejects it."""
+        tests = self.tests
+        lines = [f"{'tree':>5} {'lnL':>16} {'delta':>10}" + "".join(f"{name:>10}" for name in ("bp", *P_VALUES, "elw"))]
+        for row, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
+            cells = [f"{tests.bp[row]:8.4f}  "]
+            for name in P_VALUES:
+                p = float(getattr(tests, name)[row])
+                cells.append(f"{p:8.4f} {'-' if p < TEST_LEVEL else '+'}")
+            cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
+            lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
+        return lines
+
+
+@takes_keywords(EvaluationSettings)
 def topology_tests(
     alignment: AlignmentLike,
     trees: str | PathLike[str] | Sequence[TreeLike],
@@ -65,31 +91,29 @@ def topology_tests(
     *,
     n_replicates: int = TEST_REPLICATES,
     seed: int = DEFAULT_SEED,
-    **settings: Unpack[Settings],
+    **settings: Unpack[EvaluationSettings],
 ) -> TopologyTestResult:
-    """lnL of some trees and the tests KH, SH, weighted KH and SH, ELW and AU, see `TopologyTests`.
+    """lnL of several trees and the tests KH, SH, weighted KH and SH, ELW and AU, see `TopologyTests`.
 
-    Branch lengths are optimised for each tree. So are the free parameters of the model on the first tree; if another
-    one is better then, once more on that one, and the lengths of all with it.
+    Branch lengths are optimised for each tree. The free parameters of the model are optimised on the first tree. If
+    another tree is better then, they are optimised again on that tree, and the lengths of all trees again with them.
 
     Parameters
     ----------
-    trees : a file of them, or a list of what `evaluate` takes as a tree
-    n_replicates, seed : of the resampling of columns, within parts
     alignment, model, settings : see `evaluate`, also for errors
+    trees : a file with the trees, or a list of trees in any form that `evaluate` takes
+    n_replicates, seed : number of resampled alignments and their seed; columns are drawn within parts
 
     Raises
     ------
     InputError
-        If there are less than two trees or less than 1 replicates.
+        If there are fewer than two trees or fewer than 1 replicates.
     """
     given: list[TreeLike] = [*read_trees(trees)] if isinstance(trees, (str, PathLike)) else list(trees)
     if len(given) < 2:
         raise InputError(f"trees: found {len(given)}, expected at least 2 to compare")
-    if n_replicates < 1:
-        raise InputError(f"replicates: found {n_replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("replicates", n_replicates, 1)
+    check_least("seed", seed, 0)
     fixed = settings.get("fixed", False)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
@@ -124,7 +148,7 @@ def topology_tests(
 
 
 def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) -> FloatArray:
-    """lnL of each pattern (n_trees, n_patterns); the trees are replaced by those with optimised lengths."""
+    """lnL of each pattern (n_trees, n_patterns); replaces the trees with trees of optimised lengths."""
     rows = []
     for number, tree in enumerate(trees):
         likelihood.tree = tree

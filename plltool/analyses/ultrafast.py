@@ -1,10 +1,9 @@
-"""The ultrafast bootstrap (Minh et al. 2013) from Python.
+"""The ultrafast bootstrap (Minh et al. 2013).
 
-    from plltool.analyses.search import search
-    from plltool.analyses.ultrafast import ultrafast_bootstrap
-    best = search("primates.phy", "GTR+F+G4")
-    supports = ultrafast_bootstrap("primates.phy", best.tree, best.models)
-    print(supports.newick("ufboot"))
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    supports = plltool.ultrafast_bootstrap("primates.phy", best.tree, best.models)
+    print(supports.newick())
 """
 
 from __future__ import annotations
@@ -22,19 +21,21 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
-from plltool.analyses.support import UFBOOT, Supports, count_supports
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_SEED,
+    UFBOOT,
     UFBOOT_CORRELATION,
     UFBOOT_DIFFERENCE,
     UFBOOT_LEAST,
     UFBOOT_MOST,
     UFBOOT_SETS,
     UFBOOT_STEP,
+    ULTRAFAST_STAGE,
     UNLINKED,
 )
-from plltool.errors import InputError
+from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
@@ -51,17 +52,19 @@ from plltool.run.inputs import (
     link_lengths,
     resolve_inputs,
 )
+from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import ULTRAFAST, generator
+from plltool.run.supports import Supports
 from plltool.tree.bootstop import correlate
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet, make_tree_set
 from plltool.tree_search.parsimony import stepwise_addition
-from plltool.tree_search.progress import ULTRAFAST_STAGE, Listener, Progress, StopSearch, announce, ignore
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 from plltool.tree_search.rell import RellPool, WeightArray, draw_weights
 from plltool.tree_search.ufboot_search import UfbootSearch, UfbootState
 
@@ -70,6 +73,7 @@ STATE = "ufboot"  # its name in a checkpoint
 _log = logging.getLogger("plltool")
 
 
+@takes_keywords(HardwareSettings)
 def ultrafast_bootstrap(
     alignment: AlignmentLike,
     tree: TreeLike,
@@ -83,36 +87,39 @@ def ultrafast_bootstrap(
     checkpoint: str | PathLike[str] | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> Supports:
-    """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees met.
+    """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees that are met.
 
-    The numbers tend to be higher than those of whole searches, see README: not all good trees are met.
-    Branch lengths are optimised, the model's parameters are held. Excursions from the tree go on until the supports
-    of its branches settle: those after UFBOOT_STEP more have a correlation of UFBOOT_CORRELATION with those before, or
-    differ from them by UFBOOT_DIFFERENCE in the mean, as supports do that have nothing but noise to correlate.
+    The supports tend to be higher than those of whole searches, because not all good trees are met. Branch lengths are
+    optimised, the model parameters are held. Excursions from the tree go on until its supports settle: after
+    UFBOOT_STEP more excursions their correlation with those before is UFBOOT_CORRELATION, or their mean difference
+    UFBOOT_DIFFERENCE. The second test is for trees without signal, whose supports are noise that does not correlate.
 
     Parameters
     ----------
-    alignment, constraint, brlen, device, precision, vw, threads, memory : as for `plltool.search`
-    tree : of a search
-    model : of a search, `SearchResult.models`, or anything that `plltool.evaluate` takes
-    replicates : resampled alignments
-    seed : of resampling and excursions
-    listener : hears of every excursion; if it raises StopSearch, the trees met so far must do
-    checkpoint : folder in which it is kept where the excursions stand; the same call goes on from there. Remove it with
-        `plltool.remove_checkpoint`. None for none
+    alignment, constraint, brlen : as for `plltool.search`
+    tree : the tree that a search found
+    model : the models that a search found, `SearchResult.models`, or anything that `plltool.evaluate` takes
+    replicates : number of resampled alignments
+    seed : seed of the resampling and of the excursions
+    listener : is called after every excursion; if it raises StopSearch, the supports come from the trees met so far
+    checkpoint : folder that keeps the state of the excursions; the same call continues from there. Remove it with
+        `plltool.remove_checkpoint`. None keeps nothing
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Returns
+    -------
+    Supports of the kind "ufboot"
 
     Raises
     ------
     InputError
         If alignment, tree, model or constraint cannot be used, the tree breaks the constraint, there are no replicates,
-        or the checkpoint is damaged or of another run.
+        or the checkpoint is damaged or belongs to another run.
     DeviceError
         If the device cannot be used.
     """
-    if replicates < 1:
-        raise InputError(f"replicates: found {replicates}, expected at least 1")
-    if seed < 0:
-        raise InputError(f"seed: found {seed}, expected at least 0")
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen)
     task = _prepare(data, tree, constraint, brlen)
 
@@ -133,15 +140,15 @@ def ultrafast_bootstrap(
 
 @dataclass(frozen=True, eq=False)
 class _Task:
-    """What supports are made for.
+    """The tree that gets supports, and the data.
 
     Attributes
     ----------
-    tree : of all taxa
+    tree : the tree of all taxa
     groups : the taxa that each taxon of `start` stands for
-    start : the tree without identical sequences, with lengths for each part where these are unlinked
-    parts : the patterns of each part, likewise
-    constraint : on `start`, and on all trees met
+    start : the tree without identical sequences; with lengths for each part where these are unlinked
+    parts : the patterns of each part, without identical sequences
+    constraint : on `start` and all trees that are met
     """
 
     tree: Tree
@@ -151,7 +158,7 @@ class _Task:
     constraint: Constraint | None
 
     def start_maker(self, rng: np.random.Generator) -> Callable[[FloatArray], Tree]:
-        """What makes parsimony trees by weights of all patterns."""
+        """A function that makes a parsimony tree from weights of all patterns."""
         masks = np.concatenate([part.masks for part in self.parts], axis=1)
 
         def make(weights: FloatArray) -> Tree:
@@ -161,25 +168,25 @@ class _Task:
         return make
 
     def count(self, pool: RellPool, rng: np.random.Generator) -> Supports:
-        """The supports; identical sequences are put back in an order by chance, for no data speak for one."""
-        if self.tree.n_taxa == self.start.n_taxa:
-            return count_supports(self.tree, _tree_set(pool), UFBOOT)
-        names = self.tree.names
-        trees = (
-            restore_duplicates(pool.trees[number], names, [rng.permutation(group).tolist() for group in self.groups])
-            for number in pool.chosen.tolist()
-        )
-        return count_supports(self.tree, make_tree_set(names, map(splits_of, trees)), UFBOOT)
+        """The supports; identical sequences are put back in random order, because no data prefer one."""
+        names, found = self.tree.names, _tree_set(pool)
+        if self.tree.n_taxa > self.start.n_taxa:
+            whole = []
+            for number in pool.chosen.tolist():
+                groups = [rng.permutation(group).tolist() for group in self.groups]
+                whole.append(splits_of(restore_duplicates(pool.trees[number], names, groups)))
+            found = make_tree_set(names, whole)
+        return Supports(self.tree, {UFBOOT: 100 * frequencies(self.tree, found)}, {UFBOOT: found.n_trees})
 
 
 def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
-    """Errors as of `ultrafast_bootstrap`."""
-    binding = None if constraint is None else as_constraint(constraint, data.names)
-    reduced, groups, restricted = leave_out_duplicates(data, binding)
+    """Errors as for `ultrafast_bootstrap`."""
+    parsed = None if constraint is None else as_constraint(constraint, data.names)
+    reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
     target = as_tree(tree, data.names)
-    if binding is not None:
-        check_obedience(target, binding, "the tree given")
+    if parsed is not None:
+        check_obedience(target, parsed, "the tree given")
     start = link_lengths(restrict_tree(target, reduced.names), len(parts) if brlen == UNLINKED else 1)
     return _Task(target, groups, start, parts, restricted)
 
@@ -191,7 +198,7 @@ def _open_store(
 
 
 def _resume(store: Checkpoint | None, start: Tree, weights: WeightArray, rng: np.random.Generator) -> UfbootState:
-    """Where the excursions stood when they were saved last, or their beginning."""
+    """The state of the excursions that was saved last, or their beginning."""
     saved = store.load(STATE) if store else None
     if saved is None:
         return UfbootState(RellPool(weights, rng))
@@ -223,7 +230,7 @@ def _until_settled(excursions: UfbootSearch, start: Tree, listener: Listener, sa
 
 
 def _test(at: UfbootState, start: Tree) -> None:
-    """Note the supports of the inner branches of `start`, and whether they have settled since the last test."""
+    """Store the supports of the inner branches of `start`, and whether they have settled since the last test."""
     values = frequencies(start, _tree_set(at.pool))
     before, now = at.supports, values[~np.isnan(values)]
     at.supports = now

@@ -21,10 +21,11 @@ from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
+from plltool.cli.command import COMMAND_KEY, options_get_hints
 from plltool.cli.compare import compare
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
-from plltool.cli.reporting import COMMAND_KEY
+from plltool.cli.hints import hint_at_command
 from plltool.cli.search import search
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
@@ -95,6 +96,24 @@ def _stop_silently() -> NoReturn:
 class MainGroup(click.Group):
     """The group of all commands; turns exceptions into messages and exit codes."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of click; an unknown option gets a hint."""
+        with options_get_hints(self, ctx, args):
+            return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they were added, which is that of use."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As of click; an unknown command gets a hint."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            ctx.fail(f"no such command: {name}{hint_at_command(name, self.list_commands(ctx))}")
+        return super().resolve_command(ctx, args)
+
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         command = shlex.join([info_name or "plltool", *args])
         ctx = super().make_context(info_name, args, *rest, **extra)
@@ -125,7 +144,10 @@ class MainGroup(click.Group):
 @click.version_option(VERSION, prog_name="plltool")
 @click.option("--debug", is_flag=True, help="Show where an error arose.")
 def main(debug: bool) -> None:
-    """Maximum-likelihood phylogenetic trees, computed on an OpenCL device."""
+    """Maximum-likelihood phylogenetic trees, computed on an OpenCL device.
+
+    Files that are read may be gzipped; the name - stands for standard input.
+    """
 
 
 for _command in (

@@ -7,70 +7,60 @@ from pathlib import Path
 
 import click
 
-from plltool.cli.options import (
-    OutputChoice,
-    Question,
-    alignment_argument,
-    hardware_options,
-    outgroup_option,
-    output_options,
-    question_options,
-    seed_option,
-    tree_option,
+from plltool import Hardware
+from plltool.cli.command import command
+from plltool.cli.options import hardware_options, seed_option, tree_option
+from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.support import SUPPORT_FILES, kinds_option
+from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
+
+ALRT_FILES = (
+    *SUPPORT_FILES,
+    OutputFile("alrt.json", "record", "JSON, with the supports of each branch"),
+    OutputFile("alrt.log", "log"),
 )
-from plltool.cli.outputs import describe_models
-from plltool.cli.support import kinds_option
-from plltool.cli.tree_command import ask_of_tree, one_tree, print_answer
-from plltool.constants import ALRT_REPLICATES, SUPPORT_KINDS
-from plltool.hardware import Hardware
 
 
-@click.command(short_help="Supports of a tree's branches by likelihood (by replicate trees: support).")
-@alignment_argument
+@command(
+    short_help="Compute supports of a tree by likelihood: SH-aLRT, aBayes.",
+    examples=("plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates",),
+)
 @tree_option
 @kinds_option(
-    SUPPORT_KINDS,
-    ",".join(SUPPORT_KINDS),
+    NEIGHBOUR_KINDS,
+    ",".join(NEIGHBOUR_KINDS),
     "Which supports, in the order of the labels: sh-alrt in per cent, abayes from 0 to 1.",
 )
 @click.option(
-    "--replicates", type=click.IntRange(min=1), default=ALRT_REPLICATES, show_default=True, help="Of SH-aLRT."
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=ALRT_REPLICATES,
+    show_default=True,
+    help="Number of resampled alignments for SH-aLRT.",
 )
 @seed_option
-@question_options
-@outgroup_option
+@tree_task_options
 @hardware_options
-@output_options
+@file_options(ALRT_FILES)
 def alrt(
-    alignment: Path,
     tree: Path,
     supports: tuple[str, ...],
     replicates: int,
     seed: int,
-    question: Question,
-    outgroup: tuple[str, ...],
+    task: TreeTask,
     hardware: Hardware,
-    output: OutputChoice,
+    outputs: Outputs,
 ) -> None:
-    """SH-aLRT and aBayes supports of the branches of a tree, lengths and free parameters optimised.
+    """Compute the SH-aLRT and aBayes supports of a tree; branch lengths and free parameters are optimised.
 
-    Each inner branch is compared with its two nearest-neighbour interchanges. With --prefix the tree with its supports
-    is PREFIX.support.nwk; PREFIX.json tells them branch by branch. Supports by replicate trees, fbp and tbe, are those
-    of `plltool support`.
-
-    \b
-    Example: plltool alrt data/primates.phy --tree primates.best.nwk --model GTR+F+G4 --prefix primates.alrt
+    Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
+    replicate trees, fbp and tbe.
     """
+    outputs.claim()
     import plltool
 
-    ask = partial(plltool.alrt, kinds=supports, n_replicates=replicates, seed=seed)
-    texts = {"support.nwk": lambda result: result.labelled + "\n"}
-    trees = one_tree(tree, question)
-    result = ask_of_tree(ask, alignment, trees, question, outgroup, hardware, output, texts)
-    lines = [
-        f"lnL: {result.lnl:.6f}",
-        *describe_models(result),
-        f"supports: {'/'.join(supports)}",
-        f"tree: {result.labelled}",
-    ]
-    print_answer(result, question.as_json, lines)
+    analyse = partial(plltool.alrt, kinds=supports, n_replicates=replicates, seed=seed)
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
+    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
+    task.print(result, [*lines, f"tree: {result.supports.newick()}", *outputs.describe()])

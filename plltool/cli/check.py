@@ -7,8 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
+from plltool import Hardware
+from plltool.cli.command import command
 from plltool.cli.options import (
     alignment_argument,
     data_type_option,
@@ -18,31 +18,32 @@ from plltool.cli.options import (
     model_option,
 )
 from plltool.cli.outputs import print_line
-from plltool.hardware import Hardware
+from plltool.cli.reporting import Reporter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEBIBYTE = 1 << 20
 
-EPILOG = """\b
-Examples:
-  plltool check data/primates.phy
-  plltool check genes.phy --model genes.part --memory 4G
-"""
 
-
-@click.command(epilog=EPILOG)
+@command(
+    short_help="Check an alignment, and the memory that a search takes.",
+    examples=(
+        "plltool check data/primates.phy",
+        "plltool check genes.phy --model genes.part --memory 4G",
+    ),
+)
 @alignment_argument
 @model_option
 @data_type_option
 @hardware_options
 @json_option
 def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware, as_json: bool) -> None:
-    """Check ALIGNMENT: its format, what to know about its data, and the memory that a search takes."""
+    """Check ALIGNMENT: report its format, facts and warnings about its data, and the memory that a search takes."""
     import plltool
 
-    facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
+    with Reporter(quiet=True):
+        facts = plltool.check(load_alignment(alignment, data_type), model, **asdict(hardware))
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return

@@ -7,15 +7,12 @@ from typing import Any
 
 import click
 
-EPILOG = """\b
-Examples:
-  plltool devices
-  plltool devices --json
-"""
+from plltool.cli.command import command
+from plltool.cli.options import json_option
 
 
-@click.command(epilog=EPILOG)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@command(short_help="List and test the OpenCL devices.", examples=("plltool devices", "plltool devices --json"))
+@json_option
 def devices(as_json: bool) -> None:
     """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.
 

@@ -2,130 +2,98 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import click
 
+from plltool import Hardware
+from plltool.cli.command import command
 from plltool.cli.options import (
     PATH,
-    OutputChoice,
     Views,
-    alignment_argument,
-    brlen_option,
-    data_type_option,
-    fixed_option,
+    describe_short_branches,
     hardware_options,
-    json_option,
-    json_progress_option,
-    load_alignment,
-    load_tree,
-    model_option,
-    outgroup_option,
-    output_options,
-    quiet_option,
-    resolve_option,
-    split_outgroup,
+    packed,
     tree_option,
     view_options,
 )
-from plltool.cli.outputs import OutputFiles, claim_files, describe_models, print_line
-from plltool.cli.reporting import Reporter, given_command
-from plltool.cli.support import claim_supports, remove_supports
-from plltool.hardware import Hardware
+from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.tree_command import TreeTask, tree_task_options
 
-EPILOG = """\b
-Examples:
-  plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4
-  plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv
-"""
+EVALUATE_FILES = (
+    OutputFile("evaluate.nwk", "tree", "with optimised branch lengths"),
+    OutputFile("evaluate.json", "record", "JSON"),
+    OutputFile("evaluate.log", "log"),
+    OutputFile("evaluate.model", "models of parts", "if there are several"),
+    OutputFile("evaluate.parts.nwk", "trees of parts", "with --brlen unlinked"),
+    OutputFile("evaluate.nex", "tree as NEXUS", "with --nexus"),
+    OutputFile("evaluate.collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+)
 
 
-@click.command(epilog=EPILOG)
-@alignment_argument
+@dataclass(frozen=True)
+class SiteChoice:
+    """What to tell of each site, and of branch lengths."""
+
+    site_lnl: Path | None
+    site_rates: Path | None
+    length_errors: bool
+
+
+@command(
+    short_help="Compute the likelihood of a given tree.",
+    examples=(
+        "plltool evaluate data/primates.phy --tree primates.best.nwk --model HKY+F+G4",
+        "plltool evaluate genes.phy --tree old.nwk --model genes.part --fixed --site-lnl sites.tsv",
+    ),
+)
 @tree_option
-@model_option
-@brlen_option
-@data_type_option
-@fixed_option
-@click.option(
-    "--site-lnl",
-    type=PATH,
-    metavar="FILE",
-    help="Write the lnL of each site to FILE; in TREE-PUZZLE's format, which CONSEL reads, if it is named .sitelh.",
+@packed(
+    "sites",
+    SiteChoice,
+    click.option(
+        "--site-lnl",
+        type=PATH,
+        metavar="FILE",
+        help="Write the lnL of each site to FILE. A name that ends in .sitelh gets TREE-PUZZLE's format, which"
+        " CONSEL reads.",
+    ),
+    click.option(
+        "--site-rates",
+        type=PATH,
+        metavar="FILE",
+        help="Write the posterior mean rate of each site to FILE.",
+    ),
+    click.option(
+        "--length-errors",
+        is_flag=True,
+        help="Compute standard errors of the branch lengths, the model given, for the record (--json).",
+    ),
 )
-@click.option(
-    "--site-rates", type=PATH, metavar="FILE", help="Write the mean rate of each site, posterior to its data, to FILE."
-)
-@click.option(
-    "--length-errors", is_flag=True, help="Standard errors of branch lengths, the model known, in the record (--json)."
-)
-@outgroup_option
-@resolve_option
+@tree_task_options
 @hardware_options
-@output_options
+@file_options(EVALUATE_FILES)
 @view_options
-@json_option
-@quiet_option
-@json_progress_option
-def evaluate(
-    alignment: Path,
-    tree: Path,
-    model: str | None,
-    brlen: str,
-    data_type: str,
-    fixed: bool,
-    site_lnl: Path | None,
-    site_rates: Path | None,
-    length_errors: bool,
-    outgroup: tuple[str, ...],
-    resolve: int | None,
-    hardware: Hardware,
-    output: OutputChoice,
-    views: Views,
-    as_json: bool,
-    quiet: bool,
-    json_progress: str | None,
-) -> None:
-    """The log-likelihood of ALIGNMENT on a fixed topology, its branch lengths and free parameters optimised.
+def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, outputs: Outputs, views: Views) -> None:
+    """Compute the log-likelihood of ALIGNMENT on a given topology.
 
-    Without --prefix and --site-lnl no files are written.
+    Branch lengths and free model parameters are optimised, unless --fixed is given.
     """
-    files = OutputFiles.of_prefix(output.prefix) if output.prefix else None
-    if files and output.prefix:
-        files.claim(output.redo)
-        claim_supports(output.prefix, output.redo)
-    claim_files([path for path in (site_lnl, site_rates) if path], output.redo)
+    outputs.claim(sites.site_lnl, sites.site_rates)
     import plltool
-    from plltool.io.record import format_record, write_text
-    from plltool.io.site_values import format_for, format_sites
 
-    data = load_alignment(alignment, data_type)
-    with Reporter(quiet, files.log if files else None, json_progress) as reporter:
-        topology = load_tree(tree, data, brlen, resolve)
-        result = plltool.evaluate(
-            data,
-            topology,
-            model,
-            brlen=brlen,
-            fixed=fixed,
-            site_lnl=site_lnl is not None,
-            site_rates=site_rates is not None,
-            length_errors=length_errors,
-            outgroup=split_outgroup(outgroup, data.names),
-            listener=reporter.progress,
-            **asdict(hardware),
-        )
-        if files and output.prefix:
-            files.write(result, given_command(), views)
-            remove_supports(output.prefix)
-        if site_lnl and result.site_lnl is not None:
-            write_text(site_lnl, format_for(site_lnl, result.site_lnl))
-        if site_rates and result.site_rates is not None:
-            write_text(site_rates, format_sites("rate", result.site_rates))
-        reporter.write_log(f"lnL: {result.lnl:.6f}")
-    if as_json:
-        print_line(format_record(result.as_record(given_command())))
-        return
-    for line in (f"lnL: {result.lnl:.6f}", *describe_models(result), f"tree: {result.newick}"):
-        print_line(line)
+    analyse = partial(
+        plltool.evaluate,
+        site_lnl=sites.site_lnl is not None,
+        site_rates=sites.site_rates is not None,
+        length_errors=sites.length_errors,
+    )
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse)
+    if sites.site_lnl:
+        plltool.write_text(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
+    if sites.site_rates:
+        plltool.write_text(sites.site_rates, result.format_site_rates())
+    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"tree: {result.newick}"]
+    task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe()])

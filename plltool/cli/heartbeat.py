@@ -6,31 +6,82 @@ import json
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from plltool.cli.locks import is_taken
+from plltool.constants import PERTURB, REPLICATE_STAGE
 from plltool.errors import InputError
 
-try:
-    import fcntl
-except ImportError:  # not on Unix
-    fcntl = None  # type: ignore[assignment]
-
 if TYPE_CHECKING:
-    from plltool.tree_search.progress import Progress
+    from plltool import Progress
 
 JSON_TO_STDERR = "-"
 
 
-class Pulse:
-    """What a command has told of itself so far, and when."""
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a running command.
+
+    Attributes
+    ----------
+    activity, activity_seconds : what is being done, and for how long
+    best_lnl : of the data, None if there is none yet
+    seconds : since the command began
+    left : seconds that the present step still takes, None where nobody knows
+    later : steps that follow it, empty if none does
+    round, moves, tree : of the last report, as text; empty if something else is being done since, other than the next
+        replicate
+    """
+
+    activity: str
+    activity_seconds: float
+    best_lnl: float | None
+    seconds: float
+    left: float | None
+    later: str
+    round: str = ""
+    moves: str = ""
+    tree: str = ""
+
+    def as_record(self) -> dict[str, Any]:
+        """The numbers, as they are written to a file."""
+        return {
+            "activity": self.activity,
+            "activity_seconds": round(self.activity_seconds, 1),
+            "best_lnl": self.best_lnl,
+            "seconds": round(self.seconds, 1),
+            "left": self.left,
+        }
+
+    def describe(self) -> str:
+        """A line for a log."""
+        best = "" if self.best_lnl is None else f"  best lnL {self.best_lnl:.6f}"
+        left = "" if self.left is None else f"  left: {about(self.left)}{self.and_later}"
+        return f"{self.seconds:9.1f} s  at work on {self.activity} for {self.activity_seconds:.0f} s{best}{left}"
+
+    @property
+    def and_later(self) -> str:
+        """What follows, for the end of a line."""
+        return f", then {self.later}" if self.later else ""
+
+
+class Heartbeat:
+    """What a command has reported so far, and when. Its clock runs from the beginning of the command to its end."""
 
     def __init__(self) -> None:
         self._began = self._spoken = self._activity_began = time.monotonic()
         self._activity = "reading"
         self._event: Progress | None = None
+        self._event_came = self._began
         self._best: float | None = None
-        self.bar = ""
+        self.later = ""
+
+    @property
+    def seconds(self) -> float:
+        """Since the command began."""
+        return time.monotonic() - self._began
 
     @property
     def silence(self) -> float:
@@ -45,37 +96,41 @@ class Pulse:
         """Something else is being done from now on."""
         self._activity, self._activity_began = activity, time.monotonic()
 
-    def heard(self, event: Progress, bar: str) -> None:
-        """A round is over; `bar` shows how much of the search that is. lnL of a replicate is that of other data."""
-        from plltool.tree_search.progress import REPLICATE_STAGE
-
+    def hear(self, event: Progress) -> None:
+        """A round is over. The lnL of a replicate is that of other data."""
         self.spoke()
-        self._event, self.bar = event, bar
-        if event.stage == REPLICATE_STAGE:
-            return
-        self._best = event.lnl if self._best is None else max(self._best, event.lnl)
+        self._event, self._event_came = event, time.monotonic()
+        if event.stage == self.later:
+            self.later = ""
+        if event.stage != REPLICATE_STAGE:
+            self._best = event.lnl if self._best is None else max(self._best, event.lnl)
 
-    def facts(self) -> dict[str, Any]:
-        """What is being done, for how long, the best lnL, and the seconds gone and left, None where nobody knows."""
-        left = None
-        if self._event is not None and self._event.left is not None:
-            left = self._event.left - self.silence
-        now = time.monotonic()
-        return {
+    def facts(self) -> Facts:
+        """What is known now."""
+        now, event, left = time.monotonic(), self._event, None
+        if event is not None and event.left is not None:
+            left = event.left - (now - self._event_came)
+        known: dict[str, Any] = {
             "activity": self._activity,
-            "activity_seconds": round(now - self._activity_began, 1),
+            "activity_seconds": now - self._activity_began,
             "best_lnl": self._best,
-            "seconds": round(now - self._began, 1),
+            "seconds": now - self._began,
             "left": left if left is not None and left > 0 else None,
+            "later": self.later,
         }
+        if event is not None and (event.stage == REPLICATE_STAGE or self._event_came > self._activity_began):
+            known |= {"activity": event.name, **name_counts(event)}
+        return Facts(**known)
 
-    def describe(self) -> str:
-        """The facts as a line."""
-        facts = self.facts()
-        work = f"at work on {self._activity} for {facts['activity_seconds']:.0f} s"
-        best = "" if self._best is None else f"  best lnL {self._best:.6f}"
-        left = "" if facts["left"] is None else f"  left: all {about(facts['left'])}"
-        return f"{facts['seconds']:9.1f} s  {work}{best}{left}"
+
+def name_counts(event: Progress) -> dict[str, str]:
+    """Round, moves where there may be some, and the tree where several are climbed at the same time."""
+    has_moves = event.radius or event.stage == PERTURB
+    return {
+        "round": f"round {event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"round {event.round}",
+        "moves": f"{event.moves} move{'s'[: event.moves != 1]}" if has_moves else "",
+        "tree": f"tree {event.start}" if event.start else "",
+    }
 
 
 class JsonLines:
@@ -101,9 +156,10 @@ class JsonLines:
                 self._stream.write(json.dumps({"event": event, **facts}) + "\n")
                 self._stream.flush()
 
-    def write_progress(self, event: Progress) -> None:
-        """All of an event but which subtrees were moved, for the record has those."""
-        self.write("progress", **{name: value for name, value in vars(event).items() if name != "chosen"})
+    def write_progress(self, event: Progress, seconds: float) -> None:
+        """An event without its moves, which are in the record; `seconds` count from the start of the command."""
+        told = {name: value for name, value in vars(event).items() if name != "chosen"}
+        self.write("progress", **told | {"seconds": round(seconds, 1)})
 
     def close(self) -> None:
         if self._stream is not None and self._stream is not sys.stderr:
@@ -112,9 +168,9 @@ class JsonLines:
 
 def describe_versions() -> str:
     """Python and the libraries that digits may depend on."""
-    from plltool.run.results import software_versions
+    import plltool
 
-    return ", ".join(f"{name} {version}" for name, version in software_versions().items())
+    return ", ".join(f"{name} {version}" for name, version in plltool.software_versions().items())
 
 
 def open_to_append(path: Path) -> TextIO:
@@ -139,25 +195,12 @@ def open_log(path: Path, append: bool) -> TextIO:
     stream = open_to_append(path)
     if not path.is_file():  # a device or a pipe, which any number of runs may write to
         return stream
-    if _is_taken(stream):
+    if is_taken(stream):
         stream.close()
         raise InputError(f"{path}: another run is writing results with this prefix; --prefix names other files")
     if not append:
         stream.truncate(0)
     return stream
-
-
-def _is_taken(stream: TextIO) -> bool:
-    """Lock a file; returns whether another process has it locked. Where files know no locks nobody has."""
-    if fcntl is None:
-        return False
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # of a file system without locks
-    return False
 
 
 def about(seconds: float) -> str:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
+from plltool import Hardware
 from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_EFFORT,
@@ -19,20 +22,20 @@ from plltool.constants import (
     DEFAULT_SEED,
     EFFORT_NAMES,
     LINKAGES,
+    PRECISIONS,
+    START_KINDS,
     STOP_RULES,
     UNLINKED,
 )
 from plltool.errors import InputError, show_name
-from plltool.hardware import PRECISIONS, Hardware, is_count, parse_size
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
-    from plltool.tree.topology import Tree
-    from plltool.tree_search.effort import SearchOptions
+    from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path)
+RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,6 @@ class StartChoice:
 
     def load(self, alignment: Sequences, brlen: str = DEFAULT_LINKAGE) -> str | Tree:
         """The kind of start tree, or the tree from the file."""
-        from plltool.analyses.search import START_KINDS
-
         return self.start if self.start in START_KINDS else load_tree(self.start, alignment, brlen, self.resolve)
 
 
@@ -63,17 +64,36 @@ class Effort:
 
     def options(self) -> SearchOptions:
         """The same as the search knows it."""
-        from plltool.tree_search.effort import SearchOptions
+        import plltool
 
-        return SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
+        return plltool.SearchOptions(**{field.name: getattr(self, field.name) for field in fields(self)})
 
 
 @dataclass(frozen=True)
-class OutputChoice:
-    """Where results go, and whether older ones may be replaced."""
+class SearchTask:
+    """What a search and a bootstrap have in common: the data, the model, and how the work is done and reported."""
 
-    prefix: Path | None
-    redo: bool
+    alignment: Path
+    model: str | None
+    brlen: str
+    data_type: str
+    seed: int
+    outgroup: tuple[str, ...]
+    constraint: Path | None
+    workers: int | None
+    quiet: bool
+    json_progress: str | None
+
+    def settings(self, hardware: Hardware) -> dict[str, Any]:
+        """Keywords of `plltool.search` and `plltool.bootstrap`."""
+        return {
+            "outgroup": self.outgroup or None,
+            "seed": self.seed,
+            "brlen": self.brlen,
+            "constraint": self.constraint,
+            "workers": self.workers,
+            **asdict(hardware),
+        }
 
 
 @dataclass(frozen=True)
@@ -105,25 +125,37 @@ def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
 def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
     if value is None:
         return None
-    fields_ = value.split(",")
-    if not all(is_count(field.strip()) for field in fields_):
-        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1 on, separated by commas")
-    return tuple(int(field) for field in fields_)
+    if not re.fullmatch(RADII, value):
+        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
+    return tuple(map(int, value.split(",")))
 
 
 def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    import plltool
+
     try:
-        return None if value is None else parse_size(value)
+        return None if value is None else plltool.parse_size(value)
     except InputError as error:
         raise click.BadParameter(str(error)) from error
 
 
-alignment_argument = click.argument("alignment", type=PATH)
+def completes(*words: str, files: bool = True) -> dict[str, Any]:
+    """Arguments of an option: a shell completes it with these words, and with files."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if files else found
+
+    return {"shell_complete": complete}
+
+
+alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")
 model_option = click.option(
     "--model",
     metavar="MODEL|FILE",
-    help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, RAxML's or RAxML-NG's"
-    " partition file, or NEXUS with charsets; each part of the alignment then has a model of its own."
+    **completes(),
+    help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
+    " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
     f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
 )
 brlen_option = click.option(
@@ -131,41 +163,47 @@ brlen_option = click.option(
     type=click.Choice(LINKAGES),
     default=DEFAULT_LINKAGE,
     show_default=True,
-    help="Branch lengths of parts: the same, the same times a scaler of each part, or each part's own.",
+    help="How parts share branch lengths: all of them (linked), up to a scaler for each part (scaled), or none"
+    " (unlinked).",
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "protein"]),
+    type=click.Choice(["auto", "dna", "rna", "protein"]),
     default="auto",
     show_default=True,
-    help="What the alignment holds.",
+    help="Kind of data in the alignment.",
 )
 seed_option = click.option(
-    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed of all random choices."
+    "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."
 )
 outgroup_option = click.option(
     "--outgroup",
     multiple=True,
     metavar="NAME[,NAME]...",
-    help="Taxa that the tree shows as one clade; may be repeated. A value that is a taxon's name is not split.",
+    help="Taxa to root the written tree with; may be repeated.",
 )
 constraint_option = click.option(
     "--constraint",
     type=PATH,
     metavar="FILE",
-    help="File, Newick or NEXUS, of a tree over some taxa or all, nodes of any degree, such as"
-    " ((Homo,Pan),Gorilla,Pongo,Macaca); - every tree has all its splits, taxa that are not in it go anywhere.",
+    help="File with a tree of all or some taxa, Newick or NEXUS, such as ((Homo,Pan),Gorilla,Pongo,Macaca); every tree"
+    " then has all splits of it. Its nodes may have any degree; other taxa go anywhere.",
 )
 resolve_option = click.option(
-    "--resolve", type=click.IntRange(min=0), metavar="SEED", help="Resolve multifurcations of a tree file at random."
+    "--resolve",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Resolve multifurcations of a tree file at random, with this seed.",
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-quiet_option = click.option("--quiet", is_flag=True, help="Only warnings and errors on stderr.")
+quiet_option = click.option("--quiet", is_flag=True, help="Print only warnings and errors on stderr.")
 
 json_progress_option = click.option(
     "--json-progress",
     metavar="FILE",
-    help="Also report to FILE, one JSON object a line; - is stderr, which then has nothing else but a final error.",
+    **completes(),
+    help="Write progress and messages to FILE as JSON, one object a line; - is stderr, which then has nothing else but"
+    " a final error.",
 )
 
 hardware_options = packed(
@@ -173,18 +211,29 @@ hardware_options = packed(
     Hardware,
     click.option(
         "--device",
+        metavar="DEVICE",
         default="auto",
         show_default=True,
-        help="auto, numpy, opencl, cpu, gpu, an index such as 0:0, or part of a device's name (see `plltool devices`).",
+        **completes("auto", "numpy", "opencl", "cpu", "gpu", files=False),
+        help="Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
+        " shows.",
     ),
-    click.option("--precision", type=click.Choice(PRECISIONS), default="double", show_default=True),
-    click.option("--vw", type=click.IntRange(min=1), help="Patterns per vector; by default the device's best."),
-    click.option("--threads", type=click.IntRange(min=1), help="Most cores of a CPU device to use; all by default."),
+    click.option(
+        "--precision",
+        type=click.Choice(PRECISIONS),
+        default="double",
+        show_default=True,
+        help="Precision of the arithmetic; mixed stores in single and sums in double.",
+    ),
+    click.option(
+        "--vw", type=click.IntRange(min=1), help="Number of patterns per vector.  [default: what suits the device]"
+    ),
+    click.option("--threads", type=click.IntRange(min=1), help="Number of CPU cores to use at most.  [default: all]"),
     click.option(
         "--memory",
         callback=_parse_memory,
         metavar="SIZE",
-        help="Memory for conditional likelihoods, such as 2G or 500M; by default what the device offers.",
+        help="Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
     ),
 )
 start_options = packed(
@@ -195,8 +244,9 @@ start_options = packed(
         default="parsimony",
         show_default=True,
         metavar="parsimony|random|FILE",
-        help="Start tree; a file, Newick or NEXUS, may lack branch lengths, or where they are unlinked have a tree for"
-        " each part.",
+        **completes(*START_KINDS),
+        help="Start tree, or how to make it. A file, Newick or NEXUS, need not have branch lengths; with --brlen"
+        " unlinked it may have a tree for each part.",
     ),
     resolve_option,
 )
@@ -208,111 +258,99 @@ effort_options = packed(
         type=click.Choice(EFFORT_NAMES),
         default=DEFAULT_EFFORT,
         show_default=True,
-        help="How hard to search; what follows overrides single choices of it.",
+        help="How hard to search; the options below override what it sets.",
     ),
-    click.option("--starts", type=click.IntRange(min=1), help="Start trees; the best climb wins."),
+    click.option(
+        "--starts", type=click.IntRange(min=1), help="Number of start trees; the best tree found from any of them wins."
+    ),
     click.option(
         "--perturbations",
         type=click.IntRange(min=0),
-        help="How often at most to perturb the best trees and climb again.",
+        help="Number of times to perturb the best trees and search again, at most.",
     ),
     click.option(
-        "--nstop", type=click.IntRange(min=1), help="So many perturbations in a row without gain settle a tree."
+        "--nstop",
+        type=click.IntRange(min=1),
+        help="Number of perturbations in a row without gain after which a tree is final.",
     ),
     click.option(
         "--radius",
         "radii",
         callback=_parse_radii,
         metavar="N[,N]...",
-        help="Radii of the SPR stages, in branches; they widen as long as a stage gains.",
+        help="Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
     ),
     click.option(
-        "--epsilon", type=click.FloatRange(min=0, min_open=True), help="lnL gained by a round below which a climb ends."
+        "--epsilon",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Gain in lnL of a round below which the search from a start tree ends.",
     ),
     click.option(
         "--stop",
         type=click.Choice(STOP_RULES),
-        help="End a climb early: rf, once a stage hardly changes the tree; kh, once its gain is not significant.",
+        help="When the search from a start tree ends: once a round gains less than --epsilon (epsilon), a stage hardly"
+        " changes the tree (rf), or its gain is not significant (kh).",
     ),
 )
-output_options = packed(
-    "output",
-    OutputChoice,
-    click.option(
-        "--prefix",
-        type=PATH,
-        help="Results are PREFIX.best.nwk, PREFIX.json and PREFIX.log.",
-    ),
-    click.option("--redo", is_flag=True, help="Replace results of an earlier run, and do not go on with it."),
-)
-
-
-@dataclass(frozen=True)
-class Question:
-    """What commands that ask something of a given tree have in common."""
-
-    model: str | None
-    brlen: str
-    data_type: str
-    fixed: bool
-    resolve: int | None
-    as_json: bool
-    quiet: bool
-    json_progress: str | None
-
-
 tree_option = click.option(
     "--tree",
     required=True,
     type=PATH,
-    help="The topology, Newick or NEXUS, with lengths or without; where they are unlinked, also a tree for each part.",
+    help="Topology, Newick or NEXUS, with or without branch lengths; with --brlen unlinked it may have a tree for each"
+    " part.",
 )
 fixed_option = click.option(
-    "--fixed", is_flag=True, help="Take branch lengths and parameters as given; optimise nothing."
+    "--fixed", is_flag=True, help="Use branch lengths and parameters as they are given; optimise nothing."
 )
-question_options = packed(
-    "question",
-    Question,
+search_task_options = packed(
+    "task",
+    SearchTask,
+    alignment_argument,
     model_option,
     brlen_option,
     data_type_option,
-    fixed_option,
-    resolve_option,
-    json_option,
+    seed_option,
+    outgroup_option,
+    constraint_option,
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Number of searches to run in parallel, each in a process with its share of the threads.  [default: as"
+        " many as threads, on a GPU 1]",
+    ),
     quiet_option,
     json_progress_option,
 )
 view_options = packed(
     "views",
     Views,
-    click.option("--nexus", is_flag=True, help="Write the tree as NEXUS, too, to PREFIX.best.nex."),
+    click.option("--nexus", is_flag=True, help="Also write the tree as NEXUS."),
     click.option(
         "--collapse",
         type=click.FloatRange(min=0),
         default=COLLAPSE_LENGTH,
         show_default=True,
         metavar="LENGTH",
-        help="Longest inner branch that is left out of PREFIX.collapsed.nwk, which is written if there is one.",
+        help="Length up to which inner branches are left out of the collapsed tree.",
     ),
 )
 
 
+def describe_short_branches(result: SearchResult | EvaluationResult, views: Views) -> list[str]:
+    """How many inner branches the collapsed tree lacks, if there is one."""
+    _, number = result.collapsed(views.collapse)
+    return [f"inner branches of at most {views.collapse:g}: {number}"] if number else []
+
+
 def load_alignment(path: Path, data_type: str) -> Sequences:
     """The alignment in a file, of the kind that --data-type says or the data show."""
-    from plltool.alignment.states import SPACES
-    from plltool.io.alignment_reader import read_alignment
+    import plltool
 
-    return read_alignment(path, SPACES.get(data_type))
+    return plltool.read_alignment(path, data_type)
 
 
 def load_tree(path: str | Path, alignment: Sequences, brlen: str, resolve: int | None) -> Tree:
     """The tree in a file; where lengths are unlinked, with those of each part, if the file has them."""
-    from plltool.io.part_trees import read_tree
+    import plltool
 
-    return read_tree(path, alignment.names, resolve, brlen == UNLINKED)
-
-
-def split_outgroup(values: tuple[str, ...], names: tuple[str, ...]) -> list[str] | None:
-    """The outgroup's taxa: each value a name, or several separated by commas; None if there are none."""
-    parts = [part for value in values for part in ([value] if value in names else value.split(","))]
-    return [part if part in names else part.strip() for part in parts] or None
+    return plltool.read_tree(path, alignment.names, resolve, brlen == UNLINKED)

@@ -1,99 +1,300 @@
-"""The files of a run: named by a prefix, never overwritten unasked, known to be writable before the work begins."""
+"""The files that a command writes: one table says which they are, what --redo replaces and what --help lists.
+
+A table is a tuple of `OutputFile`. `file_options` gives a command its options --prefix and --redo and an `Outputs`,
+which checks before the work begins that the files can be written, writes them, and removes those of an earlier run.
+"""
 
 from __future__ import annotations
 
+import functools
+import logging
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from glob import escape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any, TypeVar
 
 import click
 
-from plltool.errors import InputError
+from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
+from plltool.cli.locks import locked_folder
+from plltool.constants import STDIN
+from plltool.errors import CheckpointError, InputError
 
-if TYPE_CHECKING:
-    from plltool.cli.options import Views
-    from plltool.run.results import Result
+T = TypeVar("T")
+
+ANY_NUMBER = "N"  # in an ending: a number from 1 on
+ANY_KIND = "KIND"  # in an ending: each of `OutputFile.kinds`
+LOG, CHECKPOINT = "log", "checkpoint"
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True)
-class OutputFiles:
-    """What a run writes."""
+class OutputFile:
+    """A file that a command writes, PREFIX.ENDING.
 
-    tree: Path
-    record: Path
-    log: Path
-    models: Path
-    part_trees: Path
-    nexus: Path
-    collapsed: Path
-    checkpoint: Path
+    Attributes
+    ----------
+    ending : the end of its name; N stands for any number, KIND for each of `kinds`
+    what : what it holds, a noun
+    when : when it is written, or what else to know; empty if it always is
+    kinds : what KIND stands for
+    """
 
-    @classmethod
-    def of_prefix(cls, prefix: Path) -> OutputFiles:
-        """PREFIX.best.nwk, PREFIX.json, PREFIX.log and so on.
+    ending: str
+    what: str
+    when: str = ""
+    kinds: tuple[str, ...] = ()
 
-        A search keeps in the folder PREFIX.checkpoint where it stands.
+    @property
+    def is_log(self) -> bool:
+        return self._last == LOG
+
+    @property
+    def is_checkpoint(self) -> bool:
+        """Whether it is a folder in which a run keeps where it stands."""
+        return self._last == CHECKPOINT
+
+    @property
+    def help(self) -> str:
+        return f"{self.what}, {self.when}" if self.when else self.what
+
+    @property
+    def _last(self) -> str:
+        return self.ending.rpartition(".")[2]
+
+    def present(self, prefix: Path) -> list[Path]:
+        """The paths of this file that may exist: all kinds, and the numbers that there are."""
+        if self.kinds:
+            return [name_file(prefix, self.ending.replace(ANY_KIND, kind)) for kind in self.kinds]
+        pieces = self.ending.split(".")
+        if ANY_NUMBER not in pieces:
+            return [name_file(prefix, self.ending)]
+        pattern = ".".join("[0-9]*" if piece == ANY_NUMBER else piece for piece in pieces)
+        return sorted(prefix.parent.glob(f"{escape(prefix.name)}.{pattern}"))
+
+
+Table = tuple[OutputFile, ...]
+
+
+def name_file(prefix: Path, ending: str) -> Path:
+    """PREFIX.ENDING."""
+    return prefix.parent / f"{prefix.name}.{ending}"
+
+
+def file_options(table: Table, source: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the options --prefix and --redo, and `outputs`, its `Outputs`; see `PrefixOption`."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_outputs(prefix: Path | None, redo: bool, **values: Any) -> Any:
+            if prefix is None and source is not None:
+                read = click.get_current_context().params[source]
+                prefix = read.with_name(("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
+            return command(**values, outputs=Outputs(table, prefix, redo))
+
+        prefix_option = click.option(
+            "--prefix",
+            cls=PrefixOption,
+            table=table,
+            source=source,
+            type=click.Path(path_type=Path),
+            metavar="PREFIX",
+            help="Start of the names of the files that are written, see below.",
+        )
+        redo_option = click.option("--redo", is_flag=True, help="Replace the files of an earlier run.")
+        wrapped: Callable[..., Any] = prefix_option(redo_option(with_outputs))
+        return wrapped
+
+    return decorate
+
+
+class Outputs:
+    """The files of one run.
+
+    Parameters
+    ----------
+    table : all that the command may write
+    prefix : start of their names; None if nothing is to be written
+    redo : whether files of an earlier run may be replaced
+
+    Attributes
+    ----------
+    resumes : whether the run continues from a checkpoint, see `claim`
+    """
+
+    def __init__(self, table: Table, prefix: Path | None, redo: bool):
+        self._table = table
+        self._prefix = prefix
+        self._redo = redo
+        self._claimed: list[str] = []  # endings, and the names that the user gave
+        self._written: set[Path] = set()
+        self.resumes = False
+
+    def without(self, *tables: Table) -> Outputs:
+        """The same without some files, which this run does not write and does not touch."""
+        left_out = {row for table in tables for row in table}
+        return Outputs(tuple(row for row in self._table if row not in left_out), self._prefix, self._redo)
+
+    def path(self, ending: str) -> Path:
+        """PREFIX.ENDING."""
+        assert self._prefix is not None, "only asked for where there is a prefix"
+        return name_file(self._prefix, ending)
+
+    @property
+    def log(self) -> Path | None:
+        """Where the log goes, None without a prefix."""
+        return next((path for row in self._table if row.is_log for path in self._paths(row)), None)
+
+    @property
+    def checkpoints(self) -> list[Path]:
+        """The folders in which the run keeps where it stands, that of its first step first."""
+        return [path for row in self._table if row.is_checkpoint for path in self._paths(row)]
+
+    def _paths(self, row: OutputFile) -> list[Path]:
+        return [] if self._prefix is None else row.present(self._prefix)
+
+    @property
+    def _results(self) -> list[Path]:
+        return [path for row in self._table if not (row.is_log or row.is_checkpoint) for path in self._paths(row)]
+
+    # --- before the work --------------------------------------------------------------------------------------
+
+    def claim(self, *named: Path | None) -> None:
+        """Make sure that all files can be written when the work is done, those that the user `named` one by one, too.
+
+        A run resumes where the checkpoint of its first step has states, with --redo only if the same command line made
+        them. It may replace the files that the run which it resumes has claimed: they are its own. So are those that
+        the same command line has claimed, if it could not write all of them, and the log of any run that failed.
+
+        Raises
+        ------
+        InputError
+            If a file exists and may not be replaced, or cannot be written, or a checkpoint is of another run.
         """
-        endings = ("best.nwk", "json", "log", "best.model", "parts.nwk", "best.nex", "collapsed.nwk", "checkpoint")
-        return cls(*name_files(prefix, endings).values())
+        import plltool
 
-    def claim(self, redo: bool) -> None:
-        """`claim_files` of results and log; the log of a run that left no results may be replaced."""
-        claim_files([self.tree, self.record, self.models, self.part_trees, self.nexus, self.collapsed], redo)
-        claim_files([self.log], redo=True)
+        mark = {}
+        for folder in self.checkpoints[:1]:
+            mark = plltool.read_mark(folder)
+            is_same = not self._redo or mark.get("command") == given_command()
+            self.resumes = is_same and plltool.has_checkpoint(folder)
+        rows = [row for row in self._table if not row.is_checkpoint]
+        claims = [(row.ending, path) for row in rows for path in self._paths(row)]
+        claims += [(str(path), path) for path in named if path]
+        own = {row.ending for row in rows if row.is_log}
+        if self.resumes or mark.get("command") == given_command():
+            own |= set(mark.get("files", ()))
+        claim_files([path for _, path in claims], self._redo, [path for name, path in claims if name in own])
+        self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
+        for folder in self.checkpoints:
+            claim_folder(folder)
+            if not (self._redo or self.resumes) and plltool.has_checkpoint(folder):
+                raise InputError(f"{folder}: a checkpoint of another run; --redo starts over")
 
-    def claim_resumable(self, redo: bool) -> bool:
-        """Likewise, and the checkpoint; returns whether there is one to go on from, whose results may be replaced."""
-        from plltool.io.checkpoint import has_states
+    # --- checkpoints ------------------------------------------------------------------------------------------
 
-        resumes = has_states(self.checkpoint) and not redo
-        self.claim(redo or resumes)
-        claim_folder(self.checkpoint)
-        return resumes
+    @contextmanager
+    def checkpointed(self) -> Iterator[None]:
+        """A run with a checkpoint. It starts over unless it resumes; what ends it leaves a line that says how to go on.
 
-    def write(self, result: Result, command: str, views: Views) -> list[str]:
-        """Write tree and record, other views of the tree, of named parts their models, and their trees if unlinked.
-
-        Returns lines that name what was written besides tree, record and log. Raises InputError if a file cannot be
-        written.
+        The folders are locked against other runs. The checkpoint stays behind. When the work is done,
+        `forget_checkpoints` removes it, or `finish_checkpoint` keeps it for a larger run. Raises InputError if another
+        run has a folder.
         """
-        from plltool.io.record import write_record, write_text
-        from plltool.io.tree_views import write_nexus
+        import plltool
 
-        write_text(self.tree, result.newick + "\n")
-        write_record(self.record, result.as_record(command))
-        trees = [part.newick for part in result.parts if part.newick is not None]
-        collapsed, n_collapsed = result.collapsed(views.collapse)
-        branches = "1 inner branch" if n_collapsed == 1 else f"{n_collapsed} inner branches"
-        found = []
-        for what, path, text in (
-            ("trees of parts", self.part_trees, "\n".join(trees)),
-            ("models of parts", self.models, result.model if result.parts[0].name else ""),
-            ("tree as NEXUS", self.nexus, write_nexus(result.newick).strip() if views.nexus else ""),
-            (f"tree without {branches} of at most {views.collapse:g}", self.collapsed, collapsed * bool(n_collapsed)),
-        ):
-            if text:
-                write_text(path, text + "\n")
-                found.append(f"{what}: {path}")
+        folder = self.checkpoints[0]
+        with ExitStack() as stack:
+            for own in self.checkpoints:
+                stack.enter_context(locked_folder(own))
+            if self.resumes:
+                self._mark(str(plltool.read_mark(folder).get("command", "")))
             else:
-                path.unlink(missing_ok=True)  # that of an earlier run
-        return found
+                self._start_over()
+            try:
+                yield
+            except BaseException as error:
+                if not plltool.has_checkpoint(folder):
+                    if not self._written:
+                        plltool.remove_checkpoint(folder)
+                elif not isinstance(error, InputError):
+                    _log.warning("the run is saved in %s; the same command continues from there", folder)
+                raise
+
+    def go_on_or_start_over(self, work: Callable[[], T]) -> T:
+        """What `work` returns. With --redo a checkpoint that it cannot use is removed, and it is called once more."""
+        try:
+            return work()
+        except CheckpointError as error:
+            if not self._redo:
+                raise
+            _log.warning("%s", error)
+            self._start_over()
+            return work()
+
+    def forget_checkpoints(self) -> None:
+        """Remove the checkpoints of this run."""
+        import plltool
+
+        for folder in self.checkpoints:
+            plltool.remove_checkpoint(folder)
+
+    def finish_checkpoint(self) -> None:
+        """Keep the checkpoint of a run that is over, so that a larger one can continue from it; --redo starts over."""
+        self._mark("")
+
+    def _start_over(self) -> None:
+        self.forget_checkpoints()
+        self._mark(given_command())
+
+    def _mark(self, command: str) -> None:
+        """Leave in the first checkpoint which command began the run, and which files are its own; see `claim`."""
+        import plltool
+
+        plltool.mark_checkpoint(self.checkpoints[0], {"command": command, "files": self._claimed})
+
+    # --- after the work ---------------------------------------------------------------------------------------
+
+    def write(self, texts: Mapping[str, str]) -> None:
+        """Write a file for each ending; none without a prefix. Raises InputError if one cannot be written."""
+        import plltool
+
+        if self._prefix is None:
+            return
+        for ending, text in texts.items():
+            path = name_file(self._prefix, ending)
+            plltool.write_text(path, text)
+            self._written.add(path)
+
+    def remove_stale(self, *kept: OutputFile) -> None:
+        """Remove the results of an earlier run that this one has not written, except those `kept`."""
+        may_stay = {path for row in kept for path in self._paths(row)} | self._written
+        for path in self._results:
+            if path not in may_stay:
+                path.unlink(missing_ok=True)
+
+    def describe(self) -> list[str]:
+        """A line for each file that was written, in the order of the table, the log last."""
+        if self._prefix is None:
+            return []
+        rows = sorted(self._table, key=lambda row: row.is_log)
+        return [
+            f"{row.what}: {path}" for row in rows for path in self._paths(row) if path in self._written or row.is_log
+        ]
 
 
-def name_files(prefix: Path, endings: Iterable[str]) -> dict[str, Path]:
-    """PREFIX.ENDING for each ending."""
-    return {ending: prefix.parent / f"{prefix.name}.{ending}" for ending in endings}
-
-
-def claim_files(paths: Iterable[Path], redo: bool) -> None:
+def claim_files(paths: Iterable[Path], redo: bool, may_go: Sequence[Path] = ()) -> None:
     """Make sure that the files can be written when the work is done.
 
     Raises
     ------
     InputError
-        If one exists and `redo` is not set, is a folder, is asked for twice, or its folder cannot be written to.
+        If one exists, without `redo`, and is none of those that `may_go`; or if one is a folder, is asked for twice, or
+        its folder cannot be written to.
     """
     claimed: set[Path] = set()
     for path in paths:
@@ -102,7 +303,7 @@ def claim_files(paths: Iterable[Path], redo: bool) -> None:
         claimed.add(path)
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
-        if path.exists() and not redo:
+        if path.exists() and not redo and path not in may_go:
             raise InputError(f"{path}: exists already; --redo replaces it, --prefix names other files")
         try:
             with tempfile.TemporaryFile(dir=path.parent):
@@ -112,16 +313,19 @@ def claim_files(paths: Iterable[Path], redo: bool) -> None:
 
 
 def claim_folder(path: Path) -> None:
-    """Raise InputError if a folder of that name cannot be made, when the time comes, since something else has it."""
+    """Raise InputError if a folder of that name cannot be made, since something else has it."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: cannot make the folder: it is a file")
 
 
-def describe_models(result: Result) -> list[str]:
-    """The model, or a line for each part that has a name."""
-    if not result.parts[0].name:
-        return [f"model: {result.model}"]
-    return [f"part {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model {part.model}" for part in result.parts]
+def write_or_print(text: str, path: Path | None) -> None:
+    """A text that ends with a newline, to a file or to stdout."""
+    import plltool
+
+    if path is None:
+        print_line(text.removesuffix("\n"))
+    else:
+        plltool.write_text(path, text)
 
 
 def print_line(text: str) -> None:

@@ -1,13 +1,13 @@
-"""What a running command tells: log lines and progress on stderr, the same in the log file, and as JSON on request.
+"""What a running command reports: log lines and progress on stderr, the same in the log file, and as JSON on request.
 
-On a terminal progress is one line that is overwritten, with a bar; otherwise, and in the log, one line per round, and
-one every HEARTBEAT_SECONDS where a round takes longer.
+On a terminal, progress is one line that is overwritten, see `bar`. Elsewhere, and in the log, it is a line for each
+round, and one every HEARTBEAT_SECONDS where a round takes longer.
 """
 
 from __future__ import annotations
 
 import logging
-import shutil
+import os
 import signal
 import sys
 import threading
@@ -19,29 +19,34 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
-from plltool.cli.heartbeat import JSON_TO_STDERR, JsonLines, Pulse, about, describe_versions, open_log
-from plltool.constants import HEARTBEAT_SECONDS, PERTURB, REDRAW_SECONDS, VERSION
-from plltool.errors import InputError
+from plltool.cli.bar import draw_progress
+from plltool.cli.command import given_command
+from plltool.cli.heartbeat import (
+    JSON_TO_STDERR,
+    Heartbeat,
+    JsonLines,
+    about,
+    describe_versions,
+    name_counts,
+    open_log,
+)
+from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
 
 if TYPE_CHECKING:
-    from plltool.tree_search.progress import Progress
+    from plltool import Progress
 
-BAR_WIDTH = 20
-CLEAR_LINE = "\r\x1b[K"
-COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
+CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
+NO_COLUMNS = 80  # of a terminal that does not say how wide it is
+UP = "\x1b[{}A"
 
 _log = logging.getLogger("plltool")
 
 
-def given_command() -> str:
-    """The command line of the running command."""
-    return str(click.get_current_context().meta[COMMAND_KEY])
-
-
 class Reporter(logging.Handler):
-    """Takes log records and progress events while it is entered as a context; speaks up itself when both are long away.
+    """Reports log records and progress events while it is entered as a context.
 
-    A thread does that. It reads what it has been told and the clock, and nothing of the search.
+    Where none comes for long, a thread reports that the command is alive. It reads the clock and what was reported
+    before, and nothing of the search. Warnings are always reported.
 
     Parameters
     ----------
@@ -51,9 +56,7 @@ class Reporter(logging.Handler):
     json_path : file that gets one JSON object a line for everything; "-" is stderr, which then has nothing else
     """
 
-    def __init__(
-        self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False
-    ):
+    def __init__(self, quiet: bool, log_path: Path | None = None, json_path: str | None = None, append: bool = False):
         super().__init__()
         self._quiet = quiet or json_path == JSON_TO_STDERR
         self._warns = json_path != JSON_TO_STDERR
@@ -62,11 +65,12 @@ class Reporter(logging.Handler):
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
         self._json = JsonLines(json_path)
-        self._is_terminal = sys.stderr.isatty()
+        self._draws = sys.stderr.isatty() and not self._quiet
+        self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = False
-        self._pulse = Pulse()
+        self._heartbeat = Heartbeat()
         self._over = threading.Event()
-        self._heart = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
+        self._thread = threading.Thread(target=self._watch, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Self:
         if self._log_path is not None:
@@ -79,16 +83,15 @@ class Reporter(logging.Handler):
         for line in (f"plltool {VERSION}", versions, f"command: {given_command()}"):
             self.write_log(line)
         self._json.write("begin", plltool=VERSION, versions=versions, command=given_command())
-        self._heart.start()
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
         self._over.set()
-        self._heart.join()
-        if self._is_terminal and not self._quiet:
-            self._write_stderr(CLEAR_LINE)
+        self._thread.join()
+        self._write_stderr(self._erase())
         problem = None if kind is None else f"{kind.__name__}: {error}"
         if problem:
             self.write_log(f"stopped: {problem}")
@@ -104,33 +107,41 @@ class Reporter(logging.Handler):
         """A log record, as a line of its own; what is being done is only remembered."""
         activity = getattr(record, "activity", None)
         if activity is not None:
-            self._pulse.begin(activity)
+            self._heartbeat.begin(activity)
         if record.levelno < logging.INFO:
             return
-        self._pulse.spoke()
+        self._heartbeat.spoke()
         is_warning = record.levelno >= logging.WARNING
         message = " ".join(record.getMessage().split())
         self._json.write("log", level=record.levelname.lower(), message=message)
         line = ("warning: " if is_warning else "") + message
         self.write_log(line)
         if (is_warning and self._warns) or not self._quiet:
-            self._write_stderr((CLEAR_LINE if self._is_terminal else "") + f"plltool: {line}\n")
+            has_bar = self._drawn > 0
+            self._write_stderr(f"{self._erase()}plltool: {line}\n")
+            if has_bar:
+                self._draw()
 
     def progress(self, event: Progress) -> None:
         """A round of a search; raises StopSearch after an interrupt, see `interrupts_wait`."""
-        line = describe_progress(event)
         with self._lock:
-            self._pulse.heard(event, draw_bar(event))
+            self._heartbeat.hear(event)
+            seconds = self._heartbeat.seconds
+            line = describe_progress(event, seconds, self._heartbeat.later)
             self.write_log(line)
-            self._json.write_progress(event)
-            if not self._quiet and self._is_terminal:
-                self._draw(draw_bar(event) + line)
+            self._json.write_progress(event, seconds)
+            if self._draws:
+                self._draw()
             elif not self._quiet:
                 self._write_stderr(line + "\n")
         if self._interrupted:
-            from plltool.tree_search.progress import StopSearch
+            import plltool
 
-            raise StopSearch
+            raise plltool.StopSearch
+
+    def expect(self, later: str) -> None:
+        """What follows the present step, such as "supports"; empty if nothing does. A stage is met when it reports."""
+        self._heartbeat.later = later
 
     @property
     def interrupted(self) -> bool:
@@ -163,70 +174,62 @@ class Reporter(logging.Handler):
             self._log_ended = True
             _log.warning("%s: the log ends here: %s", self._log_path, error.strerror)
 
-    def _beat(self) -> None:
+    def _watch(self) -> None:
         """What the thread does until the command is over."""
         tick = min(REDRAW_SECONDS, HEARTBEAT_SECONDS)
         while not self._over.wait(tick):
             with self._lock:
-                if self._is_terminal and not self._quiet and self._pulse.silence >= tick:
-                    self._draw(self._pulse.bar + self._pulse.describe())
-                if self._pulse.silence < HEARTBEAT_SECONDS:
+                if self._draws:
+                    self._draw()
+                if self._heartbeat.silence < HEARTBEAT_SECONDS:
                     continue
-                line = self._pulse.describe()
-                self.write_log(line)
-                self._json.write("heartbeat", **self._pulse.facts())
-                if not self._quiet and not self._is_terminal:
-                    self._write_stderr(line + "\n")
-                self._pulse.spoke()
+                facts = self._heartbeat.facts()
+                self.write_log(facts.describe())
+                self._json.write("heartbeat", **facts.as_record())
+                if not self._quiet and not self._draws:
+                    self._write_stderr(facts.describe() + "\n")
+                self._heartbeat.spoke()
 
     @property
     def _lock(self) -> threading.RLock:
         assert self.lock is not None, "every handler of the logging module has one"
         return self.lock
 
-    def _draw(self, line: str) -> None:
-        """The one line of a terminal, with the time in front of it."""
-        columns = shutil.get_terminal_size().columns
-        self._write_stderr(CLEAR_LINE + line[: columns - 1])
+    def _draw(self) -> None:
+        """Draw the line of a terminal in place of the one that stands there."""
+        erased = self._erase()
+        line = draw_progress(self._heartbeat.facts(), count_columns())
+        self._write_stderr(erased + line)
+        self._drawn = len(line)
+
+    def _erase(self) -> str:
+        """What erases the line of a terminal, which takes several rows once the terminal has become narrower."""
+        if not self._drawn:
+            return ""
+        rows = (self._drawn - 1) // count_columns()
+        self._drawn = 0
+        return (UP.format(rows) if rows else "") + CLEAR
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
             click.echo(text, err=True, nl=False)
 
 
-@contextmanager
-def tells_of_checkpoint(folder: Path) -> Iterator[None]:
-    """Whatever ends a run within, but wrong input, leaves a line that says how to go on."""
-    from plltool.io.checkpoint import has_states
-
+def count_columns() -> int:
+    """The width of the terminal on stderr."""
     try:
-        yield
-    except InputError:
-        raise
-    except BaseException:
-        if has_states(folder):
-            _log.warning("what was reached is saved in %s; the same command goes on from there", folder)
-        raise
+        return os.get_terminal_size(sys.stderr.fileno()).columns or NO_COLUMNS
+    except (AttributeError, OSError, ValueError):
+        return NO_COLUMNS
 
 
-def name_stage(event: Progress) -> str:
-    """The stage and, where it tells anything, its radius."""
-    return f"{event.stage} radius {event.radius}" if event.radius > 1 else event.stage
-
-
-def draw_bar(event: Progress) -> str:
-    """How much of the search is over, as a bar; nothing where nobody knows."""
-    if event.left is None:
-        return ""
-    full = int(BAR_WIDTH * event.seconds / max(event.seconds + event.left, 1e-9))
-    return f"[{'#' * full}{'-' * (BAR_WIDTH - full)}] "
-
-
-def describe_progress(event: Progress) -> str:
-    """One round as a line: time, stage, round, lnL, moves where there may be some, what is left."""
-    round_ = f"{event.round}/{event.n_rounds}" if event.n_rounds > 1 else f"{event.round}"
-    moves = f"  {event.moves} moves" if event.radius or event.stage == PERTURB else ""
-    left = "" if event.stage_left is None or event.left is None else f"  left: stage {about(event.stage_left)}, all "
-    left += about(event.left) if left and event.left is not None else ""
-    tree = f"tree {event.start:<3} " if event.start else ""
-    return f"{event.seconds:9.1f} s  {tree}{name_stage(event):<15} round {round_:<3} lnL {event.lnl:.6f}{moves}{left}"
+def describe_progress(event: Progress, seconds: float, later: str = "") -> str:
+    """One round as a line for a log; `seconds` count from the start of the command."""
+    counts = name_counts(event)
+    tree = f"{counts['tree']:<8} " if counts["tree"] else ""
+    moves = f"  {counts['moves']}" if counts["moves"] else ""
+    left = ""
+    if event.stage_left is not None and event.left is not None:
+        then = f", then {later}" if later else ""
+        left = f"  left: stage {about(event.stage_left)}, all {about(event.left)}{then}"
+    return f"{seconds:9.1f} s  {tree}{event.name:<15} {counts['round']:<9} lnL {event.lnl:.6f}{moves}{left}"

@@ -6,49 +6,43 @@ from pathlib import Path
 
 import click
 
+from plltool.cli.command import command
 from plltool.cli.options import PATH, seed_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
 
 
-@click.command()
-@click.option("--tree", required=True, type=PATH, metavar="FILE", help="Newick or NEXUS, with branch lengths.")
+@command(
+    short_help="Simulate an alignment along a tree.",
+    examples=("plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --output sim.fasta",),
+)
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="Tree, Newick or NEXUS, with branch lengths.")
 @click.option(
     "--model",
     required=True,
     metavar="MODEL|FILE",
     help="Substitution model with its values, or a file: the JSON record of a run, or a partition file.",
 )
-@click.option("--sites", required=True, type=click.IntRange(min=1), help="Columns of the alignment.")
+@click.option("--sites", required=True, type=click.IntRange(min=1), help="Number of columns of the alignment.")
 @seed_option
 @click.option(
     "--output",
     type=PATH,
     metavar="FILE",
-    help="Where it goes: PHYLIP if it ends in .phy or .phylip, else FASTA.  [default: FASTA on stdout]",
+    help="File to write: PHYLIP if its name ends in .phy or .phylip, otherwise FASTA.  [default: FASTA on stdout]",
 )
-@click.option("--redo", is_flag=True, help="Replace an older file.")
+@click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None, redo: bool) -> None:
-    """An alignment that evolves along a tree under a model.
+    """Simulate an alignment that evolves along a tree under a model.
 
-    Every column draws a category of rates (and of a mixture a class), a state at the root, and changes along the
-    branches. There are no gaps. Of a partition file each part gets its columns, and the tree's lengths times its
-    scaler; the tree file may hold a tree for each part instead, as PREFIX.parts.nwk of a search does.
-
-    \b
-    Example: plltool simulate --tree primates.best.nwk --model primates.json --sites 1000 --seed 3 --output sim.fasta
+    Each column draws a rate category, a class if the model is a mixture, a state at the root, and changes along the
+    branches. There are no gaps. With a partition file, each part gets its columns, and branch lengths times its scaler;
+    the tree file may instead have a tree for each part, as PREFIX.parts.nwk of a search does.
     """
     if output:
         claim_files([output], redo)
     import plltool
-    from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
-    from plltool.io.record import write_text
 
     with Reporter(quiet=False):
         made = plltool.simulate(str(tree), model, sites, seed)
-    is_phylip = output is not None and output.suffix in PHYLIP_ENDINGS
-    text = (format_phylip if is_phylip else format_fasta)(made.names, made.sequences)
-    if output:
-        write_text(output, text)
-    else:
-        print_line(text.removesuffix("\n"))
+    write_or_print(made.format_alignment(output or ""), output)

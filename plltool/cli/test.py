@@ -4,37 +4,34 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
-from plltool.cli.options import (
-    PATH,
-    OutputChoice,
-    Question,
-    alignment_argument,
-    hardware_options,
-    outgroup_option,
-    output_options,
-    question_options,
-    seed_option,
+from plltool import Hardware
+from plltool.cli.command import command
+from plltool.cli.options import PATH, hardware_options, seed_option
+from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.constants import TEST_REPLICATES
+
+TEST_FILES = (
+    OutputFile("test.nwk", "trees", "with optimised branch lengths"),
+    OutputFile("test.json", "record", "JSON, with all numbers"),
+    OutputFile("test.log", "log"),
 )
-from plltool.cli.outputs import claim_files, describe_models
-from plltool.cli.tree_command import ask_of_tree, print_answer
-from plltool.constants import TEST_LEVEL, TEST_REPLICATES
-from plltool.hardware import Hardware
-
-if TYPE_CHECKING:
-    from plltool.analyses.topology_tests import TopologyTestResult
-
-P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # of which small ones reject
 
 
-@click.command()
-@alignment_argument
-@click.option("--trees", required=True, type=PATH, metavar="FILE", help="Two trees or more, Newick or NEXUS.")
+@command(
+    short_help="Test which of several trees the data reject.",
+    examples=("plltool test data/primates.phy --trees candidates.nwk --model GTR+F+G4",),
+)
+@click.option("--trees", required=True, type=PATH, metavar="FILE", help="File of two or more trees, Newick or NEXUS.")
 @click.option(
-    "--replicates", type=click.IntRange(min=1), default=TEST_REPLICATES, show_default=True, help="Resampled alignments."
+    "--replicates",
+    type=click.IntRange(min=1),
+    default=TEST_REPLICATES,
+    show_default=True,
+    help="Number of resampled alignments.",
 )
 @seed_option
 @click.option(
@@ -43,68 +40,29 @@ P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # of which small ones reject
     metavar="FILE",
     help="Write the lnL of each site on each tree to FILE, in TREE-PUZZLE's format, which CONSEL reads.",
 )
-@question_options
-@outgroup_option
+@tree_task_options
 @hardware_options
-@output_options
+@file_options(TEST_FILES)
 def test(
-    alignment: Path,
     trees: Path,
     replicates: int,
     seed: int,
     site_lnl: Path | None,
-    question: Question,
-    outgroup: tuple[str, ...],
+    task: TreeTask,
     hardware: Hardware,
-    output: OutputChoice,
+    outputs: Outputs,
 ) -> None:
-    """Tests of topologies: lnL of each tree, KH, SH, weighted KH and SH, ELW and AU from resampled sites.
+    """Test which of several trees the data reject: KH, SH, weighted KH, weighted SH, ELW and AU.
 
-    Lengths are optimised for each tree, the model for the first one and, if another is better, for that one. A + marks
-    a tree that the test leaves standing, a - one that it rejects (below 0.05; not in the 95 % set of ELW).
-    PREFIX.trees.nwk has the trees with their lengths, PREFIX.json all numbers.
-
-    \b
-    Example: plltool test data/primates.phy --trees candidates.nwk --model GTR+F+G4
+    Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
+    on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).
     """
-    if site_lnl:
-        claim_files([site_lnl], output.redo)
+    outputs.claim(site_lnl)
     import plltool
-    from plltool.io.record import write_text
-    from plltool.io.site_values import format_puzzle
-    from plltool.io.tree_files import read_trees
 
-    ask = partial(plltool.topology_tests, n_replicates=replicates, seed=seed)
-    texts = {"trees.nwk": lambda result: "\n".join(result.newicks) + "\n"}
-    result = ask_of_tree(
-        ask,
-        alignment,
-        lambda data: read_trees(trees, data.names, question.resolve),
-        question,
-        outgroup,
-        hardware,
-        output,
-        texts,
-    )
+    analyse = partial(plltool.topology_tests, n_replicates=replicates, seed=seed)
+    result = task.run(analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs)
     if site_lnl:
-        write_text(site_lnl, format_puzzle(result.tree_site_lnl))
-    print_answer(result, question.as_json, [*describe_models(result), *_describe_origin(result), *format_table(result)])
-
-
-def _describe_origin(result: TopologyTestResult) -> list[str]:
-    """Which tree the model comes from."""
-    return [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
-
-
-def format_table(result: TopologyTestResult) -> list[str]:
-    """One line for each tree."""
-    tests = result.tests
-    lines = [f"{'tree':>5} {'lnL':>16} {'delta':>10}" + "".join(f"{name:>10}" for name in ("bp", *P_VALUES, "elw"))]
-    for row, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
-        cells = [f"{tests.bp[row]:8.4f}  "]
-        for name in P_VALUES:
-            p = float(getattr(tests, name)[row])
-            cells.append(f"{p:8.4f} {'-' if p < TEST_LEVEL else '+'}")
-        cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
-        lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
-    return lines
+        plltool.write_text(site_lnl, result.format_site_lnl())
+    model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
+    task.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

@@ -1,79 +1,121 @@
-"""What commands that ask something of a given tree have in common: from the options to the result and its files."""
+"""What commands on given trees have in common: from the options to the result and its files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from plltool.cli.options import OutputChoice, Question, load_alignment, load_tree, split_outgroup
-from plltool.cli.outputs import claim_files, name_files, print_line
-from plltool.cli.reporting import Reporter, given_command
-from plltool.hardware import Hardware
+from plltool import Hardware
+from plltool.cli.command import given_command
+from plltool.cli.options import (
+    alignment_argument,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    json_option,
+    json_progress_option,
+    load_alignment,
+    load_tree,
+    model_option,
+    outgroup_option,
+    packed,
+    quiet_option,
+    resolve_option,
+)
+from plltool.cli.outputs import Outputs, print_line
+from plltool.cli.reporting import Reporter
 
 if TYPE_CHECKING:
-    from plltool.alignment.alignment import Sequences
-    from plltool.run.results import Result
-
-R = TypeVar("R", bound="Result")
+    from plltool import Sequences
 
 
-def one_tree(path: Path, question: Question) -> Callable[[Sequences], object]:
-    """For `ask_of_tree`: the tree in a file."""
-    return lambda data: load_tree(path, data, question.brlen, question.resolve)
+class TreeResult(Protocol):
+    """What the analyses of given trees return."""
+
+    @property
+    def lnl(self) -> float: ...
+
+    @property
+    def texts(self) -> Callable[..., dict[str, str]]: ...
+
+    def to_json(self, command: str | None = None) -> str: ...
 
 
-def ask_of_tree(
-    ask: Callable[..., R],
-    alignment: Path,
-    load: Callable[[Sequences], object],
-    question: Question,
-    outgroup: tuple[str, ...],
-    hardware: Hardware,
-    output: OutputChoice,
-    texts: Mapping[str, Callable[[R], str]],
-) -> R:
-    """Ask, tell of the progress, and write files if there is a prefix.
-
-    Parameters
-    ----------
-    ask : an analysis, with all that is particular to it already among its arguments
-    load : makes the tree, or the trees, for the taxa of the alignment
-    texts : by the ending of their names, the files to write besides the record and the log
-    """
-    names = name_files(output.prefix, (*texts, "json", "log")) if output.prefix else {}
-    claim_files([path for ending, path in names.items() if ending != "log"], output.redo)
-    claim_files([names[ending] for ending in names if ending == "log"], redo=True)
-    from plltool.io.record import write_record, write_text
-
-    data = load_alignment(alignment, question.data_type)
-    with Reporter(question.quiet, names.get("log"), question.json_progress) as reporter:
-        result = ask(
-            data,
-            load(data),
-            question.model,
-            brlen=question.brlen,
-            fixed=question.fixed,
-            outgroup=split_outgroup(outgroup, data.names),
-            listener=reporter.progress,
-            **asdict(hardware),
-        )
-        for ending, text in texts.items():
-            if ending in names:
-                write_text(names[ending], text(result))
-        if names:
-            write_record(names["json"], result.as_record(given_command()))
-        reporter.write_log(f"lnL: {result.lnl:.6f}")
-    return result
+R = TypeVar("R", bound="TreeResult")
 
 
-def print_answer(result: Result, as_json: bool, lines: Sequence[str]) -> None:
-    """The record as JSON, or lines for people."""
-    from plltool.io.record import format_record
+@dataclass(frozen=True)
+class TreeTask:
+    """What the analyses of given trees have in common: the data, the model, and how the work is done and reported."""
 
-    if as_json:
-        print_line(format_record(result.as_record(given_command())))
-        return
-    for line in lines:
-        print_line(line)
+    alignment: Path
+    model: str | None
+    brlen: str
+    data_type: str
+    fixed: bool
+    resolve: int | None
+    outgroup: tuple[str, ...]
+    as_json: bool
+    quiet: bool
+    json_progress: str | None
+
+    def one_tree(self, path: Path) -> Callable[[Sequences], object]:
+        """For `run`: the tree in a file."""
+        return lambda data: load_tree(path, data, self.brlen, self.resolve)
+
+    def run(
+        self,
+        analyse: Callable[..., R],
+        load: Callable[[Sequences], object],
+        hardware: Hardware,
+        outputs: Outputs,
+        **views: Any,
+    ) -> R:
+        """Analyse the trees, report the progress and write the files.
+
+        Parameters
+        ----------
+        analyse : an analysis, with all that is particular to it already among its arguments
+        load : reads the tree, or the trees, for the taxa of the alignment
+        outputs : files that are claimed already
+        views : arguments of the result's `texts`
+        """
+        with Reporter(self.quiet, outputs.log, self.json_progress) as reporter:
+            data = load_alignment(self.alignment, self.data_type)
+            result = analyse(
+                data,
+                load(data),
+                self.model,
+                brlen=self.brlen,
+                fixed=self.fixed,
+                outgroup=self.outgroup or None,
+                listener=reporter.progress,
+                **asdict(hardware),
+            )
+            outputs.write(result.texts(given_command(), **views))
+            outputs.remove_stale()
+            reporter.write_log(f"lnL: {result.lnl:.6f}")
+        return result
+
+    def print(self, result: TreeResult, lines: Sequence[str]) -> None:
+        """Print the record as JSON, or lines for people."""
+        for line in [result.to_json(given_command())] if self.as_json else lines:
+            print_line(line)
+
+
+tree_task_options = packed(
+    "task",
+    TreeTask,
+    alignment_argument,
+    model_option,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    resolve_option,
+    outgroup_option,
+    json_option,
+    quiet_option,
+    json_progress_option,
+)

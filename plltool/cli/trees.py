@@ -7,96 +7,87 @@ from pathlib import Path
 
 import click
 
+from plltool.cli.command import Command
 from plltool.cli.options import PATH, json_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files, write_or_print
+from plltool.cli.reporting import Reporter
 from plltool.constants import MAJORITY
 
-files_argument = click.argument("files", nargs=-1, required=True, type=PATH)
-output_option = click.option("--output", type=PATH, metavar="FILE", help="Write to FILE, not to stdout.")
+files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
+output_option = click.option("--output", type=PATH, metavar="FILE", help="Write to FILE instead of stdout.")
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
-@click.group()
+@click.group(short_help="Compute distances and consensus of trees.")
 def trees() -> None:
-    """Distances and consensus of the trees in files (Newick, any number of trees, or NEXUS; gzipped or not).
+    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not).
 
-    All trees must have the same taxa; nodes may have any number of branches. Rooted trees count as unrooted ones.
+    All trees must have the same taxa. Nodes may have any degree. Roots are ignored.
     """
 
 
-@trees.command()
+@trees.command(cls=Command, examples=("plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf",))
 @files_argument
 @click.option(
     "--kind",
     type=click.Choice(["rf", "wrf", "branch-score"]),
     default="rf",
     show_default=True,
-    help="rf: splits in one tree only (Robinson & Foulds); wrf: summed differences of branch lengths; branch-score: the"
-    " root of their summed squares (Kuhner & Felsenstein).",
+    help="Distance: number of splits in only one of the trees (rf, Robinson & Foulds 1981), sum of the differences of"
+    " branch lengths (wrf), or root of the sum of their squares (branch-score, Kuhner & Felsenstein 1994).",
 )
-@click.option("--relative", is_flag=True, help="RF distances divided by the most possible, 2 (taxa - 3).")
+@click.option("--relative", is_flag=True, help="Divide RF distances by the largest possible, 2 (taxa - 3).")
 @output_option
 @redo_option
 @json_option
 def distances(
     files: tuple[Path, ...], kind: str, relative: bool, output: Path | None, redo: bool, as_json: bool
 ) -> None:
-    """The distances of all pairs of trees in FILES, as a table with a row for each tree, separated by tabs.
-
-    Example: plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf
-    """
+    """Print the distances of all pairs of trees in FILES, as a table with a row for each tree, separated by tabs."""
     if relative and kind != "rf":
         raise click.UsageError("--relative is for --kind rf")
     claim_files([output] if output else [], redo)
-    from plltool.analyses.trees import as_tree_set, tree_distances
+    import plltool
 
-    found = as_tree_set(files)
-    matrix = tree_distances(found, kind) / (2 * max(1, len(found.names) - 3) if relative else 1)
+    with Reporter(quiet=True):
+        matrix = plltool.tree_distances(files, kind, relative)
     if as_json:
         text = json.dumps({"kind": kind, "relative": relative, "distances": matrix.tolist()})
     else:
         text = "\n".join("\t".join(f"{value:.9g}" for value in row) for row in matrix.tolist())
-    _write(text, output)
+    write_or_print(text + "\n", output)
 
 
-@trees.command()
+@trees.command(
+    cls=Command,
+    examples=("plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",),
+)
 @files_argument
 @click.option(
     "--rule",
     type=click.Choice(["majority", "extended", "strict"]),
     default="majority",
     show_default=True,
-    help="majority: splits of more than --threshold of the trees; extended: others that fit besides, the most frequent"
-    " first; strict: those of all trees.",
+    help="Splits to keep: those of more than --threshold of the trees (majority), also others that fit, the most"
+    " frequent first (extended), or those of all trees (strict).",
 )
 @click.option(
     "--threshold",
     type=click.FloatRange(MAJORITY, 1, max_open=True),
     default=MAJORITY,
     show_default=True,
-    help="Share of the trees that a majority is more than.",
+    help="Share of the trees that a split must exceed.",
 )
 @output_option
 @redo_option
 def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path | None, redo: bool) -> None:
-    """The consensus of the trees in FILES as Newick.
+    """Print the consensus of the trees in FILES as Newick.
 
-    Labels of inner branches are the per cent of the trees that have them, lengths the means over these trees.
-
-    Example: plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk
+    Inner branches are labelled with the per cent of the trees that have them. Lengths are means over these trees.
     """
     claim_files([output] if output else [], redo)
-    from plltool.analyses.trees import consensus as find_consensus
-    from plltool.analyses.trees import write_consensus
+    import plltool
 
-    _write(write_consensus(find_consensus(files, rule, threshold)), output)
-
-
-def _write(text: str, output: Path | None) -> None:
-    """Text to a file, or to stdout."""
-    if output is None:
-        print_line(text)
-        return
-    from plltool.io.record import write_text
-
-    write_text(output, text + "\n")
+    with Reporter(quiet=True):
+        found = plltool.consensus(files, rule, threshold)
+    write_or_print(plltool.write_consensus(found) + "\n", output)

@@ -1,37 +1,44 @@
 """The protocol of the likelihood engines.
 
-An engine owns tip codes, pattern weights, a model per part and a set of CLA slots. It knows no tree and no search:
-it executes programs (`program.py`) over branch lengths that come with them. Subclasses implement `_execute`,
-`_likelihoods`, `_site_values` and the setters; the requests here and in `prepared.py` are thin batches on top, for
-all engines.
+An engine owns tip codes, pattern weights, a model for each part and a set of CLA slots. It knows no tree and no search:
+it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_execute`,
+`_likelihoods`, `_site_values` and the setters; everything else is shared.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.codes import encode_tips
+from plltool.engine.contract import OPCODES, InstructionWord, Opcode
+from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas, Requests
-from plltool.engine.program import Request
+from plltool.engine.prepared import PreparedClas
+from plltool.engine.program import Request, slots_written
+from plltool.engine.requests import Holder
 from plltool.engine.storage import plan_storage
-from plltool.errors import DeviceMemoryError, EngineError
+from plltool.errors import EngineError
 from plltool.model.components import Components
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int32]
 Parts = Sequence[Components]  # one model per part
+
+_IN_EIGENBASIS = [Opcode.DERIVATIVE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT]
+_BRANCHES_READ = {  # by instructions that make values; others read PB
+    Opcode.INSERT: [InstructionWord.PA, InstructionWord.PB],
+    Opcode.TRIPLET: [InstructionWord.PA, InstructionWord.PB, InstructionWord.PC],
+}
 
 
 class NotFiniteError(EngineError):
-    """A likelihood that is no number, of a part, and which value of the request it spoils."""
+    """A likelihood that is not a number, with the part and the value of the request that it spoils."""
 
     def __init__(self, message: str, part: int = 0, value: int = 0):
         super().__init__(message)
@@ -39,79 +46,16 @@ class NotFiniteError(EngineError):
         self.value = value
 
 
-@dataclass
-class Counters:
-    """Work done so far; no CLA is ever among the bytes.
-
-    Attributes
-    ----------
-    launches : kernels enqueued
-    instructions, newviews : executed, over all patterns at once
-    bytes_to_device, bytes_from_device : over the bus
-    requests : how often each kind of request was made
-    request_instructions : instructions in all requests of each kind; over `requests`, the mean batch
-    device_seconds : that kernels ran, by the device's clock; None where nobody measures it
-    bytes_held, peak_bytes : memory of all arrays on the device, now and at most
-    """
-
-    launches: int = 0
-    instructions: int = 0
-    newviews: int = 0
-    bytes_to_device: int = 0
-    bytes_from_device: int = 0
-    requests: dict[str, int] = field(default_factory=dict)
-    request_instructions: dict[str, int] = field(default_factory=dict)
-    device_seconds: float | None = None
-    bytes_held: int = 0
-    peak_bytes: int = 0
-
-    def hold(self, n_bytes: int) -> None:
-        """Note memory taken on the device, or given back where negative."""
-        self.bytes_held += n_bytes
-        self.peak_bytes = max(self.peak_bytes, self.bytes_held)
-
-    def count(self, request: str, program: IntArray) -> None:
-        """Add one request."""
-        self.instructions += len(program)
-        self.newviews += int(np.count_nonzero(program[:, 0] == prog.NEWVIEW))
-        self.requests[request] = self.requests.get(request, 0) + 1
-        self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
-
-    def add_closed(self, other: Counters) -> None:
-        """Add the work of engines that are closed, and held their memory beside what is held now."""
-        held, peak = self.bytes_held, max(self.peak_bytes, self.bytes_held + other.peak_bytes)
-        self.add(other)
-        self.bytes_held, self.peak_bytes = held, peak
-
-    def add(self, other: Counters) -> None:
-        """Add the work and the memory of another engine."""
-        for name, value in vars(other).items():
-            mine = getattr(self, name)
-            if isinstance(value, dict):
-                for kind, number in value.items():
-                    mine[kind] = mine.get(kind, 0) + number
-            elif value is not None:
-                setattr(self, name, value if mine is None else mine + value)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
-
-
 class Tables(NamedTuple):
-    """What a program reads of each branch besides its P matrix."""
+    """What a program reads for each branch besides its P matrix; see the arrays of these names in `contract.py`."""
 
     decays: bool = False
     slopes: bool = False
-    responses: bool = False
+    divided_differences: bool = False
 
     def cover(self, other: Tables) -> bool:
         """Whether these are all that `other` asks for."""
         return all(mine >= asked for mine, asked in zip(self, other, strict=True))
-
-
-def slots_written(program: IntArray) -> int:
-    """One more than the last slot that a program writes to."""
-    return int(program[program[:, 0] <= prog.NEWVIEW, 1].max(initial=-1)) + 1
 
 
 class Peak(NamedTuple):
@@ -121,16 +65,35 @@ class Peak(NamedTuple):
     amount: float
 
 
-class Engine(Requests):
+@dataclass(frozen=True, eq=False)
+class EngineData:
+    """The patterns of all parts, one part after another.
+
+    Attributes
+    ----------
+    codes : integers (n_taxa, n_patterns); bit masks of states, or rows of `state_sets`
+    weights : float64 (n_patterns,), how often each pattern occurs
+    state_sets : 0 or 1 (n_codes, n_states); None up to 8 states, where codes are bit masks
+    """
+
+    codes: npt.NDArray[np.integer]
+    weights: FloatArray
+    state_sets: npt.ArrayLike | None = None
+
+    @property
+    def n_codes(self) -> int:
+        """Rows of the table of state sets; 0 where there is none."""
+        return 0 if self.state_sets is None else len(np.asarray(self.state_sets))
+
+
+class Engine(Holder):
     """Base of the numpy and the OpenCL engine.
 
     Parameters
     ----------
     layout : shapes and padding
     n_slots : number of CLA slots to hold
-    codes : integers (n_taxa, n_patterns), parts one after another; bit masks of states, or rows of `state_sets`
-    weights : float64 (n_patterns,) or (n_weight_sets, n_patterns)
-    state_sets : 0 or 1 (layout.n_codes, n_states); None up to 8 states, where codes are bit masks
+    data : codes and weights
     memory : bytes that CLAs may take; None for no limit
     max_allocation : bytes of the largest buffer; None for no limit
 
@@ -138,7 +101,8 @@ class Engine(Requests):
     ----------
     storage : where CLAs are kept
     n_parts : parts of the layout
-    weights : float64 (n_weight_sets, n_patterns), in use; see `set_weights`
+    weights : float64 (n_patterns,), in use; see `set_weights`
+    counters : the work done so far
 
     Raises
     ------
@@ -154,28 +118,24 @@ class Engine(Requests):
         self,
         layout: Layout,
         n_slots: int,
-        codes: npt.NDArray[np.integer],
-        weights: FloatArray,
-        state_sets: npt.ArrayLike | None = None,
+        data: EngineData,
         memory: int | None = None,
         max_allocation: int | None = None,
     ):
-        if codes.shape != (layout.n_taxa, layout.n_patterns):
-            raise EngineError(f"codes have shape {codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
-        weights = np.atleast_2d(np.array(weights, dtype=np.float64))
-        if weights.shape[1] != layout.n_patterns:
-            raise EngineError(f"{weights.shape[1]} weights for {layout.n_patterns} patterns")
-        n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
-        if n_codes != layout.n_codes:
-            raise EngineError(f"{n_codes} state sets, the layout has {layout.n_codes}")
-        codes, self._state_sets = encode_tips(layout.n_states, codes, state_sets)
+        if data.codes.shape != (layout.n_taxa, layout.n_patterns):
+            raise EngineError(f"codes have shape {data.codes.shape}, the layout {(layout.n_taxa, layout.n_patterns)}")
+        weights = np.array(data.weights, dtype=np.float64)
+        if weights.shape != (layout.n_patterns,):
+            raise EngineError(f"weights have shape {weights.shape}, expected ({layout.n_patterns},)")
+        if data.n_codes != layout.n_codes:
+            raise EngineError(f"{data.n_codes} state sets, the layout has {layout.n_codes}")
+        codes, self._state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
         self._codes = layout.pad_codes(codes)
         self.layout = layout
         self.n_slots = n_slots
         self.n_parts = layout.n_parts
         self.storage = plan_storage(layout, n_slots, memory, max_allocation)
         self.weights = weights
-        self.n_weight_sets = len(weights)
         self.counters = Counters()
 
     @property
@@ -189,8 +149,8 @@ class Engine(Requests):
         return self.layout.n_patterns
 
     def part_sites(self) -> FloatArray:
-        """(n_parts,) the sum of the weights of each part's patterns, by the first weight set."""
-        return np.add.reduceat(self.weights[0], np.cumsum((0, *self.layout.part_patterns[:-1])))
+        """(n_parts,) the sum of the weights of each part's patterns."""
+        return np.add.reduceat(self.weights, np.cumsum((0, *self.layout.part_patterns[:-1])))
 
     @property
     def part_patterns(self) -> tuple[int, ...]:
@@ -199,12 +159,11 @@ class Engine(Requests):
 
     @property
     def n_groups(self) -> int:
-        """Work-groups, each of which makes sums of its own."""
+        """Number of work-groups; each makes sums of its own."""
         return len(self.layout.groups)
 
     @property
     def cla_bytes(self) -> int:
-        """Memory of CLAs and scaling counts."""
         return self.storage.n_bytes(self.layout)
 
     @property
@@ -224,13 +183,13 @@ class Engine(Requests):
     @property
     @abstractmethod
     def driver(self) -> str:
-        """What lies between the engine and the hardware, with its version."""
+        """The software between the engine and the hardware, with its version."""
 
     def peaks(self) -> dict[str, Peak]:
-        """What to measure an engine's speed against, where that is known.
+        """The peak rates to compare an engine's speed with, where they are known.
 
-        "copy" moves bytes, each counted when read and when written; "multiply_adds" does them in registers, lane by
-        lane, at the layout's vector width and precision.
+        "copy" moves bytes, each counted when it is read and when it is written. "multiply_adds" works in registers,
+        lane by lane, at the layout's vector width and precision.
         """
         return {}
 
@@ -238,13 +197,19 @@ class Engine(Requests):
     def set_model(self, parts: Parts) -> None:
         """Use one model per part from now on; CLAs made before are stale.
 
-        Raises EngineError if the number of parts, states or components differs from the layout's.
+        Raises
+        ------
+        EngineError
+            If the number of parts, states or components differs from the layout's.
         """
 
     def set_weights(self, weights: FloatArray) -> None:
-        """Use other pattern weights from now on, float64 (n_weight_sets, n_patterns); CLAs stay as they are.
+        """Use other pattern weights from now on, float64 (n_patterns,); CLAs stay valid.
 
-        Raises EngineError if the shape is not that of the weights in use.
+        Raises
+        ------
+        EngineError
+            If the shape is not that of the weights in use.
         """
         if weights.shape != self.weights.shape:
             raise EngineError(f"weights of shape {weights.shape} cannot replace {self.weights.shape}")
@@ -253,7 +218,7 @@ class Engine(Requests):
 
     @abstractmethod
     def _send_weights(self, padded: FloatArray) -> None:
-        """Replace the weights where they are used by those of every lane (n_weight_sets, n_lanes)."""
+        """Replace the weights where they are used by those of every lane (n_lanes,)."""
 
     @abstractmethod
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
@@ -261,60 +226,31 @@ class Engine(Requests):
 
     @abstractmethod
     def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
-        """Values of a program that makes one, (n_models, n_parts), under each model; CLAs are lost, the model is kept.
+        """The value of a program that makes one, under each model: (n_models, n_parts).
 
-        lengths (n_models, n_parts, n_branches).
+        lengths (n_models, n_parts, n_branches). The engine's CLAs are lost, its model stays.
         """
 
     @abstractmethod
     def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program of which every value is an EVALUATE; returns them per pattern (n_values, n_patterns).
+        """Run a program in which every value is an EVALUATE; returns them per pattern (n_values, n_patterns).
 
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
 
     def add_closed(self, work: Counters) -> None:
-        """Count the work of engines elsewhere, see `Counters.add_closed`."""
+        """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
         self.counters.add_closed(work)
 
-    @abstractmethod
-    def rest(self) -> None:
-        """Give the memory of CLAs back until the next request; those made so far are lost."""
-
-    def close(self) -> None:
-        """Free what the engine holds on its device."""
-
-    def __enter__(self) -> Engine:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, DeviceMemoryError):
-            error.cla_bytes = self.cla_bytes
-        self.close()
-
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program in one launch (one per run of tiles).
-
-        Parameters
-        ----------
-        request : the program and what is wanted of it
-        lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
-
-        Returns
-        -------
-        float64 (n_parts, n_values), sums over the patterns of each part.
-
-        Raises
-        ------
-        EngineError
-            If a pattern's likelihood is not positive and finite; names pattern, part and the lengths of the branches
-            across which it was asked. If the program writes to a slot that the engine does not have.
-        """
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
-        kinds = np.bincount(request.program[:, 0], minlength=prog.ROOT + 1)
-        in_eigenbasis = kinds[[prog.DERIVATIVE, prog.GRADIENT, prog.ROOT]].any()
-        tables = Tables(bool(in_eigenbasis), bool(kinds[prog.TRIPLET]), bool(kinds[prog.GRADIENT]))
+        kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
+        tables = Tables(
+            decays=bool(kinds[_IN_EIGENBASIS].any()),
+            slopes=bool(kinds[Opcode.TRIPLET]),
+            divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
+        )
         lengths = self._per_part(lengths)
         try:
             return self._execute(request, lengths, tables)
@@ -325,7 +261,7 @@ class Engine(Requests):
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
 
-        For programs whose number of values depends on states and components, in which shards differ (`Shards`).
+        It is for programs whose number of values depends on states and components, which differ between `Shards`.
         """
         return list(self.execute(make(self.layout), lengths))
 
@@ -339,11 +275,16 @@ class Engine(Requests):
         operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
         edge : a, b, branch
         lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
-        models : one model per part each; the engine's own model stays what it is
+        models : each has one model per part; the engine's own model stays in use
 
         Returns
         -------
-        float64 (n_models, n_parts), by the first weight set.
+        float64 (n_models, n_parts).
+
+        Raises
+        ------
+        EngineError
+            As `execute`, and if a model does not fit the layout.
         """
         for model in models:
             self._check_parts(model)
@@ -363,30 +304,20 @@ class Engine(Requests):
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
 
-        Raises EngineError if they would not outlive the launch; `prepare` is for both kinds of engine.
+        Raises
+        ------
+        EngineError
+            If they would not outlive the launch; `prepare` serves both kinds of engine.
         """
         if not self.resident:
             raise EngineError("CLAs do not outlive a launch of an engine that streams patterns")
         self.execute(Request(operations), lengths)
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> PreparedClas:
-        """CLAs for later requests: made now if they outlive the launch, else in front of each request."""
+        """CLAs for later requests: made now if they outlive the launch, else again in front of each request."""
         if self.resident:
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)
-
-    def evaluate(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
-        """lnL across each edge.
-
-        `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, n_weight_sets).
-        """
-        rows = np.asarray(edges).reshape(-1, 3)
-        n_sets = self.n_weight_sets
-        program = prog.evaluate(n_sets * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
-        pieces = np.arange(len(rows), dtype=np.int32)
-        request = Request(program, n_sets * len(rows), "evaluate", range(n_sets), pieces=pieces)
-        values = self.execute(request, lengths)
-        return values.reshape(self.layout.n_parts, len(rows), n_sets).transpose(1, 0, 2)
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._check_slots(request.program)
@@ -422,9 +353,9 @@ class Engine(Requests):
 
         Parameters
         ----------
-        values : (k,) or (n_parts, k), or of single lanes (k, blocks, lanes)
+        values : (k,) or (n_parts, k), or those of single lanes (k, blocks, lanes)
         bad_lane : the padded index of a pattern that caused it, if known
-        value : number of the first one among those of the request
+        value : number of the first of these values among those of the request
         """
         if np.all(np.isfinite(values)):
             return
@@ -442,7 +373,8 @@ class Engine(Requests):
 
 
 def _branches(program: IntArray, value: int) -> IntArray:
-    """The branches that the instruction reads which makes that value."""
-    rows = program[(program[:, 0] >= prog.EVALUATE) & (program[:, 1] <= value)]
-    row = rows[np.argmax(rows[:, 1])]
-    return row[{prog.INSERT: [3, 5], prog.TRIPLET: [3, 5, 7]}.get(int(row[0]), [5])]
+    """The branches read by the instruction that makes this value."""
+    makes_value = program[:, InstructionWord.OPCODE] >= Opcode.EVALUATE
+    rows = program[makes_value & (program[:, InstructionWord.RESULT] <= value)]
+    row = rows[np.argmax(rows[:, InstructionWord.RESULT])]
+    return row[_BRANCHES_READ.get(int(row[InstructionWord.OPCODE]), [InstructionWord.PB])]

@@ -1,8 +1,8 @@
 """Tip codes: indices into a table of state sets.
 
-Up to `MASK_STATES` states the table is the implicit one of all 2^S sets, so that a code is a bit mask. With more states
-it is given, and engines use an order of their own: code s < S is state s alone, code S is every state, which padding
-lanes have too, and the other sets follow. So a code up to S is also the column to look up in a table of P.
+Up to `MASK_STATES` states the table is implicit: it has all 2^S sets, and a code is a bit mask. With more states the
+caller gives the table, and engines reorder it: code s < S is state s alone, code S is every state, which padding lanes
+have too, and the other sets follow. So a code up to S is also the column to look up in a table of P.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import ByteArray
 from plltool.errors import EngineError
 
-MASK_STATES = 8  # 2^8 sets: a code still is one byte, and a tip is expanded from its bits
+MASK_STATES = 8  # 2^8 sets: a code is still one byte, and a tip is expanded from its bits
 MAX_CODES = 1 << 16  # uint16
 
 Codes = npt.NDArray[np.integer]
-StateSets = npt.NDArray[np.uint8]
 
 
-def encode_tips(n_states: int, codes: Codes, state_sets: npt.ArrayLike | None) -> tuple[Codes, StateSets]:
+def encode_tips(n_states: int, codes: Codes, state_sets: npt.ArrayLike | None) -> tuple[Codes, ByteArray]:
     """Codes in the engines' order, and the table (n_codes, n_states) of 0 and 1 that they index.
 
     Parameters
@@ -30,8 +30,8 @@ def encode_tips(n_states: int, codes: Codes, state_sets: npt.ArrayLike | None) -
     Raises
     ------
     EngineError
-        If the table is missing, superfluous, of the wrong shape or not made of 0 and 1, or if a code lies outside it or
-        names an empty set.
+        If the table is missing or not wanted, has the wrong shape or entries other than 0 and 1, or if a code lies
+        outside the table or names an empty set.
     """
     if n_states <= MASK_STATES:
         if state_sets is not None:

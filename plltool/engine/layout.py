@@ -1,39 +1,44 @@
-"""The one place that defines the shapes, the padding and the kernels' macros.
+"""Shapes, padding and the kernels' macros: the layout is the one place that defines them.
 
-Patterns of each part are padded to whole blocks of VW lanes (Izquierdo-Carrasco et al. 2013, section IV) and
-blocks to whole tiles; a tile never holds two parts. Padding lanes have weight 0 and undetermined tips.
-A *group* is the run of tiles that one work-group takes through a program, at once or cut into several launches; sums
-of groups are added up on the device (`sums.py`), so the layout alone decides the order of every sum.
+The patterns of each part are padded to whole blocks of VW lanes (Izquierdo-Carrasco et al. 2013, section IV), and the
+blocks to whole tiles. A tile never holds two parts. Padding lanes have weight 0 and undetermined tips.
+A *group* is the run of tiles that one work-group takes through a program, in one launch or in several. The sums of
+groups are added up on the device (`sums.py`), so the layout alone decides the order of every sum.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.codes import MASK_STATES, MAX_CODES
+from plltool.engine.contract import TRIPLET_VALUES, KernelArgument, macros
 from plltool.errors import EngineError
-
-IntArray = npt.NDArray[np.int32]
 
 # A component whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
 # far above the smallest normal number: 2^-1022 in double, 2^-126 in single precision.
 SCALE_BITS: dict[np.dtype[np.floating], int] = {np.dtype(np.float64): 256, np.dtype(np.float32): 32}
-# Types of CLAs and tables such as P, and of the sums over a pattern's states and components; patterns are double.
+# By precision, the type of CLAs and of tables such as P, and the type of the sums over a pattern's states and
+# components. Sums over patterns are always double.
 TYPES: dict[str, tuple[np.dtype[np.floating], np.dtype[np.floating]]] = {
     "double": (np.dtype(np.float64), np.dtype(np.float64)),
     "mixed": (np.dtype(np.float32), np.dtype(np.float64)),
     "single": (np.dtype(np.float32), np.dtype(np.float32)),
 }
 C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
+# numpy's names of the other types that kernels take; REAL and CODE are the layout's
+NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "uint64"}
 SCALE_BYTES = 4
 LEAST_TABLE_LANES = 8  # a shorter vector holds the sums of too few sets to be faster than multiplying
-PMATRIX_COLUMNS = 12  # that one work-item makes, with all exponentials for itself
+PMATRIX_COLUMNS = 12  # columns of a P matrix that one work-item makes; each work-item computes all exponentials itself
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
-MOST_VALUES = 10  # of a pattern that an instruction sums, TRIPLET's; work-items who share states own as many rows
 
 
 @dataclass(frozen=True)
@@ -46,8 +51,8 @@ class Layout:
     part_patterns : number of patterns of each part
     vw : lanes of a block
     tile_blocks : blocks of a tile
-    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU), with many states shared
-    staged_matrices : lanes with few states read the P matrices of a NEWVIEW from local memory
+    lane_per_item : a work-item owns one lane (GPU) rather than whole blocks as vectors (CPU)
+    staged_matrices : work-items read the P matrices of a NEWVIEW from local memory; few states on a GPU only
     state_workers : work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
     column_tile : columns of a table that they bring to local memory at a time
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
@@ -55,7 +60,10 @@ class Layout:
     max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
     n_codes : rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
 
-    Raises EngineError if there are so many codes that two bytes cannot hold them.
+    Raises
+    ------
+    EngineError
+        If there are more codes than two bytes can hold.
     """
 
     n_states: int
@@ -99,18 +107,28 @@ class Layout:
 
     @property
     def max_codes(self) -> int:
-        """Codes that the engines' order takes at most, see `codes.py`."""
+        """The largest number of codes in the engines' order, see `codes.py`."""
         return self.n_states + 1 + self.n_codes if self.many_states else 1 << self.n_states
 
     @property
     def padding_code(self) -> int:
-        """The code that says nothing, in the engines' order."""
+        """The code of an undetermined tip, in the engines' order."""
         return self.n_states if self.many_states else (1 << self.n_states) - 1
 
     @property
     def matrix_values(self) -> int:
-        """Numbers of a matrix on the device: with many states a column of row sums is added, see `many_states.h`."""
+        """Numbers of a matrix on the device; with many states a column of row sums is added, see `many_states.h`."""
         return self.n_states * (self.n_states + self.many_states)
+
+    @property
+    def model_values(self) -> int:
+        """Numbers of a component in the array `model`: masses, the two matrices of the eigenbasis, rate."""
+        return self.n_states + 2 * self.matrix_values + 1
+
+    @property
+    def eigen_values(self) -> int:
+        """Numbers of a component in the array `eigen`: eigenvalues, U, U^-1."""
+        return self.n_states + 2 * self.n_states**2
 
     @property
     def shared_states(self) -> bool:
@@ -124,8 +142,8 @@ class Layout:
 
     @property
     def own_states(self) -> int:
-        """Consecutive states of a lane that a work-item owns, with padding."""
-        return -(-max(self.n_states, MOST_VALUES) // self.state_workers)
+        """Consecutive states of a lane, or values of a pattern, that a work-item owns; with padding."""
+        return -(-max(self.n_states, TRIPLET_VALUES) // self.state_workers)
 
     @property
     def local_bytes(self) -> int:
@@ -142,7 +160,7 @@ class Layout:
         return -(-self.n_states // PMATRIX_COLUMNS)
 
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
-        """Work-items that make the P matrices of so many branches in every P set, see `pmatrices.cl`."""
+        """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
         width = 1 if self.lane_per_item or self.many_states else self.vw
         return n_psets * -(-n_branches // width) * self.n_components * self.pmatrix_shares
 
@@ -187,7 +205,7 @@ class Layout:
 
     @property
     def branch_values(self) -> int:
-        """Numbers of a branch's P matrices on the device and the tables for tips behind them (`kernels/layout.h`)."""
+        """Numbers of a branch on the device: its P matrices, then their tables for tips (`kernels/layout.h`)."""
         matrices = self.n_components * self.matrix_values
         if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
             return matrices
@@ -208,8 +226,8 @@ class Layout:
         return self.n_blocks * self.block_bytes
 
     @cached_property
-    def lane_of_pattern(self) -> npt.NDArray[np.intp]:
-        """(n_patterns,) where each pattern, parts one after another, stands among the padded lanes."""
+    def lane_of_pattern(self) -> IndexArray:
+        """(n_patterns,) the padded lane of each pattern; parts come one after another."""
         starts = np.concatenate([[0], np.cumsum(self.part_tiles)[:-1]]) * self.tile_blocks * self.vw
         return np.concatenate(
             [start + np.arange(n, dtype=np.intp) for start, n in zip(starts, self.part_patterns, strict=True)]
@@ -240,7 +258,7 @@ class Layout:
         return np.array(rows, dtype=np.int32)
 
     @cached_property
-    def part_first_group(self) -> npt.NDArray[np.intp]:
+    def part_first_group(self) -> IndexArray:
         """(n_parts,) index of the first group of each part."""
         return np.searchsorted(self.groups[:, 2], np.arange(self.n_parts))
 
@@ -251,22 +269,41 @@ class Layout:
         tiled = padded.reshape(self.n_taxa, self.n_tiles, self.tile_blocks, self.vw)
         return np.ascontiguousarray(tiled.transpose(1, 0, 2, 3))
 
-    def pad_weights(self, weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Weights (..., n_patterns) as (..., n_lanes), 0 in the padding."""
-        padded = np.zeros((*weights.shape[:-1], self.n_lanes))
-        padded[..., self.lane_of_pattern] = weights
+    def pad_weights(self, weights: FloatArray) -> FloatArray:
+        """Weights (n_patterns,) as (n_lanes,), 0 in the padding."""
+        padded = np.zeros(self.n_lanes)
+        padded[self.lane_of_pattern] = weights
         return padded
 
     def strides(self, n_slots: int, n_tiles: int) -> tuple[int, int]:
-        """(tile stride, slot stride) in blocks, for storage of `n_slots` slots and `n_tiles` tiles."""
+        """(tile stride, slot stride) in blocks, where `n_slots` slots of `n_tiles` tiles are held."""
         if self.tile_major:
             return n_slots * self.tile_blocks, self.tile_blocks
         return self.tile_blocks, n_tiles * self.tile_blocks
 
+    def dtype(self, argument: KernelArgument) -> np.dtype[Any]:
+        """The numpy type of an argument of a kernel, or of its elements."""
+        layout_types: dict[str, np.dtype[Any]] = {"REAL": self.real, "CODE": self.code}
+        return layout_types.get(argument.ctype) or np.dtype(NUMPY_TYPE[argument.ctype])
+
+    def array_shape(self, argument: KernelArgument, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """The shape of an array that kernels take; `sizes` gives those of the launch (`contract.LAUNCH_SIZES`)."""
+        return tuple(
+            dimension
+            if isinstance(dimension, int)
+            else sizes[dimension]
+            if dimension in sizes
+            else getattr(self, dimension)
+            for dimension in argument.shape or ()
+        )
+
+    def array_bytes(self, argument: KernelArgument, sizes: Mapping[str, int]) -> int:
+        """Bytes of an array that kernels take; `sizes` as in `array_shape`."""
+        return prod(self.array_shape(argument, sizes)) * self.dtype(argument).itemsize
+
     def macros(self) -> list[str]:
-        """The kernels' -D options."""
-        code_type = "uchar" if self.code == np.dtype(np.uint8) else "ushort"
-        values = {
+        """The -D options of the kernels."""
+        values: dict[str, int | str] = {
             "N_STATES": self.n_states,
             "MANY_STATES": int(self.many_states),
             "N_COMPONENTS": self.n_components,
@@ -277,9 +314,14 @@ class Layout:
             "REAL": C_TYPE[self.real],
             "REAL_BITS": 8 * self.real.itemsize,
             "SUM": C_TYPE[self.sum],
-            "CODE": code_type,
+            "CODE": "uchar" if self.code.itemsize == 1 else "ushort",
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": PMATRIX_COLUMNS,
+            "LEAST_TABLE_LANES": LEAST_TABLE_LANES,
+            "MATRIX_VALUES": self.matrix_values,
+            "BRANCH_VALUES": self.branch_values,
+            "MODEL_VALUES": self.model_values,
+            "EIGEN_VALUES": self.eigen_values,
         }
         if self.shared_states:
             values |= {
@@ -288,7 +330,7 @@ class Layout:
                 "COLUMN_TILE": self.column_tile,
                 "SHARED_DOUBLES": self.local_bytes // 8,
             }
-        return [f"-D{name}={value}" for name, value in values.items()]
+        return [f"-D{name}={value}" for name, value in (values | macros()).items()]
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""

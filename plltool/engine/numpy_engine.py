@@ -1,7 +1,7 @@
 """The numpy engine: the same blocked layout and programs as the OpenCL engine, in readable form.
 
-It is the fallback where no OpenCL device is found, and the twin that kernels are tested against. CLAs are float64
-(slot, block, component, state, lane), scaling counts (slot, block, component, lane), tips are expanded to
+It is the fallback where no OpenCL device is found, and the twin that kernels are tested against. CLAs are
+(slot, block, component, state, lane), scaling counts (slot, block, component, lane), and tips are expanded to
 (taxon, block, 1, state, lane).
 """
 
@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from plltool.engine import program as prog
-from plltool.engine.base import Engine, FloatArray, IntArray, Parts, Tables
+from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.engine.base import Engine, EngineData, Parts, Tables
+from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 
@@ -24,7 +25,7 @@ IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
 class NumpyEngine(Engine):
     """See :class:`plltool.engine.base.Engine`; the layout's tiles are single blocks.
 
-    Programs run on all blocks of a run of the storage at once; `_blocks` says which those are.
+    Programs run on all blocks of a run at the same time; `_blocks` are those of the present run.
     """
 
     name = "numpy"
@@ -33,12 +34,10 @@ class NumpyEngine(Engine):
         self,
         layout: Layout,
         n_slots: int,
-        codes: npt.NDArray[np.integer],
-        weights: FloatArray,
-        state_sets: npt.ArrayLike | None = None,
+        data: EngineData,
         memory: int | None = None,
     ):
-        super().__init__(layout, n_slots, codes, weights, state_sets, memory)
+        super().__init__(layout, n_slots, data, memory)
         self._hold_clas()
         by_block = self._codes.transpose(1, 0, 2, 3).reshape(layout.n_taxa, layout.n_blocks, layout.vw)
         expanded = self._state_sets.astype(layout.real)[by_block].swapaxes(-1, -2)
@@ -54,25 +53,29 @@ class NumpyEngine(Engine):
         self._all_clas = np.ones((*shape, layout.n_states, layout.vw), dtype=layout.real)
         self._all_scales = np.zeros((*shape, layout.vw), dtype=np.int32)
         self.counters.hold(self._all_clas.nbytes + self._all_scales.nbytes)
-        self._rests = False
+        self._released = False
 
-    def rest(self) -> None:
+    def release_clas(self) -> None:
         self.counters.hold(-self._all_clas.nbytes - self._all_scales.nbytes)
         self._all_clas, self._all_scales = self._all_clas[:0].copy(), self._all_scales[:0].copy()
         self._clas, self._scales = self._all_clas, self._all_scales
-        self._rests = True
+        self._released = True
+
+    def close(self) -> None:
+        """There is no device, and arrays go when the engine goes."""
 
     def _send_weights(self, padded: FloatArray) -> None:
-        self._weights = padded.reshape(-1, self.layout.n_blocks, self.layout.vw)
+        self._weights = padded.reshape(self.layout.n_blocks, self.layout.vw)
 
     def _enter_run(self, run: IntArray) -> None:
         """Let programs work on the blocks of one run."""
-        if self._rests:
+        if self._released:
             self._hold_clas()
-        n_blocks = int(run[:, 2].sum())
-        self._blocks: slice | npt.NDArray[np.intp] = slice(None)  # views are faster than copies
+        n_blocks = int(run[:, SpanWord.N_TILES].sum())  # a tile is one block
+        self._blocks: slice | IndexArray = slice(None)  # views are faster than copies
         if not self.resident:
-            self._blocks = np.concatenate([np.arange(first, first + n) for first, n in run[:, 1:3].tolist()])
+            spans = run[:, [SpanWord.FIRST_TILE, SpanWord.N_TILES]].tolist()
+            self._blocks = np.concatenate([np.arange(first, first + n) for first, n in spans])
         self._block_part = self.layout.block_part[self._blocks]
         self._clas, self._scales = self._all_clas[:, :n_blocks], self._all_scales[:, :n_blocks]
         self._no_scale = np.zeros((n_blocks, self.layout.n_components, self.layout.vw), dtype=np.int32)
@@ -94,7 +97,7 @@ class NumpyEngine(Engine):
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
-        """P matrices, their slopes, decays and responses of every branch, per part: twin of `pmatrices.cl`."""
+        """P matrices of every branch and part, and the other tables asked for: twin of `pmatrices.cl`."""
         rates = self._eigenvalues[:, None]  # part, branch, C, S
         grow = np.expm1(rates * lengths[:, :, None, None])
         slope = rates * (grow + 1.0)
@@ -109,25 +112,22 @@ class NumpyEngine(Engine):
         self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
         if tables.slopes:
             self._slopes = np.stack([combine(slope), combine(curve)], axis=2).astype(real)  # part, branch, 2, C, S, S
-
-        if tables.responses:
+        if tables.divided_differences:
             t = lengths[:, :, None, None, None]
             gap = np.abs(rates[..., :, None] - rates[..., None, :]) * t
             ratio = np.where(gap == 0, 1.0, -np.expm1(-gap) / np.where(gap == 0, 1.0, gap))
-            response = t * (np.maximum(grow[..., :, None], grow[..., None, :]) + 1.0) * ratio
-            self._responses = response.astype(real)  # part, branch, C, k, l
+            differences = t * (np.maximum(grow[..., :, None], grow[..., None, :]) + 1.0) * ratio
+            self._divided_differences = differences.astype(real)  # part, branch, C, k, l
 
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         self._branch_tables(lengths, tables)
         values = np.zeros((self.layout.n_parts, request.n_values))
         for run in self.storage.runs:
             self._enter_run(run)
-            for opcode, result, per_lane in self._take_through(request.program):
+            for result, per_lane in self._take_through(request.program):
                 if not np.all(np.isfinite(per_lane)):
                     self._check_finite(per_lane, self._find_lane(per_lane), result)
-                sets = request.sets if opcode == prog.EVALUATE else request.sets[:1]
-                weights = self._weights[sets][:, self._blocks]
-                sums = np.einsum("kbv,sbv->bks", per_lane, weights).reshape(len(self._block_part), -1)
+                sums = np.einsum("kbv,bv->bk", per_lane, self._weights[self._blocks])
                 np.add.at(values[:, result : result + sums.shape[1]], self._block_part, sums)
         return values
 
@@ -142,39 +142,38 @@ class NumpyEngine(Engine):
             self.set_model(own)
         return values
 
-    def _take_through(self, program: IntArray) -> Iterator[tuple[int, int, FloatArray]]:
-        """Run a program on the blocks of the present run; yields (opcode, result, values (k, block, lane))."""
+    def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:
+        """Run a program on the blocks of the present run; yields (result, values (k, block, lane))."""
         self.counters.launches += 1
         handlers = {
-            prog.EVALUATE: self._evaluate,
-            prog.DERIVATIVE: self._derivative,
-            prog.INSERT: self._insert,
-            prog.TRIPLET: self._triplet,
-            prog.ROOT: self._root,
+            Opcode.EVALUATE: self._evaluate,
+            Opcode.DERIVATIVE: self._derivative,
+            Opcode.INSERT: self._insert,
+            Opcode.TRIPLET: self._triplet,
+            Opcode.MASS_GRADIENT: self._mass_gradient,
         }
         gradients: dict[int, FloatArray] = {}  # sums over branches, pattern by pattern, so that runs change no bit
         for row in program:
-            opcode, result = int(row[0]), int(row[1])
-            if opcode in (prog.NEWVIEW, prog.PROPAGATE):
+            opcode, result = int(row[InstructionWord.OPCODE]), int(row[InstructionWord.RESULT])
+            if opcode in (Opcode.NEWVIEW, Opcode.PROPAGATE):
                 self._make_cla(row)
-            elif opcode == prog.GRADIENT:
-                gradients[result] = gradients.get(result, 0.0) + self._gradient(row)
+            elif opcode == Opcode.RATE_MATRIX_GRADIENT:
+                gradients[result] = gradients.get(result, 0.0) + self._rate_matrix_gradient(row)
             else:
-                yield opcode, result, handlers[opcode](row)
-        for result, gradient in gradients.items():
-            yield prog.GRADIENT, result, gradient
+                yield result, handlers[opcode](row)
+        yield from gradients.items()
 
     def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._branch_tables(lengths, Tables())
         values = np.empty((request.n_values, self.layout.n_blocks, self.layout.vw))
         for run in self.storage.runs:
             self._enter_run(run)
-            for _, result, per_lane in self._take_through(request.program):
+            for result, per_lane in self._take_through(request.program):
                 values[result, self._blocks] = per_lane[0]
         return values.reshape(request.n_values, -1)[:, self.layout.lane_of_pattern]
 
     def _find_lane(self, per_lane: FloatArray) -> int:
-        """The first lane of the present run, counted among all, with a value (k, block, lane) that is not finite."""
+        """The first lane of this run with a value (k, block, lane) that is not finite, numbered among all lanes."""
         lanes = np.arange(self.layout.n_lanes).reshape(-1, self.layout.vw)[self._blocks]
         return int(lanes[~np.isfinite(per_lane.sum(axis=0))].min())
 
@@ -189,10 +188,10 @@ class NumpyEngine(Engine):
         return table[self._block_part, branch] @ x
 
     def _make_cla(self, row: IntArray) -> None:
-        opcode, slot, a, pa, b, pb = (int(word) for word in row[:6])
+        opcode, slot, a, pa, b, pb = (int(word) for word in row[: InstructionWord.C])
         x, scale = self._operand(a)
         z = self._times(self._matrices, pa, x)
-        if opcode == prog.NEWVIEW:
+        if opcode == Opcode.NEWVIEW:
             y, scale_b = self._operand(b)
             z = z * self._times(self._matrices, pb, y)
             z, exponent = self._rescale(z)
@@ -201,7 +200,7 @@ class NumpyEngine(Engine):
         self._scales[slot] = scale
 
     def _rescale(self, z: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Bring components, lane by lane, that fell below the threshold back to order 1 by their own power of two."""
+        """Bring components below the threshold back to order 1, lane by lane, each by a power of two of its own."""
         maximum = z.max(axis=2)
         small = (maximum < 2.0**-self.layout.scale_bits) & (maximum > 0)
         exponent = np.where(small, np.frexp(maximum)[1], 0).astype(np.int32)
@@ -222,9 +221,9 @@ class NumpyEngine(Engine):
     def _aligned(self, *indices: int) -> tuple[list[FloatArray], IntArray]:
         """Operands at one scale for all components of a pattern, and that scale (block, lane).
 
-        The first operand takes the factors; a component too small beside the largest one becomes 0. One of rate 0,
-        whose likelihoods are 0 or 1 and never scaled, is impossible where the operands have no state in common; its
-        count must not be taken for the largest.
+        The first operand takes the factors. A component that is too small beside the largest one becomes 0. One of
+        rate 0, whose likelihoods are 0 or 1 and never scaled, is impossible where the operands have no state in common;
+        its count is then left out.
         """
         operands = [self._operand(int(index)) for index in indices]
         counts = np.asarray(sum(scale for _, scale in operands))
@@ -241,45 +240,54 @@ class NumpyEngine(Engine):
         return [first, *(x for x, _ in operands[1:])], largest
 
     def _evaluate(self, row: IntArray) -> FloatArray:
-        (x, y), scale = self._aligned(row[2], row[4])
-        product = x * self._times(self._matrices, row[5], y)
+        (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
+        product = x * self._times(self._matrices, row[InstructionWord.PB], y)
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _derivative(self, row: IntArray) -> FloatArray:
-        (x, y), scale = self._aligned(row[2], row[4])
+        (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         part = self._block_part
         mass = self._block_mass
         s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
-        decays = self._decays[part, row[5]]  # block, C, 3, k
+        decays = self._decays[part, row[InstructionWord.PB]]  # block, C, 3, k
         sums = np.einsum("bcdk,bckv->dbv", decays, s)
         likelihood = _sum_states(mass * (x * y)) + sums[0]
         d1 = sums[1] / likelihood
         return np.stack([self._log(likelihood, scale), d1, sums[2] / likelihood - d1 * d1])
 
-    def _gradient(self, row: IntArray) -> FloatArray:
-        (x, y), _ = self._aligned(row[2], row[4])
+    def _rate_matrix_gradient(self, row: IntArray) -> FloatArray:
+        (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         part = self._block_part
         sa = self._right[part].swapaxes(-1, -2) @ (self._block_mass * x)
         sb = self._left[part] @ y
-        likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[5], y))
-        terms = np.einsum("bckv,bclv,bckl->cklbv", sa / likelihood[:, None, None], sb, self._responses[part, row[5]])
+        likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y))
+        terms = np.einsum(
+            "bckv,bclv,bckl->cklbv",
+            sa / likelihood[:, None, None],
+            sb,
+            self._divided_differences[part, row[InstructionWord.PB]],
+        )
         return terms.reshape(-1, *likelihood.shape)
 
-    def _root(self, row: IntArray) -> FloatArray:
-        (x, y), _ = self._aligned(row[2], row[4])
-        terms = self._block_mass * x * self._times(self._matrices, row[5], y)  # block, C, S, lane
+    def _mass_gradient(self, row: IntArray) -> FloatArray:
+        (x, y), _ = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
+        terms = self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y)  # block, C, S, lane
         shares = terms / _sum_states(terms)[:, None, None]
         return shares.transpose(1, 2, 0, 3).reshape(-1, *shares.shape[::3])
 
     def _insert(self, row: IntArray) -> FloatArray:
-        (x, y, z), scale = self._aligned(row[2], row[4], row[6])
-        product = z * self._times(self._matrices, row[3], x) * self._times(self._matrices, row[5], y)
+        (x, y, z), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
+        product = (
+            z
+            * self._times(self._matrices, row[InstructionWord.PA], x)
+            * self._times(self._matrices, row[InstructionWord.PB], y)
+        )
         return self._log(_sum_states(self._block_mass * product), scale)[None]
 
     def _triplet(self, row: IntArray) -> FloatArray:
-        operands, scale = self._aligned(row[2], row[4], row[6])
+        operands, scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B], row[InstructionWord.C])
         orders = []  # for each operand: P x, P' x, P'' x
-        for x, branch in zip(operands, row[[3, 5, 7]], strict=True):
+        for x, branch in zip(operands, row[[InstructionWord.PA, InstructionWord.PB, InstructionWord.PC]], strict=True):
             first, second = self._slopes[:, :, 0], self._slopes[:, :, 1]
             orders.append([self._times(table, branch, x) for table in (self._matrices, first, second)])
         mass = self._block_mass

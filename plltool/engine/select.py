@@ -1,4 +1,4 @@
-"""Which engine, device and layout a run uses, and why: fixed rules, so that the same input gives the same bits."""
+"""The choice of engine, device and layout, and its reason: fixed rules, so that the same input gives the same bits."""
 
 from __future__ import annotations
 
@@ -9,35 +9,33 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-import numpy.typing as npt
-
 from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
-from plltool.engine.base import Engine, FloatArray
+from plltool.engine.base import Engine, EngineData
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
-from plltool.errors import DeviceError, DeviceMemoryError, InputError, warn_caller
-from plltool.hardware import available_memory
+from plltool.errors import DeviceError, DeviceMemoryError, MemoryShortageError, warn_caller
+from plltool.hardware import Hardware, available_memory
 
 NUMPY_LANES = (1, 2, 4)
 NUMPY_DEFAULT_LANES = 4
 CPU_LANES = (2, 4, 8, 16)
 GPU_LANES = (32, 64)
 GPU_DEFAULT_LANES = 64
-GPU_MANY_STATES_LANES = 32  # a worker's lanes are then what NVIDIA's devices run in step; unmeasured
-GPU_OWN_STATES = 8  # of a lane that a work-item owns where states are shared: what its registers hold; unmeasured
-GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; bounds the partial sums that leave the device
-CPU_TILE_BYTES = 256  # of one value of all a tile's patterns: 32 doubles were best for searches of 354 and 500 taxa,
-# 64 singles for a post-order of 64 and 1,000; more blocks share a P matrix, but fewer CLAs of a tile stay in cache
-CPU_GROUPS_PER_CORE = 8  # a work-group is what a CPU driver schedules: a few per core balance, hundreds cost
-CPU_MIN_GROUPS_PER_CORE = 4  # small data get smaller tiles rather than idle cores
+GPU_MANY_STATES_LANES = 32  # as many work-items as NVIDIA's devices run in step; not measured
+GPU_OWN_STATES = 8  # states that a work-item owns where states are shared: they fit its registers; not measured
+GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; limits the number of partial sums
+# Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
+# post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P matrix, but fewer CLAs of a tile stay in cache.
+CPU_TILE_BYTES = 256
+CPU_GROUPS_PER_CORE = 8  # CPU drivers schedule work-groups: a few per core balance the load, hundreds cost time
+CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no core is idle
 MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
-LONGEST_REASON = 300  # characters of a failure that "auto" passes over
+LONGEST_REASON = 300  # characters of the reason why "auto" skips a device
 NUMPY_REASON = "numpy on the CPU, one thread"
 
 _log = logging.getLogger("plltool")
@@ -45,64 +43,50 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True)
 class DataShape:
-    """What a layout must hold: see `Layout` for the fields."""
+    """What a layout must hold; see `Layout` for the fields."""
 
     n_states: int
     n_components: int
     n_taxa: int
     part_patterns: tuple[int, ...]
-    precision: str = "double"
     n_codes: int = 0
 
 
-def choose_layout(
-    device: Device,
-    n_states: int,
-    n_components: int,
-    n_taxa: int,
-    part_patterns: Sequence[int],
-    precision: str = "double",
-    vw: int | None = None,
-    n_codes: int = 0,
-) -> Layout:
-    """The layout for an OpenCL device: a fixed function of the device and the shape of the data.
+def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
+    """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
 
-    It does not depend on the number of threads in use, so neither do the sums.
+    It does not depend on the number of threads in use, so the sums do not depend on it either.
 
     Parameters
     ----------
-    n_states, n_components, n_taxa, part_patterns, precision, n_codes : see `Layout`
+    precision : see `Layout`
     vw : lanes of a block; None for the device's best. 32 or 64 on a CPU device ask for the shape of a GPU
 
     Raises
     ------
     DeviceError
         If the device cannot use `vw` lanes.
-    InputError
-        If the precision is unknown.
     """
-    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision), n_codes)
-    return _layout_for(device, shape, vw)
-
-
-def _layout_for(device: Device, shape: DataShape, vw: int | None) -> Layout:
+    if device is None:
+        lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
+        return _make_layout(shape, precision, lanes, 1, on_gpu=False, max_groups=1)
     if device.kind == "gpu" or vw in GPU_LANES:
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
-        layout = _make_layout(shape, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
+        layout = _make_layout(shape, precision, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
         return use_local_memory(layout, device.max_group_items, device.local_memory)
-    default = default_lanes(device, shape.precision)
+    default = default_lanes(device, precision)
     lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
-    layout = _cpu_tiles(shape, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
+    layout = _cpu_tiles(shape, precision, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
     return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
 
 
 def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layout:
-    """What the work-groups of a GPU's layout share; other layouts stay as they are.
+    """A GPU's layout with what its work-groups share in local memory; other layouts stay as they are.
 
-    Few states: the P matrices of a NEWVIEW, if they fit. Many: the states of a lane, by workers that own GPU_OWN_STATES
-    each, more where a work-group cannot have so many items; they read tables in even tiles of up to LARGEST_COLUMN_TILE
-    columns, smaller where local memory does not hold them.
+    With few states they share the P matrices of a NEWVIEW, if these fit. With many they share the states of a lane:
+    workers own GPU_OWN_STATES each, or more where a work-group cannot have enough items. They read tables in even tiles
+    of up to LARGEST_COLUMN_TILE columns, or fewer where local memory does not hold them.
 
     Parameters
     ----------
@@ -123,9 +107,9 @@ def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layou
 
 
 def default_lanes(device: Device, precision: str) -> int:
-    """Lanes of a block on an OpenCL device, unless asked otherwise: on a CPU those of a vector of CLA values.
+    """Lanes of a block on an OpenCL device by default: on a CPU those of a vector of CLA values.
 
-    Sums over patterns are double vectors of as many lanes, which a compiler that fails on wide vectors has to handle.
+    Sums over patterns are double vectors of as many lanes, so a compiler that fails on wide vectors limits both.
     """
     if device.kind == "gpu":
         return GPU_DEFAULT_LANES
@@ -133,13 +117,9 @@ def default_lanes(device: Device, precision: str) -> int:
     return 2 * device.vector_width if singles else device.vector_width
 
 
-def _known_precision(precision: str) -> str:
-    if precision not in TYPES:
-        raise InputError(f"unknown precision '{precision}', expected one of: {', '.join(TYPES)}")
-    return precision
-
-
-def _make_layout(shape: DataShape, vw: int, tile_blocks: int, *, on_gpu: bool, max_groups: int) -> Layout:
+def _make_layout(
+    shape: DataShape, precision: str, vw: int, tile_blocks: int, *, on_gpu: bool, max_groups: int
+) -> Layout:
     return Layout(
         shape.n_states,
         shape.n_components,
@@ -149,17 +129,17 @@ def _make_layout(shape: DataShape, vw: int, tile_blocks: int, *, on_gpu: bool, m
         tile_blocks=tile_blocks,
         lane_per_item=on_gpu,
         tile_major=not on_gpu,
-        precision=shape.precision,
+        precision=precision,
         max_groups=max_groups,
         n_codes=shape.n_codes,
     )
 
 
-def _cpu_tiles(shape: DataShape, lanes: int, enough_tiles: int) -> Layout:
+def _cpu_tiles(shape: DataShape, precision: str, lanes: int, enough_tiles: int) -> Layout:
     """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
-    patterns = CPU_TILE_BYTES // TYPES[shape.precision][0].itemsize
+    patterns = CPU_TILE_BYTES // TYPES[precision][0].itemsize
     blocks = sum(-(-n // lanes) for n in shape.part_patterns)
-    layout = _make_layout(shape, lanes, patterns // lanes, on_gpu=False, max_groups=1)
+    layout = _make_layout(shape, precision, lanes, patterns // lanes, on_gpu=False, max_groups=1)
     while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
         layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
     return layout
@@ -174,7 +154,7 @@ def _check_lanes(label: str, vw: int | None, default: int, allowed: tuple[int, .
 
 
 @dataclass(frozen=True)
-class Plan:
+class EnginePlan:
     """How an engine would hold its data.
 
     Attributes
@@ -189,34 +169,35 @@ class Plan:
 
 
 def plan_engine(
-    device: Device | None,
-    shape: DataShape,
-    slots: Slots,
-    vw: int | None = None,
-    memory: int | None = None,
-    share: float = 1.0,
-) -> Plan:
-    """What `make_engine` makes on a device, None for numpy: resident if all CLAs fit into `memory`, else streaming.
+    device: Device | None, shape: DataShape, slots: Slots, hardware: Hardware, share: float = 1.0
+) -> EnginePlan:
+    """What `make_engine` makes on a device, None for numpy: resident if all CLAs fit into memory, else streaming.
+
+    Parameters
+    ----------
+    share : part of the memory that the engine may use, where other engines need the rest; of `hardware.memory`, or else
+        of what the device offers
 
     Raises
     ------
     DeviceError
-        If the device cannot use `vw` lanes, or if the memory holds the CLAs of no tile.
+        If the device cannot use `hardware.vw` lanes, or if the memory does not hold the CLAs of a single tile.
     """
-    if device is None:
-        lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
-        layout = _make_layout(shape, lanes, 1, on_gpu=False, max_groups=1)
-    else:
-        layout = _layout_for(device, shape, vw)
-    if memory is None:
+    layout = choose_layout(device, shape, hardware.precision, hardware.vw)
+    if hardware.memory is None:
         memory = int(share * _offered_memory(device)) - data_bytes(layout, expanded_tips=device is None)
+    else:
+        memory = int(share * hardware.memory)
     largest = None if device is None else device.max_allocation
-    storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
-    return Plan(layout, storage, memory)
+    try:
+        storage = plan_storage(layout, slots.choose(layout, memory), memory, largest)
+    except MemoryShortageError as error:
+        raise error.of_share(share) from error
+    return EnginePlan(layout, storage, memory)
 
 
 def _offered_memory(device: Device | None) -> int:
-    """Bytes of a device that is not told how many to use."""
+    """Bytes that a device offers where the user does not say how many to use."""
     if device is not None and not device.shares_host_memory:
         return int(DEVICE_MEMORY_SHARE * device.memory)
     offered = int(HOST_MEMORY_SHARE * available_memory())
@@ -224,10 +205,10 @@ def _offered_memory(device: Device | None) -> int:
 
 
 def rank_devices(devices: Sequence[Device]) -> list[Device]:
-    """The usable devices, the one that "auto" prefers first.
+    """The usable devices in the order in which "auto" prefers them.
 
-    GPUs before CPUs, those with memory of their own first; Intel's CPU runtime before PoCL (1.5 times faster, measured
-    on the same cores); then in the order of the platforms.
+    GPUs come before CPUs, those with memory of their own first. Intel's CPU runtime comes before PoCL, since it was 1.5
+    times faster on the same cores. The rest follows the order of the platforms.
     """
 
     def preference(device: Device) -> tuple[bool, bool, bool, bool]:
@@ -270,88 +251,62 @@ def find_device(devices: Sequence[Device], wanted: str, failures: Sequence[str] 
     raise DeviceError("; ".join([f"no OpenCL device is called '{wanted}'", f"devices found: {there}", *failures]))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class EngineRequest:
-    """The arguments of `make_engine` that do not depend on the device."""
+    """The arguments of `make_engine`."""
 
-    codes: npt.NDArray[np.integer]
-    weights: FloatArray
-    state_sets: npt.ArrayLike | None
+    data: EngineData
     shape: DataShape
     slots: Slots
-    vw: int | None
-    threads: int | None
-    profile: bool
-    memory: int | None
+    hardware: Hardware
     share: float
+    profile: bool
 
     def numpy_engine(self) -> NumpyEngine:
-        plan = plan_engine(None, self.shape, self.slots, self.vw, self.memory, self.share)
-        return NumpyEngine(
-            plan.layout, plan.storage.n_slots, self.codes, self.weights, self.state_sets, memory=plan.memory
-        )
+        """An engine on numpy."""
+        plan = plan_engine(None, self.shape, self.slots, self.hardware, self.share)
+        return NumpyEngine(plan.layout, plan.storage.n_slots, self.data, plan.memory)
 
     def opencl_engine(self, device: Device) -> Engine:
         """An engine on `device`; whatever goes wrong is a DeviceError.
 
-        A device that has not got what it claimed is asked for half as much, until even one tile is too much.
+        A device that has less memory than it claims is asked for half as much, until even one tile is too much.
         """
         from plltool.engine.opencl.engine import OpenCLEngine
 
-        threads = self.threads if device.kind == "cpu" else None
-        memory = self.memory
+        threads = self.hardware.threads if device.kind == "cpu" else None
+        hardware, share = self.hardware, self.share
         while True:
-            plan = plan_engine(device, self.shape, self.slots, self.vw, memory, self.share)
+            plan = plan_engine(device, self.shape, self.slots, hardware, share)
             try:
                 return OpenCLEngine(
-                    plan.layout,
-                    plan.storage.n_slots,
-                    self.codes,
-                    self.weights,
-                    device,
-                    threads,
-                    self.profile,
-                    self.state_sets,
-                    plan.memory,
+                    plan.layout, plan.storage.n_slots, self.data, device, threads, self.profile, plan.memory
                 )
             except DeviceMemoryError as error:
                 _log.warning("%s; trying with half as much", error)
-            memory = plan.storage.n_bytes(plan.layout) // 2  # outside the handler, which keeps what failed alive
+            # outside the handler, which would keep what failed alive
+            hardware, share = replace(hardware, memory=plan.storage.n_bytes(plan.layout) // 2), 1.0
 
 
 def make_engine(
-    codes: npt.NDArray[np.integer],
-    weights: FloatArray,
-    n_states: int,
-    n_components: int,
-    n_taxa: int,
-    part_patterns: Sequence[int],
+    data: EngineData,
+    shape: DataShape,
     slots: Slots,
-    device: str = "auto",
-    precision: str = "double",
-    vw: int | None = None,
-    threads: int | None = None,
-    profile: bool = False,
-    state_sets: npt.ArrayLike | None = None,
-    memory: int | None = None,
+    hardware: Hardware,
     share: float = 1.0,
+    profile: bool = False,
 ) -> tuple[Engine, str]:
-    """Make the engine that `device` asks for.
+    """Make the engine that `hardware` asks for.
 
     Parameters
     ----------
-    codes : integers (n_taxa, n_patterns), parts one after another; bit masks of states, or rows of `state_sets`
-    weights : float64 (n_patterns,) or (n_weight_sets, n_patterns)
-    n_states, n_components, n_taxa, part_patterns, precision : see `Layout`
+    data, shape : the patterns of all parts, and their shape
     slots : CLAs to hold
-    device : "auto", "numpy", or what `find_device` takes
-    vw : lanes of a block; None for the best
-    threads : cores of a CPU device to use at most; None for all; GPUs and numpy take no notice
-    profile : measure how long kernels run (`Counters.device_seconds`); numpy takes no notice
-    state_sets : 0 or 1 (n_codes, n_states); None up to 8 states, see `Engine`
-    memory : bytes that CLAs may take; None for what the device offers. With less than all of them take, the engine
-        streams patterns through what there is; its answers keep every bit
-    share : of what the device offers, where other engines need the rest
+    hardware : device ("auto", "numpy", or what `find_device` takes), precision, lanes, threads and memory. Threads
+        limit the cores of a CPU device; GPUs and numpy ignore them. With less memory than all CLAs take, the engine
+        streams patterns through the memory that there is; its answers keep every bit
+    share : see `plan_engine`
+    profile : measure how long kernels run (`Counters.device_seconds`); numpy ignores it
 
     Returns
     -------
@@ -360,21 +315,18 @@ def make_engine(
     Raises
     ------
     DeviceError
-        If a device asked for is missing, fails or has too little memory. "auto" tries the next one instead, numpy at
-        last.
-    InputError
-        If the precision is unknown.
+        If a device asked for by name is missing, fails or has too little memory. "auto" tries the next device instead,
+        and numpy last.
     """
-    n_codes = 0 if state_sets is None else len(np.asarray(state_sets))
-    shape = DataShape(n_states, n_components, n_taxa, tuple(part_patterns), _known_precision(precision), n_codes)
-    request = EngineRequest(codes, weights, state_sets, shape, slots, vw, threads, profile, memory, share)
-    if device.strip().lower() == "auto":
+    request = EngineRequest(data, shape, slots, hardware, share, profile)
+    if hardware.is_auto:
         return _automatic_engine(request)
-    if device.strip().lower() == "numpy":
+    if hardware.is_numpy:
         return request.numpy_engine(), f"{NUMPY_REASON}: asked for"
     found, failures = list_devices()
-    chosen = find_device(found, device, failures)
-    return request.opencl_engine(chosen), _describe_choice(chosen, threads, f"asked for by '{device}'")
+    chosen = find_device(found, hardware.device, failures)
+    why = f"asked for by '{hardware.device}'"
+    return request.opencl_engine(chosen), _describe_choice(chosen, hardware.threads, why)
 
 
 def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
@@ -385,7 +337,7 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
         except DeviceError as error:
             failures.append(textwrap.shorten(str(error), LONGEST_REASON))  # a compiler's log has many lines
             continue
-        return engine, _describe_choice(device, request.threads, explain_rank(device, failures))
+        return engine, _describe_choice(device, request.hardware.threads, explain_rank(device, failures))
     reason = explain_numpy(failures, install=not devices)
     if devices:
         warn_caller(reason)
@@ -393,7 +345,7 @@ def _automatic_engine(request: EngineRequest) -> tuple[Engine, str]:
 
 
 def find_automatic() -> tuple[list[Device], list[str]]:
-    """The devices that "auto" tries, in order, and a line for each that it passes over.
+    """The devices that "auto" tries, in order, and a line for each device that it skips.
 
     A `PlltoolWarning` says so if there is none.
     """
@@ -413,7 +365,7 @@ def describe_problems(devices: Sequence[Device]) -> list[str]:
 
 
 def explain_rank(device: Device, failures: Sequence[str]) -> str:
-    """Why "auto" takes `device`; `failures` are the devices that it passed over."""
+    """Why "auto" takes `device`; `failures` are lines about the devices that it skipped."""
     if device.kind == "gpu":
         why = "a GPU with double precision comes first"
     elif device.kind == "cpu":

@@ -1,8 +1,8 @@
 """Several engines that answer as one: parts of different shape lie in different *shards*.
 
-An engine holds parts of one number of states and of components. Parts that differ in either are given to one engine for
-each shape; every request goes to all of them, and the rows of their parts are put together in the order of the parts.
-So nobody above the engines knows of shapes.
+All parts of an engine have the same number of states and of components. Parts that differ in either go to different
+engines, one for each shape. Every request goes to all engines, and the answers are put together in the order of the
+parts, so callers need not know about shapes.
 """
 
 from __future__ import annotations
@@ -11,29 +11,28 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.engine.base import Counters, Engine, FloatArray, IntArray, Parts
+from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.engine.base import Engine, Parts
+from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas, Requests
+from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.errors import DeviceMemoryError
-
-Indices = npt.NDArray[np.intp]
+from plltool.engine.requests import Holder, Requests
 
 
-class Shards(Requests):
+class Shards(Holder):
     """Engines for the parts of one alignment; requests and errors are those of `Engine`.
 
     Parameters
     ----------
-    engines : one per shape of parts
-    members : of each engine the numbers of its parts, ascending; all together 0 .. n_parts - 1
+    engines : one for each shape of parts
+    members : for each engine the numbers of its parts, ascending; all together 0 .. n_parts - 1
 
     Attributes
     ----------
     engines : as given
-    n_parts : of all engines
+    n_parts : parts of all engines
     n_slots : CLA slots that every engine has
     """
 
@@ -46,12 +45,12 @@ class Shards(Requests):
         for parts, engine in zip(self._members, engines, strict=True):
             sizes[parts] = engine.layout.part_patterns
         ends = np.cumsum(sizes)
-        self._patterns = [  # of each engine among those of all parts
+        self._patterns = [  # the patterns of each engine, numbered among those of all parts
             np.concatenate([np.arange(ends[part] - sizes[part], ends[part]) for part in parts])
             for parts in self._members
         ]
 
-    def _shards(self) -> Iterator[tuple[Engine, Indices, Indices]]:
+    def _shards(self) -> Iterator[tuple[Engine, IndexArray, IndexArray]]:
         """Each engine, its parts and its patterns."""
         return zip(self.engines, self._members, self._patterns, strict=True)
 
@@ -71,7 +70,7 @@ class Shards(Requests):
 
     @property
     def n_groups(self) -> int:
-        """Work-groups of the engine that has most; see `Engine`."""
+        """Work-groups of the engine that has the most; see `Engine`."""
         return max(engine.n_groups for engine in self.engines)
 
     @property
@@ -81,12 +80,11 @@ class Shards(Requests):
 
     @property
     def held_share(self) -> float:
-        """See `Engine`; of the engine that holds least."""
+        """The share of the engine that holds least; see `Engine`."""
         return min(engine.held_share for engine in self.engines)
 
     @property
     def cla_bytes(self) -> int:
-        """Memory of the CLAs of all engines."""
         return sum(engine.cla_bytes for engine in self.engines)
 
     @property
@@ -111,26 +109,16 @@ class Shards(Requests):
         return total
 
     def add_closed(self, work: Counters) -> None:
-        """Count the work of engines elsewhere, as of the first one."""
+        """Count the work of other engines, which are closed by now, as work of the first one."""
         self.engines[0].add_closed(work)
 
-    def rest(self) -> None:
-        """Give the memory of CLAs back until the next request."""
+    def release_clas(self) -> None:
         for engine in self.engines:
-            engine.rest()
+            engine.release_clas()
 
     def close(self) -> None:
-        """Free what the engines hold."""
         for engine in self.engines:
             engine.close()
-
-    def __enter__(self) -> Shards:
-        return self
-
-    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
-        if isinstance(error, DeviceMemoryError):
-            error.cla_bytes = self.cla_bytes
-        self.close()
 
     # --- models and weights ---------------------------------------------------------------------------------
 
@@ -141,16 +129,16 @@ class Shards(Requests):
 
     @property
     def weights(self) -> FloatArray:
-        """float64 (n_weight_sets, n_patterns), in use."""
-        weights = np.empty((self.engines[0].n_weight_sets, self.n_patterns))
+        """float64 (n_patterns,), in use."""
+        weights = np.empty(self.n_patterns)
         for engine, _, patterns in self._shards():
-            weights[:, patterns] = engine.weights
+            weights[patterns] = engine.weights
         return weights
 
     def set_weights(self, weights: FloatArray) -> None:
-        """Use other pattern weights from now on, float64 (n_weight_sets, n_patterns)."""
+        """Use other pattern weights from now on, float64 (n_patterns,)."""
         for engine, _, patterns in self._shards():
-            engine.set_weights(weights[:, patterns])
+            engine.set_weights(weights[patterns])
 
     def part_sites(self) -> FloatArray:
         """(n_parts,) the sum of the weights of each part's patterns; see `Engine`."""
@@ -162,7 +150,7 @@ class Shards(Requests):
     # --- requests -------------------------------------------------------------------------------------------
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Sums over the patterns of each part (n_parts, n_values); see `Engine.execute`."""
+        """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for engine, parts, _ in self._shards():
             values[parts] = engine.execute(request, _of_parts(lengths, parts))
@@ -204,8 +192,8 @@ class ShardedClas(Requests):
     def __init__(
         self,
         prepared: Sequence[PreparedClas],
-        members: Sequence[Indices],
-        patterns: Sequence[Indices],
+        members: Sequence[IndexArray],
+        patterns: Sequence[IndexArray],
         lengths: FloatArray,
     ):
         self._prepared = list(prepared)
@@ -221,7 +209,7 @@ class ShardedClas(Requests):
         return ShardedClas(extended, self._members, self._patterns, self.lengths)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program that reads the CLAs, see `Shards.execute`."""
+        """Run a program that reads the CLAs; see `Requests.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for clas, parts in zip(self._prepared, self._members, strict=True):
             values[parts] = clas.execute(request, _of_parts(lengths, parts))
@@ -238,7 +226,7 @@ AnyEngine: TypeAlias = Engine | Shards
 AnyClas: TypeAlias = PreparedClas | ShardedClas
 
 
-def _of_parts(lengths: FloatArray, parts: Indices) -> FloatArray:
-    """The rows of some parts of lengths (..., n_parts, n_branches), or those (n_branches,) that all parts share."""
+def _of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:
+    """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
     lengths = np.asarray(lengths, dtype=np.float64)
     return lengths if lengths.ndim == 1 else lengths[..., parts, :]

@@ -1,9 +1,9 @@
 """Where an engine keeps its CLAs, and how many bytes that takes.
 
-A pattern never talks to another pattern. So an engine with less memory than all slots times all tiles takes *runs* of
-tiles, one after another, through the whole program in the same storage: it streams, and no CLA outlives a launch.
-Every run holds some tiles of many groups rather than all tiles of few, so that it keeps all cores busy; a group's
-tiles come in their order, and so do the sums, whose bits do not depend on the cut.
+Patterns do not depend on each other. An engine with too little memory for all slots of all tiles therefore *streams*:
+it takes one *run* of tiles after another through the whole program, in the same storage, and no CLA outlives a launch.
+Each run holds some tiles of many groups rather than all tiles of a few, so that it keeps all cores busy. The tiles of a
+group keep their order and so do the sums, so their bits do not depend on how tiles are cut into runs.
 """
 
 from __future__ import annotations
@@ -12,30 +12,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import IntArray
 from plltool.constants import MAX_SCRATCH_BYTES
+from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import SCALE_BYTES, Layout
-from plltool.engine.program import N_WORDS
 from plltool.engine.sums import plan_sums
-from plltool.errors import DeviceError
-
-IntArray = npt.NDArray[np.int32]
-
-SPAN_WORDS = 6
-WORD_BYTES = 4
-SUM_BYTES = 8  # of a partial sum, a weight, a branch length
+from plltool.errors import MemoryShortageError
 
 
 @dataclass(frozen=True)
 class Slots:
-    """How many CLAs a task needs, and with how many more it is faster.
+    """How many CLAs a task needs, and how many more make it faster.
 
     Attributes
     ----------
-    least : that it cannot do without
-    extra : that save launches where CLAs are resident; given as far as memory and MAX_SCRATCH_BYTES allow
-    streamed_extra : likewise where patterns are streamed: launches cost more there, and CLAs of few tiles take little
+    least : CLAs that the task needs
+    extra : more CLAs, which save launches where CLAs are resident; as many as memory and MAX_SCRATCH_BYTES allow
+    streamed_extra : the same where patterns are streamed; launches cost more there, and CLAs of few tiles take little
     """
 
     least: int
@@ -43,7 +37,7 @@ class Slots:
     streamed_extra: int = 0
 
     def choose(self, layout: Layout, memory: int) -> int:
-        """The number to hold in `memory` bytes: for all tiles if the least of them fit, else for runs of tiles."""
+        """How many to hold in `memory` bytes: for all tiles if the least number fits, else for runs of tiles."""
         fitting = memory // layout.slot_bytes
         if fitting >= self.least:
             return min(self.least + min(self.extra, MAX_SCRATCH_BYTES // layout.slot_bytes), fitting)
@@ -53,14 +47,13 @@ class Slots:
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """Slots for a layout.
+    """Storage of the CLAs of a layout.
 
     Attributes
     ----------
     n_slots : CLAs of each tile
     resident : whether every run has storage of its own, so that CLAs outlive a launch
-    runs : int32 (n, SPAN_WORDS) each; a row is a *span*, the tiles of one work-group: group, first tile, number of
-        tiles, part, place of the first tile in the run's storage, 1 where the group begins
+    runs : int32 (n_spans, SPAN_WORDS) each; a row is a span, see `contract.SpanWord`
     """
 
     n_slots: int
@@ -69,12 +62,12 @@ class Storage:
 
     @property
     def buffer_tiles(self) -> list[int]:
-        """Tiles of each buffer: one buffer per run, or one for all."""
-        tiles = [int(run[:, 2].sum()) for run in self.runs]
+        """Tiles of each buffer: one buffer for each run, or one for all runs."""
+        tiles = [int(run[:, SpanWord.N_TILES].sum()) for run in self.runs]
         return tiles if self.resident else [max(tiles)]
 
     def n_bytes(self, layout: Layout) -> int:
-        """Of all CLAs with their scaling counts."""
+        """Bytes of all CLAs with their scaling counts."""
         return sum(self.buffer_tiles) * tile_bytes(layout, self.n_slots)
 
 
@@ -93,22 +86,19 @@ def plan_storage(layout: Layout, n_slots: int, memory: int | None = None, max_al
 
     Raises
     ------
-    DeviceError
+    MemoryShortageError
         If not even one tile fits.
     """
     needed = tile_bytes(layout, n_slots)
     scales = n_slots * layout.tile_blocks * layout.block_scales * SCALE_BYTES  # in a buffer of their own
     resident = memory is None or layout.n_tiles * needed <= memory
     capacity = layout.n_tiles
-    limits = ((memory, needed, "the memory for them"), (max_allocation, needed - scales, "the largest buffer"))
+    limits = ((memory, needed, "memory"), (max_allocation, needed - scales, "largest buffer of the device"))
     for limit, size, name in limits:
         if limit is not None:
             capacity = min(capacity, limit // size)
             if capacity < 1:
-                patterns = layout.tile_blocks * layout.vw
-                raise DeviceError(
-                    f"{n_slots} CLAs of {patterns} patterns, the least, take {size} bytes; {name} has {limit} bytes"
-                )
+                raise MemoryShortageError(name, limit, size, layout.n_taxa)
     return Storage(n_slots, resident, tuple(_cut(layout.groups, capacity)))
 
 
@@ -126,62 +116,72 @@ def _cut(groups: IntArray, capacity: int) -> list[IntArray]:
             tiles = np.minimum(counts[some] - start, share)
             places = np.cumsum(tiles) - tiles
             begins = np.full(len(some), start == 0)
+            # in the order of SpanWord
             runs.append(np.column_stack([some, groups[some, 0] + start, tiles, groups[some, 2], places, begins]))
     return [np.ascontiguousarray(run, dtype=np.int32) for run in runs]
 
 
 @dataclass(frozen=True)
 class RequestSize:
-    """The lengths of what goes along with a request; `decays`, `slopes` and `responses` as in `base.Tables`."""
+    """The lengths of the arrays that go along with a request; the flags are those of `base.Tables`."""
 
     instructions: int
     branches: int
     values: int
     decays: bool = False
     slopes: bool = False
-    responses: bool = False
+    divided_differences: bool = False
 
 
-def data_bytes(layout: Layout, n_weight_sets: int = 1, expanded_tips: bool = False) -> int:
+# Arrays that go along with a request; each buffer is as large as its largest use.
+_REQUEST_ARRAYS = (
+    "program", "lengths", "at_tips", "matrices", "decays", "slopes", "divided_differences", "partial"
+)  # fmt: skip
+
+
+def data_bytes(layout: Layout, expanded_tips: bool = False) -> int:
     """Memory of tips and weights; the numpy engine expands tips to a number for each state."""
-    tip = layout.n_states * layout.real.itemsize if expanded_tips else layout.code.itemsize
-    return layout.n_lanes * (layout.n_taxa * tip + n_weight_sets * SUM_BYTES)
+    tips = layout.array_bytes(ARRAYS["tips"], {})
+    if expanded_tips:
+        tips = layout.n_lanes * layout.n_taxa * layout.n_states * layout.real.itemsize
+    return tips + layout.array_bytes(ARRAYS["weights"], {})
 
 
-def engine_bytes(layout: Layout, storage: Storage, n_weight_sets: int = 1, requests: Sequence[RequestSize] = ()) -> int:
+def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSize] = ()) -> int:
     """Device memory of an OpenCL engine at its peak: CLAs, data, and what goes along with the largest requests."""
-    spans = sum(len(run) for run in storage.runs)
     sums = plan_sums(layout)
-    words = layout.n_tiles + SPAN_WORDS * spans + sums.made.size + 1
-    tables = WORD_BYTES * words + layout.max_codes * layout.n_states
-    data = data_bytes(layout, n_weight_sets)
-    return storage.n_bytes(layout) + data + tables + _request_bytes(layout, sums.n_rows, requests)
+    sizes = {
+        "n_spans": sum(len(run) for run in storage.runs),
+        "n_state_sets": layout.max_codes,
+        "n_made_rows": len(sums.made),
+    }
+    tables = ("spans", "used_blocks", "bad_pattern", "state_sets", "sum_tree")
+    fixed = sum(layout.array_bytes(ARRAYS[name], sizes) for name in tables)
+    return storage.n_bytes(layout) + data_bytes(layout) + fixed + _request_bytes(layout, sums.n_rows, requests)
 
 
-def numpy_bytes(layout: Layout, storage: Storage, n_weight_sets: int = 1) -> int:
-    """Likewise for the numpy engine, without the temporary arrays of a request."""
-    return storage.n_bytes(layout) + data_bytes(layout, n_weight_sets, expanded_tips=True)
+def numpy_bytes(layout: Layout, storage: Storage) -> int:
+    """Memory of the numpy engine, without the temporary arrays of a request."""
+    return storage.n_bytes(layout) + data_bytes(layout, expanded_tips=True)
 
 
 def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize]) -> int:
-    """Each buffer as large as the largest of its uses: model, program, lengths, tables and partial sums."""
+    """The model, and each array of a request as large as in the request that needs most."""
     if not requests:
         return 0
-    real = layout.real.itemsize
-    squares = layout.n_states**2
-    per_branch = layout.n_parts * layout.n_components
-    needs = np.array([
-        (
-            request.instructions * N_WORDS * WORD_BYTES,
-            request.branches * layout.n_parts * SUM_BYTES,
-            request.branches,
-            request.branches * layout.n_parts * layout.branch_values * real,
-            request.branches * per_branch * 3 * layout.n_states * real * request.decays,
-            request.branches * per_branch * 2 * layout.matrix_values * real * request.slopes,
-            request.branches * per_branch * squares * real * request.responses,
-            request.values * sum_rows * SUM_BYTES,
-        )
-        for request in requests
-    ])  # fmt: skip
-    eigen, model = layout.n_states + 2 * squares, layout.n_states + 2 * layout.matrix_values + 1
-    return per_branch * (eigen * SUM_BYTES + model * real) + int(needs.max(axis=0).sum())
+    needs = []
+    for request in requests:
+        sizes = {
+            "n_instructions": request.instructions,
+            "n_branches": request.branches,
+            "n_psets": layout.n_parts,
+            "n_values": request.values,
+            "n_sum_rows": sum_rows,
+            "want_decays": int(request.decays),
+            "want_slopes": int(request.slopes),
+            "want_differences": int(request.divided_differences),
+        }
+        needs.append([layout.array_bytes(ARRAYS[name], sizes) for name in _REQUEST_ARRAYS])
+    parts = {"n_psets": layout.n_parts}
+    model = sum(layout.array_bytes(ARRAYS[name], parts) for name in ("eigen", "model"))
+    return model + sum(map(max, zip(*needs, strict=True)))

@@ -1,28 +1,26 @@
-"""In which order the partial sums of groups are added up to those of parts: a tree that the layout alone decides."""
+"""The order in which partial sums of groups are added up to sums of parts: a tree that the layout alone decides."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import IntArray
 from plltool.engine.layout import Layout
 
-IntArray = npt.NDArray[np.int32]
-
-FAN_IN = 64  # rows that are added at a time: the groups of a CPU's part at once, those of a GPU in two or three levels
+FAN_IN = 64  # rows added at a time: all groups of a part on a CPU at once, those on a GPU in two or three levels
 
 
 @dataclass(frozen=True, eq=False)
 class SumTree:
-    """Rows of partial sums: those of the groups, then those made of them, level by level.
+    """Rows of partial sums: first those of the groups, then the rows made of them, level by level.
 
     Attributes
     ----------
-    n_groups : rows that are given
-    made : int32 (n_made, 2), of each row that is made the first row and the one behind the last that it adds
-    levels : the rows of `made` that may be made at the same time, one level after another; none if a part is a group
+    n_groups : rows that `traverse` makes
+    made : int32 (n_made_rows, 2), for each made row the first row that it adds and the one after the last
+    levels : rows of `made` that can be made at the same time, one level after another; none if each part is one group
     """
 
     n_groups: int
@@ -31,7 +29,7 @@ class SumTree:
 
     @property
     def n_rows(self) -> int:
-        """All rows; the last ones are the parts."""
+        """All rows; the last ones are the sums of the parts."""
         return self.n_groups + len(self.made)
 
 

@@ -1,1 +1,1 @@
-"""Reading and writing: alignments, Newick, result records, and the dendropy bridge."""
+"""Reading and writing: alignments, trees, models, result records, and objects of other libraries."""

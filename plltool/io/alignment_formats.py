@@ -1,4 +1,4 @@
-"""What the alignment formats share: records, taxon names, layouts of lines, match characters, announced sizes."""
+"""Parts of the alignment formats: records, taxon names, layouts of lines, match characters, announced sizes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ class Record:
 
 @dataclass(frozen=True)
 class AnnouncedSize:
-    """The size that a file says its alignment has; ``origin`` is where it says so, ``n_taxa`` may be unsaid."""
+    """The size of an alignment as its file announces it.
+
+    Attributes
+    ----------
+    n_taxa, n_sites : the size; n_taxa is None where the file does not tell it
+    origin : where the file announces it, for messages
+    """
 
     n_taxa: int | None
     n_sites: int
@@ -39,7 +45,7 @@ class AnnouncedSize:
     def choose_reading(self, readings: Iterable[list[Record]], states: StateSpace) -> list[Record] | None:
         """The first reading of exactly this size in which every character is one of `states`.
 
-        Names that were read as sequence are mostly caught by that. If there is none, the first reading of this size;
+        That mostly excludes readings that take a name for sequence. If there is none, the first reading of this size;
         None if there is none of these either.
         """
         legal = bytes(np.flatnonzero(states.code_of != ILLEGAL_CODE).astype(np.uint8))
@@ -52,9 +58,9 @@ class AnnouncedSize:
         return first
 
     def explain_mismatch(self, readings: Sequence[list[Record]]) -> str:
-        """What is wrong with readings of which none has this size, as part of a message.
+        """Part of a message that says why no reading has this size.
 
-        It describes the reading with most sequences of the right length; of equal ones the last.
+        It describes the reading with the most sequences of the right length, the last one of several.
         """
         best = max(reversed(readings), key=self._count_right_lengths)
         wrong = next((record for record in best if len(record.sequence) != self.n_sites), None)
@@ -103,8 +109,16 @@ def join_rows(rows: Iterable[Row]) -> list[Record]:
     return [Record(name, b"".join(pieces), line) for name, line, pieces in rows]
 
 
-def read_sequential(lines: Iterable[Line], n_sites: int, split: NameSplitter = split_name) -> list[Record]:
-    """Taxon after taxon; each takes lines until it has at least `n_sites` characters."""
+def read_sequential(
+    lines: Iterable[Line],
+    n_sites: int,
+    split: NameSplitter = split_name,
+    clean: Callable[[bytes], bytes] = remove_blanks,
+) -> list[Record]:
+    """Taxon after taxon; each takes lines until it has at least `n_sites` characters.
+
+    `split` reads a line that starts with a name, `clean` one without a name.
+    """
     rows: list[Row] = []
     n_missing = 0
     for number, line in lines:
@@ -113,16 +127,16 @@ def read_sequential(lines: Iterable[Line], n_sites: int, split: NameSplitter = s
             rows.append((name, number, [sequence]))
             n_missing = n_sites
         else:
-            sequence = remove_blanks(line)
+            sequence = clean(line)
             rows[-1][2].append(sequence)
         n_missing -= len(sequence)
     return join_rows(rows)
 
 
 def resolve_matches(records: Sequence[Record], match: bytes) -> list[Record]:
-    """Replace the character `match` by what the first sequence has at that site.
+    """Replace the character `match` by that of the first sequence at the same site.
 
-    All sequences must have the same length. What the first sequence itself holds is left as it is.
+    All sequences must have the same length. The first sequence stays as it is.
     """
     first = np.frombuffer(records[0].sequence, dtype=np.uint8)
     resolved = [records[0]]

@@ -1,15 +1,15 @@
-"""Read an alignment file whatever its format, which its content tells."""
+"""Read an alignment file; its content decides which format it has."""
 
 from __future__ import annotations
 
 import os
 import re
 
-from plltool.alignment.alignment import Alignment, Sequences, make_alignment
-from plltool.alignment.states import DNA, PROTEIN, StateSpace, detect_states
-from plltool.errors import InputError
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
+from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.fasta import read_fasta
 from plltool.io.nexus import is_mixed, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
@@ -18,25 +18,14 @@ from plltool.io.phylip import read_phylip, starts_like_phylip
 _PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
-
-def read_states(path: str | os.PathLike[str], states: StateSpace | None = None) -> Alignment:
-    """Read an alignment of one kind of data; see `read_alignment`.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is in no known format, or does not hold an alignment of `states`.
-    """
-    given = read_alignment(path, states)
-    return make_alignment(
-        given.names, given.rows, given.source, given.states or detect_states(given.rows), given.positions
-    )
+AUTO = "auto"  # the states that the data show
 
 
-def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text.
+def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
+    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    Without `states` the data decide between DNA and proteins (`detect_states`), or a NEXUS file's datatype does.
+    `states` may be "dna", "rna" or "protein". With None or "auto", the datatype of a NEXUS file or the letters
+    (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -44,10 +33,13 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
     Raises
     ------
     InputError
-        If the file cannot be read, is in no known format, or its sequences are not equally long.
+        If the file cannot be read, is in no known format, or its sequences are not equally long, or `states` is an
+        unknown name.
     """
-    source = os.fspath(path)
-    text = _load_text(source)
+    if isinstance(states, str):
+        states = _find_states(states)
+    source = source_name(path)
+    text = _load_text(path)
     mixed = states is None and starts_like_nexus(text) and is_mixed(text)
     told = states is not None or starts_like_nexus(text)
     if states is None and not mixed:
@@ -63,8 +55,14 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | None = Non
     )
 
 
+def _find_states(name: str) -> StateSpace | None:
+    if name not in (AUTO, *SPACES):
+        raise InputError(f"states: found {show_name(name)}, expected one of: {', '.join((AUTO, *SPACES))}")
+    return SPACES.get(name)
+
+
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
-    """Whether the start of a file is that of a format of alignments; not whether it can be read as one."""
+    """Whether a file starts like an alignment; the rest is not looked at."""
     try:
         start = read_text(path).lstrip()
     except InputError:
@@ -72,24 +70,28 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
     return start.startswith(b">") or starts_like_nexus(start) or starts_like_phylip(start)
 
 
-def _load_text(source: str) -> bytes:
-    """The unpacked content with LF line ends; raises InputError if there is no text."""
-    content = read_text(source)
+def _load_text(path: str | os.PathLike[str]) -> bytes:
+    """The unpacked content with LF line ends; raises InputError for binary data."""
+    content = read_text(path)
     null = content.find(b"\0")
     if null >= 0:
-        raise InputError(f"{source}: found binary data (a NUL byte at offset {null}), expected {_describe_formats()}")
+        found = f"found binary data (a NUL byte at offset {null})"
+        raise InputError(f"{source_name(path)}: {found}, expected {_describe_formats()}")
     return content
 
 
 def _detect(text: bytes, source: str) -> StateSpace:
-    """The space of the file's data; read as proteins, whose letters include those of DNA, unless the file says."""
+    """The state space of the file's data: what the file says, or what its letters show.
+
+    They are read as proteins for that, whose letters include those of DNA.
+    """
     if starts_like_nexus(text):
         return PROTEIN if _PROTEIN_DATATYPE.search(text) else DNA
     return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
 
 
 def _parse(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
-    """The records of the file, in the format that its start shows; `states` are None for mixed data in NEXUS."""
+    """The records of the file, in the format that it starts with; `states` is None for mixed data in NEXUS."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)

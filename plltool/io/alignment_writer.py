@@ -12,7 +12,7 @@ FASTA_WIDTH = 80
 
 
 def format_fasta(names: Sequence[str], sequences: Sequence[str]) -> str:
-    """Sequences in lines of FASTA_WIDTH letters behind their names."""
+    """FASTA with lines of FASTA_WIDTH letters."""
     lines = []
     for name, sequence in zip(names, sequences, strict=True):
         lines.append(f">{name}")

@@ -1,105 +1,212 @@
-"""Exchange of trees and alignments with dendropy; names are preserved byte for byte, underscores included."""
+"""Trees and alignments of other libraries: dendropy, Biopython, ete, pandas and numpy.
+
+Objects are told apart by their attributes, so that none of these libraries is imported. Names are kept byte for byte.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from plltool.alignment.states import DNA, PROTEIN, StateSpace
-from plltool.errors import InputError
-from plltool.io.newick import RootedNodes, is_length, ordered_from, unrooted_tree
+import numpy as np
+
+from plltool.alignment.alignment import Sequences, to_bytes
+from plltool.alignment.states import DNA, PROTEIN, detect_states
+from plltool.errors import InputError, show_name
+from plltool.io.newick import RootedNodes, is_length, unrooted_tree
 from plltool.tree.topology import NO_NODE, Tree
 
 if TYPE_CHECKING:
     import dendropy
 
-DENDROPY_TREE = "dendropy tree"  # what errors call it
+ACCEPTED_TREES = (
+    "a file, Newick text, a plltool Tree, or a tree of dendropy, Biopython (Bio.Phylo) or ete (ete3 or ete4)"
+)
+ACCEPTED_ALIGNMENTS = (
+    "a file, a mapping of names to sequences, (name, sequence) pairs, (names, 2-D array of characters), a pandas Series"
+    " or DataFrame with names as index, or an alignment of Biopython or dendropy"
+)
+TreeObject: TypeAlias = Any  # a tree of dendropy, Biopython or ete
+AlignmentObject: TypeAlias = Any  # see `alignment_from_object`
+_DENDROPY_STATES = {"dna": DNA, "protein": PROTEIN}  # by the data type of a matrix
 
-DendropyMatrix: TypeAlias = "dendropy.DnaCharacterMatrix | dendropy.ProteinCharacterMatrix"
+# --- trees ----------------------------------------------------------------------------------------------
 
 
-def to_dendropy(tree: Tree) -> dendropy.Tree:
-    """Make an unrooted dendropy tree, seeded at the inner node next to tip 0.
+class _TreeKind(NamedTuple):
+    """How the trees of a library are walked.
 
-    Its taxon namespace holds the names in the tree's order; children are in the order that `write_newick`
-    gives them; lengths are in expected substitutions per site.
+    Attributes
+    ----------
+    name : what errors call such a tree
+    root : its root
+    children, label, length : of a node: its children, its name or None, the length of the branch above it or None
     """
-    import dendropy
 
-    taxa = [dendropy.Taxon(label=name) for name in tree.names]
-    root = int(tree.neighbours[0, 0])
-    made = {root: dendropy.Node()}
-    for node, parent, branch in ordered_from(tree, root):
-        taxon = taxa[node] if tree.is_tip(node) else None
-        made[node] = dendropy.Node(taxon=taxon, edge_length=float(tree.lengths[branch]))
-        made[parent].add_child(made[node])
-    result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(taxa), seed_node=made[root])
-    result.is_rooted = False
-    return result
+    name: str
+    root: Any
+    children: Callable[[Any], Iterable[Any]]
+    label: Callable[[Any], str | None]
+    length: Callable[[Any], float | None]
 
 
-def from_dendropy(dtree: dendropy.Tree, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Make a tree of a dendropy tree; the root and missing lengths are treated as in `parse_newick`.
+def _identify_tree(given: TreeObject) -> _TreeKind:
+    """The kind of a tree; InputError if it is none of those that are accepted."""
+    if hasattr(given, "seed_node"):
+        return _TreeKind(
+            "dendropy tree",
+            given.seed_node,
+            lambda node: node.child_nodes(),
+            lambda node: node.label if node.taxon is None else node.taxon.label,
+            lambda node: node.edge_length,
+        )
+    root = getattr(given, "root", None)
+    if hasattr(root, "clades"):
+        return _TreeKind(
+            "Biopython tree", root, lambda node: node.clades, lambda node: node.name, lambda node: node.branch_length
+        )
+    if all(hasattr(given, name) for name in ("children", "name", "dist")):
+        return _TreeKind(
+            "ete tree", given, lambda node: node.children, lambda node: node.name or None, lambda node: node.dist
+        )
+    raise InputError(f"tree: found {_describe_type(given)}, expected {ACCEPTED_TREES}")
+
+
+def tree_from_object(given: TreeObject, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
+    """Make a tree from one of dendropy, Biopython or ete; roots and lengths are treated as in `parse_newick`.
+
+    Note that ete3 gives a branch without a length the length 1.
 
     Parameters
     ----------
-    dtree : a tree, rooted or not; the name of a tip is its taxon's label, or its own if it has no taxon.
-    names : the names in the order in which tips shall be numbered, else they are numbered as they come.
-    resolve_seed : as in `parse_newick`.
+    given : a tree, rooted or not; a tip of a dendropy tree has the name of its taxon, or its own if it has no taxon.
+    names, resolve_seed : as in `parse_newick`.
 
     Raises
     ------
     InputError
-        If a tip has no name, a length is negative or not finite, a taxon occurs twice, the taxa are not
+        If it is no such tree, a tip has no name, a length is not finite, a taxon occurs twice, the taxa are not
         `names`, there are fewer than three, or a node has too many branches and there is no seed.
     """
-    return unrooted_tree(rooted_nodes(dtree, DENDROPY_TREE), DENDROPY_TREE, names, resolve_seed)
+    nodes, source = nodes_from_object(given)
+    return unrooted_tree(nodes, source, names, resolve_seed)
 
 
-def rooted_nodes(dtree: dendropy.Tree, source: str) -> RootedNodes:
-    """A dendropy tree as it stands, with nodes of any degree; InputError if a tip has no name or a length is wrong."""
+def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
+    """A tree as it stands, with nodes of any degree, and what errors call it.
+
+    Raises InputError if it is none of those that are accepted, a tip has no name, or a length is not finite.
+    """
+    kind = _identify_tree(given)
     nodes = RootedNodes()
-    numbers: dict[dendropy.Node | None, int] = {None: NO_NODE}
-    for dnode in dtree.preorder_node_iter():
-        node = numbers[dnode] = nodes.add(numbers[dnode.parent_node])
-        if dnode.edge_length is not None:
-            nodes.lengths[node] = _checked_length(dnode.edge_length, source)
-        if dnode.is_leaf():
-            label = dnode.label if dnode.taxon is None else dnode.taxon.label
+    stack = [(kind.root, NO_NODE)]
+    while stack:
+        item, parent = stack.pop()
+        node = nodes.add(parent)
+        length = kind.length(item)
+        if length is not None:
+            if not is_length(length):
+                raise InputError(f"{kind.name}: found a branch of length {length}, expected a finite number")
+            nodes.set_length(node, float(length))
+        children = list(kind.children(item))
+        stack += [(child, node) for child in reversed(children)]
+        if not children:
+            label = kind.label(item)
             if label is None:
-                raise InputError(f"{source}: found a tip without a taxon or label, expected a name")
+                raise InputError(f"{kind.name}: found a tip without a name, expected one")
             nodes.labels[node] = label
-    return nodes
+    return nodes, kind.name
 
 
-def alignment_from_dendropy(matrix: DendropyMatrix) -> tuple[tuple[str, ...], tuple[str, ...], StateSpace]:
-    """The names, sequences and states of a DNA or protein matrix, in the order of its taxon namespace.
+# --- alignments -----------------------------------------------------------------------------------------
 
-    Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the ambiguity code of its states.
 
-    Returns
-    -------
-    names, sequences : both (n_taxa,); taxa without a sequence are left out.
-    states : DNA or PROTEIN
+def alignment_from_object(given: AlignmentObject) -> Sequences:
+    """The sequences in an object, which are DNA or proteins; their letters decide.
+
+    Accepted are
+
+    - a mapping of names to sequences,
+    - a sequence of pairs (name, sequence),
+    - a pair (names, array), the array (n_taxa, n_sites) of characters,
+    - a pandas Series of sequences, or DataFrame of characters, whose index holds the names,
+    - a Biopython MultipleSeqAlignment, Alignment, or list of SeqRecord, whose ids are the names,
+    - a dendropy DnaCharacterMatrix or ProteinCharacterMatrix.
+
+    A sequence is text, bytes, a Biopython Seq or SeqRecord, or a list or array of single characters.
 
     Raises
     ------
     InputError
-        If the matrix is neither a DNA nor a protein matrix or a cell has no IUPAC letter.
+        If it is none of these, a name is no text, a sequence cannot be read, or it is no alignment, see `Sequences`.
     """
-    import dendropy
+    if hasattr(given, "data_type") and hasattr(given, "taxon_namespace"):
+        return _read_matrix(given)
+    source = "the mapping given" if isinstance(given, Mapping) else f"the {type(given).__name__} given"
+    names, sequences = _split_alignment(given)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"{source}: found {_describe_type(name)} as a taxon name, expected text")
+    pairs = zip(names, sequences, strict=True)
+    rows = tuple(_read_sequence(row, f"{source}: taxon {show_name(name)}") for name, row in pairs)
+    return Sequences(tuple(map(str, names)), rows, source, detect_states(rows))
 
-    if not isinstance(matrix, (dendropy.DnaCharacterMatrix, dendropy.ProteinCharacterMatrix)):
-        raise InputError(f"found a {type(matrix).__name__}, expected a DnaCharacterMatrix or a ProteinCharacterMatrix")
+
+def _split_alignment(given: AlignmentObject) -> tuple[list[Any], list[Any]]:
+    """Names and sequences of as many taxa; InputError for what is not accepted."""
+    if isinstance(given, Mapping):
+        return list(given), list(given.values())
+    if hasattr(given, "index") and hasattr(given, "to_numpy"):  # pandas
+        return list(given.index), list(given.to_numpy())
+    if hasattr(given, "coordinates") and hasattr(given, "sequences"):  # Bio.Align.Alignment
+        return [record.id for record in given.sequences], [given[row] for row in range(len(given))]
+    if isinstance(given, tuple) and len(given) == 2 and getattr(given[1], "ndim", 0) == 2:
+        names, array = list(given[0]), list(given[1])
+        if len(names) != len(array):
+            raise InputError(f"alignment: found {len(names)} names for {len(array)} rows, expected as many")
+        return names, array
+    if isinstance(given, Iterable) and not isinstance(given, (str, bytes, np.ndarray)):
+        items = list(given)
+        if items and all(hasattr(item, "id") and hasattr(item, "seq") for item in items):
+            return [item.id for item in items], items
+        if items and all(isinstance(item, (tuple, list)) and len(item) == 2 for item in items):
+            return [name for name, _ in items], [sequence for _, sequence in items]
+    raise InputError(f"alignment: found {_describe_type(given)}, expected {ACCEPTED_ALIGNMENTS}")
+
+
+def _read_sequence(given: Any, where: str) -> bytes:
+    """A sequence as bytes, one for each site unless a character is not ASCII."""
+    if hasattr(given, "seq"):  # Bio.SeqRecord
+        return _read_sequence(given.seq, where)
+    if isinstance(given, (str, bytes)):
+        return to_bytes(given)
+    if isinstance(given, bytearray) or hasattr(given, "__bytes__"):  # the latter: Bio.Seq
+        return bytes(given)
+    if isinstance(given, (list, tuple, np.ndarray)):
+        characters = np.asarray(given).tolist()
+        if all(isinstance(character, (str, bytes)) and len(character) == 1 for character in characters):
+            return b"".join(map(to_bytes, characters))
+    raise InputError(f"{where}: found {_describe_type(given)}, expected text or single characters")
+
+
+def _read_matrix(matrix: dendropy.CharacterMatrix) -> Sequences:
+    """The sequences of a dendropy matrix, in the order of its taxon namespace; taxa without a sequence are left out.
+
+    Cells become IUPAC letters, ``-`` or ``?``; a polymorphic cell becomes the letter for its states. Raises InputError
+    if the matrix holds other data than DNA or proteins, or no letter stands for a cell.
+    """
+    if matrix.data_type not in _DENDROPY_STATES:
+        expected = "a DnaCharacterMatrix or a ProteinCharacterMatrix; other data are not supported"
+        raise InputError(f"alignment: found a {type(matrix).__name__}, expected {expected}")
     names = tuple(taxon.label for taxon in matrix)
-    sequences = tuple(
-        "".join(_cell_symbol(matrix, name, cell) for cell in enumerate(matrix[taxon], start=1))
+    rows = tuple(
+        to_bytes("".join(_cell_symbol(matrix, name, cell) for cell in enumerate(matrix[taxon], start=1)))
         for name, taxon in zip(names, matrix, strict=True)
     )
-    return names, sequences, DNA if isinstance(matrix, dendropy.DnaCharacterMatrix) else PROTEIN
+    return Sequences(names, rows, "the dendropy matrix", _DENDROPY_STATES[matrix.data_type], told=True)
 
 
-def _cell_symbol(matrix: DendropyMatrix, name: str, cell: tuple[int, dendropy.StateIdentity]) -> str:
+def _cell_symbol(matrix: dendropy.CharacterMatrix, name: str, cell: tuple[int, dendropy.StateIdentity]) -> str:
     """The IUPAC letter of one cell, given as (position, state)."""
     position, state = cell
     if state.symbol is not None:
@@ -110,8 +217,8 @@ def _cell_symbol(matrix: DendropyMatrix, name: str, cell: tuple[int, dendropy.St
     raise InputError(f"taxon {name!r}, position {position}: found {state}, which no IUPAC letter stands for")
 
 
-def _checked_length(length: float, source: str) -> float:
-    """The length as a float; InputError if it cannot be one."""
-    if not is_length(length):
-        raise InputError(f"{source}: found a branch of length {length}, expected a length >= 0")
-    return float(length)
+def _describe_type(given: object) -> str:
+    """The type of an object, with its module unless it is built in."""
+    kind = type(given)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return f"an object of type {name}"

@@ -1,9 +1,10 @@
-"""Checkpoints: the states of a run in a folder, from which the same run goes on after it was stopped.
+"""Checkpoints: the states of a run in a folder, from which the same run continues after it was stopped.
 
-The folder holds `run.json`, which says what run it is of; of each thing that has a state, such as the climb from one
-start tree, NAME.state and the one before it, NAME.state.old; and `best.nwk`, the best tree so far. A state is a line of
-JSON and behind it a numpy archive (npz, nothing pickled), whose digest the line holds. Every file is written whole or
-not at all, so several processes may each save what they work at.
+The folder holds `run.json`, which identifies the run; for each thing that has a state, such as the climb from one start
+tree, its last state NAME.state and the one before, NAME.state.old; `best.nwk`, the best tree so far; and `mark.json` if
+a mark was left with `mark_checkpoint`. A state is a line of JSON followed by a numpy archive (npz, nothing pickled),
+whose digest is in the line. Every file is written as a whole or not at all, so that several processes may each save
+their work.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.constants import CHECKPOINT_PATIENCE
-from plltool.errors import InputError, shorten
+from plltool.errors import CheckpointError, InputError, shorten
 from plltool.io.record import read_object, write_bytes, write_text
 from plltool.tree.topology import Tree
 
 FORMAT = 1  # of the files; others are refused
 RUN_FILE = "run.json"
+MARK_FILE = "mark.json"
 BEST_FILE = "best.nwk"
 STATE, OLD_STATE = ".state", ".state.old"
 DAMAGE = (ValueError, KeyError, TypeError, RecursionError, zipfile.BadZipFile)  # what reading a damaged state raises
@@ -43,7 +45,7 @@ Arrays = Mapping[str, npt.NDArray[Any]]
 
 
 class Savable(Protocol):
-    """What can be saved: it turns into arrays, and knows the best tree so far and its lnL."""
+    """Something that can be saved as arrays, with the best tree so far and its lnL."""
 
     @property
     def lnl(self) -> float: ...
@@ -55,27 +57,29 @@ class Savable(Protocol):
 
 
 class Checkpoint:
-    """The states of one run in a folder, which is made unless it is there.
+    """The states of one run in a folder, which is created if necessary.
 
-    Saving takes a small share of the time: a state that comes too soon after the last one was written, in proportion to
-    what that took, waits for the next one, or for the end of the context in which the checkpoint is entered, whatever
-    ends it. A state that cannot be written does not end the run: a warning says so, once.
+    Saving takes a small share of the time. A state that comes too soon after the last one was written, relative to how
+    long writing took, is kept in memory until the next one or until the ``with`` block of the checkpoint ends. A state
+    that cannot be written does not end the run; a warning says so once.
 
     Parameters
     ----------
     folder : its name
-    identity : all that the run's result depends on, item by item: text, numbers, lists
-    show : a tree as Newick text, for `best.nwk`
+    identity : everything that the result of the run depends on, item by item: text, numbers, lists
+    show : turns a tree into Newick text, for `best.nwk`
 
     Attributes
     ----------
-    resumed : whether there are states of this run from before
-    problem : why the last state could not be written, empty if it could
+    resumed : whether there are earlier states of this run
+    problem : why the last state could not be written; empty if it was
 
     Raises
     ------
     InputError
-        If the folder cannot be written to or holds the states of another run.
+        If the folder cannot be written to.
+    CheckpointError
+        If it holds the states of another run.
     """
 
     def __init__(
@@ -89,34 +93,31 @@ class Checkpoint:
         self._next = 0.0  # time before which nothing is written
         record = json.loads(json.dumps({"format": FORMAT, **identity}))
         self._digest = hashlib.sha256(json.dumps(record).encode()).hexdigest()
-        self.resumed = has_states(self.folder)
+        self.resumed = has_checkpoint(self.folder)
         if self.resumed:
             self._compare(record)
         else:
             self._claim(record)
 
     def _claim(self, record: Mapping[str, Any]) -> None:
-        try:
-            self.folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.folder}: cannot make the folder: {error.strerror}") from error
+        _make_folder(self.folder)
         write_text(self.folder / RUN_FILE, json.dumps(record, indent=1) + "\n")
 
     def _compare(self, record: Mapping[str, Any]) -> None:
-        """Raise InputError unless the folder is of this run."""
+        """Raise CheckpointError unless the folder belongs to this run."""
         found = read_object(self.folder / RUN_FILE, (), "what a checkpoint is of")
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:
                 differs = f"{shorten(item)}: found {shorten(str(there))}, expected {shorten(str(here))}"
-                raise InputError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
+                raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
     # --- states -----------------------------------------------------------------------------------------------
 
     def load(self, name: str) -> dict[str, npt.NDArray[Any]] | None:
-        """The arrays of the last state saved under a name, or of the one before if that is damaged; None without any.
+        """The arrays of the last state with a name, or of the one before if it is damaged; None if there is none.
 
-        Raises InputError if there is one, but none that can be read.
+        Raises CheckpointError if there is a state, but none that can be read.
         """
         failure = None
         for ending in (STATE, OLD_STATE):
@@ -126,20 +127,25 @@ class Checkpoint:
             except FileNotFoundError:
                 continue
             except (OSError, *DAMAGE) as error:
-                failure = failure or InputError(f"{path}: a damaged checkpoint: {error}; {START_OVER}")
+                failure = failure or CheckpointError(f"{path}: a damaged checkpoint: {error}; {START_OVER}")
                 _log.warning("%s: damaged: %s", path, error)
         if failure is not None:
             raise failure
         return None
 
+    def saved_names(self) -> list[str]:
+        """The names under which there are states on disk, damaged or not."""
+        endings = (STATE, OLD_STATE)
+        return sorted({path.name.removesuffix(end) for end in endings for path in self.folder.glob("*" + end)})
+
     def save(self, name: str, state: Savable) -> None:
-        """Keep a state under a name: on disk, or for a moment in memory."""
+        """Save a state under a name: on disk, or in memory for a while."""
         self._waiting[name] = state
         if time.monotonic() >= self._next:
             self.flush()
 
     def flush(self) -> None:
-        """Write what waits; states that cannot be written go on waiting."""
+        """Write the states in memory; those that cannot be written stay there."""
         began = time.monotonic()
         try:
             for name, state in list(self._waiting.items()):
@@ -176,9 +182,9 @@ class Checkpoint:
         line, _, packed = content.partition(b"\n")
         header = json.loads(line)
         if header["sha256"] != hashlib.sha256(packed).hexdigest():
-            raise ValueError("its digest is not that of its content")
+            raise ValueError("its digest does not match its content")
         if header["run"] != self._digest:
-            raise ValueError("it is of another run")
+            raise ValueError("it belongs to another run")
         with np.load(io.BytesIO(packed), allow_pickle=False) as archive:
             return dict(archive)
 
@@ -189,13 +195,30 @@ class Checkpoint:
         self.flush()
 
 
-def has_states(folder: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds anything to go on from."""
+def has_checkpoint(folder: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds states from which a run can continue."""
     return any(any(Path(folder).glob("*" + ending)) for ending in (STATE, OLD_STATE))
 
 
+def mark_checkpoint(folder: str | os.PathLike[str], mark: Mapping[str, Any]) -> None:
+    """Make the folder of a checkpoint, and leave a mark in it: text, numbers and lists by name, for `read_mark`.
+
+    Raises InputError if it cannot be made or written to.
+    """
+    _make_folder(Path(folder))
+    write_text(Path(folder) / MARK_FILE, json.dumps(mark, indent=1) + "\n")
+
+
+def read_mark(folder: str | os.PathLike[str]) -> dict[str, Any]:
+    """The mark that `mark_checkpoint` left in a folder; empty if there is none or it cannot be read."""
+    try:
+        return read_object(Path(folder) / MARK_FILE, (), "the mark of a checkpoint")
+    except InputError:
+        return {}
+
+
 def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
-    """Remove a checkpoint, if there is one; what else lies in the folder stays, and then the folder.
+    """Remove a checkpoint if there is one, and its folder unless it holds other files.
 
     Raises InputError if it cannot be removed.
     """
@@ -203,7 +226,7 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
     states = [*root.glob("*" + STATE), *root.glob("*" + OLD_STATE)]
     temporary = root.glob(".*.*.*")  # of a process that was killed, see `write_bytes`
     try:
-        for path in [*states, *temporary, root / BEST_FILE, root / RUN_FILE]:
+        for path in [*states, *temporary, root / BEST_FILE, root / RUN_FILE, root / MARK_FILE]:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(f"{root}: cannot remove the checkpoint: {error.strerror}") from error
@@ -211,8 +234,15 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
         root.rmdir()
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot make the folder: {error.strerror}") from error
+
+
 def _read_lnl(path: Path) -> float:
-    """The lnL that the best tree so far has, by the comment before it."""
+    """The lnL of the best tree so far, from the comment in front of it."""
     try:
         with open(path, encoding="ascii", errors="replace") as stream:
             return float(stream.read(60).removeprefix("[lnL ").split("]")[0])

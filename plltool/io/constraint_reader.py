@@ -14,12 +14,12 @@ from plltool.tree.constraint import Constraint, make_constraint
 
 
 def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:
-    """The constraint in the first tree of a file, Newick or NEXUS, gzipped or not; else as `parse_constraint`."""
+    """The constraint that the first tree of a file makes, Newick or NEXUS, gzipped or not; see `parse_constraint`."""
     return constraint_from_nodes(*load_nodes(path), names)
 
 
 def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a Newick text makes; branch lengths, labels of inner nodes and the root do not matter.
+    """The constraint that Newick text makes; branch lengths, labels of inner nodes and the root are ignored.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint
 
     Returns
     -------
-    The constraint, or None if the tree has no inner branch, so that every tree obeys it.
+    The constraint; None for a tree without inner branches, which every tree obeys.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str])
     unknown = [label for label in labels if label not in numbers]
     if unknown:
         raise InputError(f"{source}: taxa of the constraint that are not in the alignment: {list_names(unknown)}")
-    if len(tips) < 3:  # no tree is left when the root is taken away
+    if len(tips) < 3:  # no tree is left once the root is removed
         return None
     taxa = {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
     return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)

@@ -1,14 +1,17 @@
-"""The bytes of a user's file, unpacked where it is gzipped, and never more of them than the machine can hold."""
+"""The bytes of a user's file or of standard input, unpacked if they are gzipped, within the limits of memory."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
+import sys
 import zlib
+from contextlib import nullcontext
 from typing import IO
+from weakref import WeakSet
 
-from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, TRUSTED_CONTENT
+from plltool.constants import CONTENT_MEMORY_SHARE, MAX_GZIP_RATIO, STDIN, TRUSTED_CONTENT
 from plltool.errors import InputError
 from plltool.hardware import available_memory
 
@@ -16,20 +19,31 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _UTF8_MARK = b"\xef\xbb\xbf"
 _CHUNK = 1 << 24  # bytes
 
+_spent: WeakSet[object] = WeakSet()  # the standard inputs that have been read
+
+
+def source_name(path: str | os.PathLike[str]) -> str:
+    """What messages call a file; InputError for an object that is not the name of one."""
+    try:
+        source = os.fspath(path)
+    except TypeError:
+        raise InputError(f"found an object of type {type(path).__name__}, expected the name of a file") from None
+    return "standard input" if source == STDIN else source
+
 
 def read_content(path: str | os.PathLike[str]) -> bytes:
-    """The content of a file, gzipped or not, which its first bytes tell.
+    """The content of a file, or of standard input for the path ``-``; its first bytes tell whether it is gzipped.
 
     Raises
     ------
     InputError
         If it cannot be read, is a broken or incomplete gzip file, has more bytes than CONTENT_MEMORY_SHARE of the free
         memory, or is a gzip file that unpacks to MAX_GZIP_RATIO times its size and more than TRUSTED_CONTENT bytes: no
-        alignment does.
+        alignment does. Also if standard input is read a second time.
     """
-    source = os.fspath(path)
+    source = source_name(path)
     try:
-        with open(source, "rb") as file:
+        with nullcontext(_take_stdin()) if os.fspath(path) == STDIN else open(path, "rb") as file:
             packed = _read_chunks(file, source)
         if not packed.startswith(_GZIP_MAGIC):
             return packed
@@ -46,6 +60,16 @@ def read_text(path: str | os.PathLike[str]) -> bytes:
     return read_content(path).removeprefix(_UTF8_MARK).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 
+def _take_stdin() -> IO[bytes]:
+    """Standard input, which can be read only once."""
+    if sys.stdin is None:
+        raise InputError("standard input: found it closed, expected data")
+    if sys.stdin in _spent:
+        raise InputError(f"standard input: found {STDIN!r} for a second file, expected it once; name a file instead")
+    _spent.add(sys.stdin)
+    return sys.stdin.buffer
+
+
 def _unpack(packed: bytes, source: str) -> bytes:
     """The content of a gzip file, which may have several members."""
     with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
@@ -53,7 +77,7 @@ def _unpack(packed: bytes, source: str) -> bytes:
 
 
 def _read_chunks(file: IO[bytes] | gzip.GzipFile, source: str, believable: int | None = None) -> bytes:
-    """All of a file that may be endless; InputError once it is too long for memory or for what it was packed to."""
+    """All of a file that may be endless; InputError once it exceeds the free memory or `believable` bytes."""
     chunks: list[bytes] = []
     n_bytes, room = 0, int(CONTENT_MEMORY_SHARE * available_memory())
     while chunk := file.read(_CHUNK):

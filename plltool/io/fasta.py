@@ -9,7 +9,7 @@ def read_fasta(text: bytes) -> list[Record]:
     """The records of a FASTA file whose first character other than a blank is ``>``.
 
     The name is the whole header line, without blanks at its ends: two headers that differ after a blank are two
-    taxa. ``.`` is no match character here and stays in the sequence.
+    taxa. ``.`` is not a match character here and stays in the sequence.
     """
     rows: list[Row] = []
     for number, line in enumerate(text.split(b"\n"), start=1):

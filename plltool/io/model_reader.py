@@ -1,4 +1,4 @@
-"""Models from what a user gives: a string, a matrix in a file, the record of a run, or a partition file."""
+"""Read models: a string, a file with a matrix, the record of a run, or a partition file."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import numpy as np
 
 from plltool.alignment.partition import PartSpec, Scheme
+from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
-from plltool.io.content import read_content, read_text
+from plltool.io.content import read_content, read_text, source_name
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
-from plltool.io.record import read_object
+from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
 from plltool.model.spec import ModelSpec
@@ -26,30 +27,35 @@ def read_model(text: str) -> ModelSpec:
 
 
 def read_scheme(text: str) -> Scheme:
-    """The model or models that a string names, or that are in the file of this name, each with its part.
+    """The model of each part, given as a string or as the name of a file.
 
-    A file is the JSON record of a run, whose values are taken, a model string on one line, a partition file, or a NEXUS
-    file with charsets; see `partition_reader`. A string may also be what a partition file has in it. What can be read
-    as a model string is never looked for as a file.
+    A file is the JSON record of a run, whose values are used, a model string on one line, a partition file, or a NEXUS
+    file with charsets; see `partition_reader`. A string may also hold the lines of a partition file. A text that can be
+    read as a model is never taken for a file name.
 
     Raises
     ------
     InputError
-        If it is neither, the file cannot be read, or what is in it is no model and no partition.
+        If the text is neither a model nor the name of a file, the file cannot be read, or it holds neither a model nor
+        a partition.
     """
-    if is_partition_line(text.strip().split("\n", 1)[0]) and not os.path.isfile(text):
+    if is_partition_line(text.strip().split("\n", 1)[0]) and not _is_file(text):
         return read_lines(text, "the partition given", read_model)
     try:
         return (PartSpec(read_model(text)),)
     except InputError as problem:
-        if not os.path.isfile(text):
+        if not _is_file(text):
             raise InputError(f"{problem}; nor is it the name of a file") from None
-    content = read_text(text)
+    content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):
-        return _read_text(str(read_object(text, ("model",), "the record of a run")["model"]), text)
+        return _read_text(str(parse_object(content, source, ("model",), "the record of a run")["model"]), source)
     if starts_like_nexus(content):
-        return read_sets(content, text, read_model)
-    return _read_text(content.decode("utf-8", "surrogateescape"), text)
+        return read_sets(content, source, read_model)
+    return _read_text(content.decode("utf-8", "surrogateescape"), source)
+
+
+def _is_file(text: str) -> bool:
+    return text == STDIN or os.path.isfile(text)
 
 
 def _read_text(text: str, source: str) -> Scheme:

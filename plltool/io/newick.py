@@ -1,8 +1,8 @@
-"""Reading and writing trees in Newick format, without recursion, so that nesting of any depth works.
+"""Read and write trees in Newick format, without recursion, so that nesting of any depth works.
 
-What is read: labels in quotes ('' stands for a quote) or bare, a bare label being kept byte for byte; comments
-in brackets, which may be nested; branch lengths, optional. Labels of inner nodes are ignored. A label ends at
-a blank, a bracket or one of ``( ) : ; ,``.
+Labels may be quoted ('' stands for a quote) or bare; bare labels are kept byte for byte and end at a blank, a bracket
+or one of ``( ) : ; ,``. Comments stand in brackets and may be nested. Branch lengths are optional. Labels of inner
+nodes are ignored.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from enum import IntEnum
 from itertools import chain
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.tree.random_tree import resolve_nodes
-from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
@@ -51,12 +51,14 @@ class RootedNodes:
     lengths : the length of the branch above each node, NaN where none is given.
     labels : the name of each tip; what stands at an inner node does not matter.
     bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
+    n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
     """
 
     parents: list[int] = field(default_factory=list)
     lengths: list[float] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)
     bare: set[str] = field(default_factory=set)
+    n_negative: int = 0
 
     def add(self, parent: int) -> int:
         """Append a child of `parent` and return its number."""
@@ -65,47 +67,59 @@ class RootedNodes:
         self.labels.append("")
         return len(self.parents) - 1
 
+    def set_length(self, node: int, length: float) -> None:
+        """Set the length of the branch above a node, 0 for a negative one."""
+        self.n_negative += length < 0
+        self.lengths[node] = max(length, 0.0)
+
+    def describe_negative(self, source: str) -> list[str]:
+        """A warning of negative lengths, if there are any."""
+        count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
+        return [f"{source}: {count} read as 0"] if self.n_negative else []
+
 
 # --- reading --------------------------------------------------------------------------------------------
 
 
 def is_newick(given: object) -> bool:
-    """Whether this is Newick text, not the name of a file: it begins with a parenthesis or a comment."""
+    """Whether this is Newick text rather than the name of a file: it starts with a parenthesis or a comment."""
     return isinstance(given, str) and given.lstrip().startswith(("(", "["))
 
 
 def parse_newick(text: str, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None) -> Tree:
-    """Read the first tree of a text; whatever follows its ``;`` is left alone.
+    """Read the first tree of a text; what follows its ``;`` is ignored.
 
-    The root is taken away: of a root with two branches one branch remains, as long as both. A node with one
-    child likewise. A missing length counts as the default one, and as 0 where it is joined to a given one.
+    A root with two branches is removed and leaves one branch as long as both together; so is a node with one child. A
+    missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0.
+    The tree's `warnings` tell of a removed root and of negative lengths.
 
     Parameters
     ----------
     text : the tree, ended by ``;``.
     source : the file's name, for errors.
-    names : the alignment's names; tips are numbered in this order, else as they come. A bare label that is
-        none of them stands for the one name left that has blanks or marks in place of some of its underscores, or
-        whose first word it is: other programs cut names at blanks and replace marks.
-    resolve_seed : seed for resolving nodes with more than three branches, every resolution being equally
+    names : the alignment's names; tips are numbered in this order, by default in that of the text. Other programs
+        cut names at blanks and replace marks. So a bare label that is not among them stands for the only unused name
+        that has blanks or marks instead of some of its underscores, or that has it as its first word. A label with
+        blanks that is not among them stands for the name that has underscores instead.
+    resolve_seed : seed for resolving nodes with more than three branches at random, all resolutions being equally
         likely, by branches of the least length; None refuses such trees.
 
     Raises
     ------
     InputError
-        If the text is not a tree, a taxon occurs twice, the taxa are not those of the alignment, there are
-        fewer than three, or a node has too many branches and there is no seed.
+        If the text is not a tree, a taxon occurs twice, the taxa are not `names`, there are fewer than three, or a
+        node has too many branches and there is no seed.
     """
     return unrooted_tree(parse_nodes(text, source), source, names, resolve_seed)
 
 
 def parse_nodes(text: str, source: str) -> RootedNodes:
-    """The first tree of a text as it stands there, with nodes of any degree; InputError if it is no tree."""
+    """The first tree of a text as it is written, with nodes of any degree; InputError if it is not a tree."""
     return _Parser(text, source).parse()
 
 
 def parse_trees(text: str, source: str) -> Iterator[RootedNodes]:
-    """Every tree of a text, one after another, as it stands there; errors as in `parse_newick`."""
+    """All trees of a text, one after another, as they are written; errors as in `parse_newick`."""
     parser = _Parser(text, source)
     while parser.has_more():
         yield parser.parse()
@@ -125,14 +139,14 @@ def number_tips(
 
 
 def is_length(value: str | float) -> bool:
-    """Whether this is, or spells, a finite branch length >= 0."""
+    """Whether this is, or spells, a branch length: a finite number."""
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         return False
-    return 0 <= float(value) < math.inf
+    return math.isfinite(float(value))
 
 
 class _State(IntEnum):
-    """What has been read last; from CLOSED on the subtree at hand may end here."""
+    """What was read last; from CLOSED on the current subtree may end here."""
 
     START = 0
     OPENED = 1
@@ -145,7 +159,7 @@ class _State(IntEnum):
 _EXPECTED = {
     _State.START: ("'('",),
     _State.OPENED: ("a taxon name", "'('"),
-    _State.COLON: ("a branch length >= 0",),
+    _State.COLON: ("a branch length",),
     _State.CLOSED: ("a label", "':'"),
     _State.LABELLED: ("':'",),
     _State.MEASURED: (),
@@ -161,7 +175,7 @@ def _expected(state: _State, at_root: bool) -> str:
 
 
 class _Parser:
-    """Turns one text into nodes; every error names the line and column."""
+    """Turns a text into nodes; every error names the line and column."""
 
     def __init__(self, text: str, source: str):
         self.text = text
@@ -170,7 +184,7 @@ class _Parser:
         self._stream: Iterator[tuple[str, str, int]] = self._unread
 
     def has_more(self) -> bool:
-        """Whether anything but blanks and comments follows what has been read."""
+        """Whether more than blanks and comments follows."""
         first = next(self._stream)
         self._stream = chain([first], self._unread)
         return first[0] != "end"
@@ -194,7 +208,8 @@ class _Parser:
             elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
                 state = _State.COLON
             elif kind == "bare" and state == _State.COLON and is_length(value):
-                nodes.lengths[node], state = float(value), _State.MEASURED
+                nodes.set_length(node, float(value))
+                state = _State.MEASURED
             elif kind == "," and state >= _State.CLOSED and node:
                 node, state = nodes.add(nodes.parents[node]), _State.OPENED
             elif kind == ")" and state >= _State.CLOSED and node:
@@ -248,7 +263,7 @@ class _Parser:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree of rooted nodes; what happens to the root, parameters and errors as in `parse_newick`."""
+    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]
@@ -265,11 +280,20 @@ def unrooted_tree(
     inner = np.setdiff1d(ends, tips)
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    return Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
+    return tree
 
 
-def unrooted_branches(nodes: RootedNodes, n_children: npt.NDArray[np.intp]) -> tuple[IntArray, FloatArray]:
-    """The branches left when the root and nodes with one child are taken away: (n, 2) nodes, (n,) lengths."""
+def _describe_root(n_children: IndexArray, source: str) -> list[str]:
+    """A warning of a root that is removed, which is one with two branches."""
+    n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
+    hint = "to root a result, name an outgroup (--outgroup)"
+    return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
+
+
+def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntArray, FloatArray]:
+    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths."""
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
     for node, parent in enumerate(nodes.parents):
@@ -315,8 +339,16 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
 def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
     """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
     numbers = {name: number for number, name in enumerate(names)}
+    unused = numbers.keys() - set(labels)
+    spaced: dict[str, list[str]] = {}
+    for label in labels:
+        if " " in label and label not in numbers:
+            spaced.setdefault(label.replace(" ", "_"), []).append(label)
     spare: dict[str, list[int]] = {}
-    for name in numbers.keys() - set(labels):
+    for name in unused:
+        if len(spaced.get(name, ())) == 1:
+            numbers[spaced[name][0]] = numbers[name]
+            continue
         whole_and_first = [name, *name.split()[:1]]
         plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
         for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
@@ -332,7 +364,7 @@ def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) ->
 def _number_tips(
     labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
 ) -> list[int]:
-    """The number that each tip gets, tips being given by their labels."""
+    """The number of each tip, given the labels of the tips."""
     refuse_duplicates(labels, f"{source}: the tree")
     if names is None:
         return list(range(len(labels)))
@@ -364,24 +396,24 @@ def refuse_duplicates(names: Sequence[str], owner: str) -> None:
 def write_newick(
     tree: Tree,
     lengths: bool = True,
-    outgroup: Sequence[str] | None = None,
+    outgroup: str | Sequence[str] | None = None,
     digits: int | None = None,
     labels: Sequence[str] | None = None,
-    left_out: npt.NDArray[np.bool_] | None = None,
+    left_out: BoolArray | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
 
-    Children are in the order of their first tips, so equal trees with equal names give equal strings.
+    Children are in the order of their first tips, so that equal trees with equal names give equal strings.
 
     Parameters
     ----------
     tree : the tree.
-    lengths : whether to write branch lengths, in expected substitutions per site.
-    outgroup : names of taxa; the trifurcation is placed so that they are one of its clades.
+    lengths : write branch lengths, in expected substitutions per site.
+    outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
     digits : significant digits of a length; None writes as many as are needed to read the same number back.
-    labels : (n_edges,) of inner branches, such as supports; each stands at the node that its branch leads to, seen
-        from the root, so that it stays with its branch whatever the outgroup. Those of tips are left out.
-    left_out : (n_edges,) inner branches that are not written, so that both their ends are one node of more branches.
+    labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
+        seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
+    left_out : (n_edges,) mask of inner branches that are contracted.
 
     Raises
     ------
@@ -394,7 +426,7 @@ def write_newick(
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
     pieces = ["("]
     unclosed = [(root, "")]
-    for node, parent, branch in ordered_from(tree, root, left_out):
+    for node, parent, branch in tree.ordered_from(root, left_out):
         while unclosed[-1][0] != parent:
             pieces.append(")" + unclosed.pop()[1])
         if pieces[-1] != "(":
@@ -408,42 +440,15 @@ def write_newick(
     return "".join(pieces) + ";"
 
 
-def ordered_from(
-    tree: Tree, root: int, left_out: npt.NDArray[np.bool_] | None = None
-) -> list[tuple[int, int, int]]:
-    """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
+def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
+    """The inner node that `write_newick` writes as the root; errors as there.
 
-    Of a branch that is `left_out`, a mask (n_edges,), the lower node is not told, and its children are its parent's.
-    """
-    visits = list(tree.directed_from(root))
-    first_tip = list(range(tree.n_nodes))  # inner nodes come after all tips
-    for node, parent, _ in reversed(visits):
-        first_tip[parent] = min(first_tip[parent], first_tip[node])
-    if left_out is not None:
-        told = list(range(tree.n_nodes))  # of each node the one that its children are told to be of
-        for node, parent, branch in visits:
-            if left_out[branch]:
-                told[node] = told[parent]
-        visits = [(node, told[parent], branch) for node, parent, branch in visits if not left_out[branch]]
-    children: list[list[tuple[int, int, int]]] = [[] for _ in range(tree.n_nodes)]
-    for visit in sorted(visits, key=lambda visit: first_tip[visit[0]], reverse=True):
-        children[visit[1]].append(visit)
-    ordered, stack = [], children[root]
-    while stack:
-        visit = stack.pop()
-        ordered.append(visit)
-        stack.extend(children[visit[0]])
-    return ordered
-
-
-def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:
-    """The inner node at which `write_newick` writes a tree; errors as there.
-
-    It is the one next to tip 0, or of which the outgroup is one clade (of a lone ingroup taxon: the node next to it).
+    It is the node next to tip 0; with an outgroup the node that has the outgroup as one of its clades, or the node next
+    to the ingroup if that is one taxon.
     """
     if outgroup is None:
         return int(tree.neighbours[0, 0])
-    members = set(outgroup)
+    members = {outgroup} if isinstance(outgroup, str) else set(outgroup)
     unknown = sorted(members.difference(tree.names))
     if unknown:
         raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")
@@ -461,7 +466,7 @@ def find_root(tree: Tree, outgroup: Sequence[str] | None) -> int:
 
 
 def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int, is_member: list[bool]) -> None:
-    """Raise InputError if a taxon below `clade` is no member of the outgroup."""
+    """Raise InputError if a taxon below `clade` does not belong to the outgroup."""
     below = {clade}
     for node, parent, _ in visits:
         if parent in below:
@@ -471,7 +476,7 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
 
 
 def written_label(name: str) -> str:
-    """The name as Newick wants it, in quotes only where needed."""
+    """The name in Newick, quoted only if necessary."""
     if _BARE_LABEL.fullmatch(name):
         return name
     return "'" + name.replace("'", "''") + "'"
@@ -481,7 +486,7 @@ def written_label(name: str) -> str:
 
 
 def list_names(names: Iterable[str]) -> str:
-    """The first few names and how many more there are."""
+    """The first few names and the number of the others."""
     names = list(names)
     listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
     return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

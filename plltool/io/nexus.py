@@ -11,23 +11,28 @@ from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import (
     AnnouncedSize,
     Line,
+    NameSplitter,
     Record,
     Row,
     decode_name,
     join_rows,
     number_lines,
     read_sequential,
+    remove_blanks,
     resolve_matches,
     split_name,
 )
 from plltool.io.nexus_commands import Command, split_commands
 
-# what FORMAT may say for each state space
+# the datatypes of each state space
 _DATATYPES = {"DNA": ("dna", "rna", "nucleotide"), "protein": ("protein", "aminoacid")}
+_SUPPORTED = "DNA (datatype=dna, rna or nucleotide) and proteins (datatype=protein) are"
+_EXAMPLES = {"DNA": "{AG} for R", "protein": "{DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
+_UNSUPPORTED = {"standard": "morphological data", "codon": "codon data", "restriction": "restriction sites"}
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
-_STATE_SET = re.compile(rb"[{}()]")
-_SET_OF_STATES = re.compile(rb"\{[^{}\n]*\}|\([^()\n]*\)")
+_BRACKET = re.compile(rb"[{}()]")
+_STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
 _MIXED = re.compile(rb"\bdatatype\s*=\s*mixed\s*\(", re.IGNORECASE)  # MrBayes: kinds of data by columns
 
 
@@ -43,12 +48,17 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Format:
-    """What the FORMAT command says; ``match`` is empty where there is no match character."""
+    """The FORMAT command; ``match`` is empty if there is no match character."""
 
     match: bytes
     gap: bytes
     missing: bytes
     is_interleaved: bool
+
+    @property
+    def plain_symbols(self) -> bytes:
+        """A table for `bytes.translate` that turns the gap and missing characters into ``-`` and ``?``."""
+        return bytes.maketrans(self.gap + self.missing, b"-" * len(self.gap) + b"?" * len(self.missing))
 
 
 def is_mixed(text: bytes) -> bool:
@@ -59,19 +69,20 @@ def is_mixed(text: bytes) -> bool:
 def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
     """The records of the only data or characters block of a NEXUS file; see `starts_like_nexus`.
 
-    Names are kept as written (an underscore stays one). Match, gap and missing characters are those the FORMAT
-    command declares, the latter two given back as ``-`` and ``?``. The matrix may be interleaved or not, whatever
-    FORMAT says, as long as one of the two gives the announced sizes.
+    Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
+    command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved or not, whatever FORMAT says,
+    as long as one of the two layouts gives the announced sizes.
 
-    Without `states` the data are mixed, and a set of states in brackets, which morphology has, becomes its opening
-    bracket, one character that no kind of data knows.
+    A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. Without
+    `states` the data are mixed; a set, which morphology has, then becomes its opening bracket, a character that no
+    kind of data knows.
 
     Raises
     ------
     InputError
-        If there is no such block or more than one, its datatype does not fit `states`, its FORMAT has an option that
-        changes the meaning of the matrix and is not read, a comment or the matrix is not closed, or the sizes differ
-        from those announced.
+        If there is no such block or more than one, its datatype does not fit `states` or is not supported, its FORMAT
+        has an option that changes the meaning of the matrix and is not read, a comment or the matrix is not closed, no
+        letter stands for a set of states, or the sizes differ from those announced.
     """
     blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)
@@ -80,12 +91,11 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Reco
     records = _read_matrix(block.commands["matrix"], declared, announced, source, states)
     if declared.match and records:
         records = resolve_matches(records, declared.match)
-    symbols = bytes.maketrans(declared.gap + declared.missing, b"-" * len(declared.gap) + b"?" * len(declared.missing))
-    return [replace(record, sequence=record.sequence.translate(symbols)) for record in records]
+    return [replace(record, sequence=record.sequence.translate(declared.plain_symbols)) for record in records]
 
 
 def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
-    """The blocks of a file; where a block repeats a command, the last one counts."""
+    """The blocks of a file; if a block repeats a command, the last one counts."""
     blocks: list[_Block] = []
     is_open = False
     for command in commands:
@@ -123,11 +133,12 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
     datatype = options.get("datatype", _DEFAULT_DATATYPE)
     allowed = () if states is None else _DATATYPES.get(states.name, (states.name.lower(),))
     if states is not None and datatype.lower() not in allowed:
-        unsaid = "" if "datatype" in options else " (what NEXUS means where nothing is said)"
-        raise InputError(
-            f"{where}: found datatype {show_name(datatype)}{unsaid}, expected one of {', '.join(allowed)}: "
-            "no other is read so far"
-        )
+        unsaid = "" if "datatype" in options else " (the default of NEXUS)"
+        found = f"{where}: found datatype {show_name(datatype)}{unsaid}"
+        kind = _UNSUPPORTED.get(datatype.lower())
+        if kind:
+            raise InputError(f"{found}: {kind} are not supported; {_SUPPORTED}")
+        raise InputError(f"{found}, expected one of: {', '.join(allowed)}")
     for option in _UNREAD_FORMATS:
         if option in options:
             raise InputError(f"{where}: found the format option {option!r}, which is not read, expected none")
@@ -142,7 +153,7 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
 
 
 def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
-    """The character that a format option declares, empty if it is not there."""
+    """The character that a format option declares; empty without the option."""
     value = options.get(key)
     if value is None:
         return b""
@@ -152,7 +163,7 @@ def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
 
 
 def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> AnnouncedSize:
-    """The announced sizes; the number of taxa may also stand in the taxa block, or nowhere."""
+    """The announced sizes; the number of taxa may be in the taxa block or missing."""
     sizes: dict[str, str] = {}
     for other in blocks:
         if other.name == "taxa":
@@ -172,26 +183,54 @@ def _read_matrix(
     matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, states: StateSpace | None
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
-    text = matrix.text if states is not None else _SET_OF_STATES.sub(lambda found: found[0][:1], matrix.text)
-    lines = number_lines(text, matrix.line)
-    readings = [read_sequential(lines, announced.n_sites), _read_named_rows(lines)]
+
+    def clean(text: bytes) -> bytes:
+        return _replace_state_sets(remove_blanks(text), states, declared.plain_symbols)
+
+    def split(line: bytes) -> tuple[str, bytes]:
+        name, sequence = split_name(line)
+        return name, clean(sequence)
+
+    lines = number_lines(matrix.text, matrix.line)
+    readings = [read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
     if declared.is_interleaved:
         readings.reverse()
     records = announced.choose_reading(readings, states or PROTEIN)
-    if records is not None:
-        return records
-    for number, line in lines:
-        if _STATE_SET.search(split_name(line)[1]):
-            raise InputError(
-                f"{source}: line {number}: found states in brackets, expected one letter for them, such as R for {{AG}}"
-            )
-    raise InputError(f"{source}: {announced.explain_mismatch(readings)}")
+    if states and (records is None or any(_BRACKET.search(record.sequence) for record in records)):
+        _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, states)
+    if records is None:
+        raise InputError(f"{source}: {announced.explain_mismatch(readings)}")
+    return records
 
 
-def _read_named_rows(lines: Iterable[Line]) -> list[Record]:
+def _replace_state_sets(sequence: bytes, states: StateSpace | None, plain_symbols: bytes) -> bytes:
+    """Replace each set of states in brackets by one character; a set that no letter stands for stays as it is."""
+    if not _BRACKET.search(sequence):
+        return sequence
+
+    def replace_set(found: re.Match[bytes]) -> bytes:
+        if states is None:
+            return found[0][:1]
+        return states.letter_for(found[0][1:-1].translate(plain_symbols, b",")) or found[0]
+
+    return _STATE_SET.sub(replace_set, sequence)
+
+
+def _refuse_brackets(lines: Iterable[Line], source: str, states: StateSpace) -> None:
+    """Raise InputError for the first bracket in a sequence."""
+    for number, sequence in lines:
+        bracket = _BRACKET.search(sequence)
+        if bracket is not None:
+            shown = _STATE_SET.match(sequence, bracket.start())
+            found = decode_name(shown[0] if shown else sequence[bracket.start() :])
+            expected = f"a set of states that a letter of {states.name} stands for, such as {_EXAMPLES[states.name]}"
+            raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
+
+
+def _read_named_rows(lines: Iterable[Line], split: NameSplitter) -> list[Record]:
     """Rows that start with their name, as in interleaved blocks; rows of one name are joined."""
     rows: dict[str, Row] = {}
     for number, line in lines:
-        name, sequence = split_name(line)
+        name, sequence = split(line)
         rows.setdefault(name, (name, number, []))[2].append(sequence)
     return join_rows(rows.values())

@@ -1,4 +1,4 @@
-"""The commands of a NEXUS file (Maddison, Swofford & Maddison 1997), whatever they mean."""
+"""Split a NEXUS file into commands (Maddison, Swofford & Maddison 1997)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def starts_like_nexus(text: bytes) -> bool:
 def split_commands(content: bytes, source: str) -> Iterator[Command]:
     """The commands of a NEXUS file, each ended by ``;``; a comment becomes a blank and its line breaks.
 
-    Raises InputError for a comment without end.
+    Raises InputError for an unclosed comment.
     """
     text = content.lstrip()[len(_SIGNATURE) :]
     first_line = 1 + content[: len(content) - len(text)].count(b"\n")

@@ -1,7 +1,7 @@
-"""The trees of NEXUS files (Maddison, Swofford & Maddison 1997), read by the program's own Newick parser.
+"""The trees of NEXUS files (Maddison, Swofford & Maddison 1997), read by plltool's own Newick parser.
 
 Names are kept byte for byte, as in Newick: an underscore of a bare name is not turned into a blank. Comments such as
-``[&R]`` are skipped. A label may be a taxon's name, what TRANSLATE says, or a taxon's number.
+``[&R]`` are skipped. A label is the name of a taxon, a key of TRANSLATE, or the number of a taxon.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Files of one tree, or of trees of an alignment's parts: one topology, each part's own branch lengths."""
+"""Read a tree, or a tree for each part of an alignment: one topology with branch lengths of each part."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from os import PathLike, fspath
+from os import PathLike
 
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
+from plltool.io.content import read_text, source_name
 from plltool.io.newick import RootedNodes, parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
@@ -29,15 +29,16 @@ def read_tree(
 ) -> Tree:
     """The tree of a file, Newick or NEXUS, gzipped or not.
 
-    Of several trees, in Newick one a line, the first one is taken, and a warning says so; where lengths are `unlinked`
-    the tree has those of all: (n_edges, n_trees). Other parameters as in `parse_newick`.
+    If there are several trees, in Newick one per line, the first one is used and a warning says so; with `unlinked` the
+    tree has the lengths of all of them: (n_edges, n_trees). For the other parameters and `Tree.warnings` see
+    `parse_newick`. The path ``-`` is standard input.
 
     Raises
     ------
     InputError
-        If the file cannot be read or has no tree, a tree is not one of these taxa, or topologies differ.
+        If the file cannot be read or has no tree, the taxa are not `names`, or topologies differ.
     """
-    content, source = read_text(path), fspath(path)
+    content, source = read_text(path), source_name(path)
     if starts_like_nexus(content):
         found = [(f"{source}: tree {k}", nodes) for k, nodes in enumerate(read_nexus_trees(content, source), start=1)]
         n_trees = len(found)
@@ -54,7 +55,7 @@ def read_tree(
 
 
 def _read_newick(text: str, source: str, every: bool) -> tuple[int, list[tuple[str, RootedNodes]]]:
-    """How many trees a text has, one a line, and of `every` one where it is and its nodes; else of the first one."""
+    """The number of trees, one per line, and where each is with its nodes; only the first one unless `every`."""
     lines = [(f"{source}: line {k}", line) for k, line in enumerate(text.split("\n"), start=1) if line.strip()]
     n_trees = len(lines) if all(line.rstrip().endswith(";") for _, line in lines) else 1
     if every and n_trees > 1:
@@ -63,7 +64,7 @@ def _read_newick(text: str, source: str, every: bool) -> tuple[int, list[tuple[s
 
 
 def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
-    """The first of some trees, each with where it is, with the lengths of all; InputError if topologies differ."""
+    """The first tree with the lengths of all, given with their places in the file; InputError if topologies differ."""
     origin, first = trees[0]
     lengths = []
     for where, tree in trees:
@@ -72,4 +73,6 @@ def _join_lengths(trees: list[tuple[str, Tree]]) -> Tree:
         if NO_BRANCH in order:
             raise InputError(f"{where}: found another topology than in {origin}, expected the same")
         lengths.append(tree.lengths[order])
-    return first.with_lengths(np.stack(lengths, axis=1))
+    joined = first.with_lengths(np.stack(lengths, axis=1))
+    joined.warnings = tuple(warning for _, tree in trees for warning in tree.warnings)
+    return joined

@@ -1,26 +1,28 @@
 r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 
-    GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG; a model string as everywhere
-    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the usual model of such data, and the name
-    LGF, gene = 1501-.                       of a protein matrix with F or X its own, counted or optimised frequencies
+    GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
+    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the default models of such data; F or X
+    LGF, gene = 1501-.                       after the name of a protein matrix: counted or optimised frequencies
 
     #NEXUS
     begin sets;
       charset first = 1-900\3;
-      charset rest = 2-900\3 3-900\3 901-.;
+      charset rest = genes.phy: 2-900\3 3-900\3 901-.;     IQ-TREE: columns of a file, which must be the alignment
       charpartition mine = GTR+G4: first, HKY: rest;       IQ-TREE: models and their charsets
     end;
 
-Without a charpartition a NEXUS file's ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, else all are
-parts; their models are the usual ones. Columns count from 1, ranges include both ends, ``.`` is the last column.
+Without a charpartition, ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, otherwise each charset is a
+part; the models are the default ones. Columns count from 1, ranges include both ends, ``.`` is the last column. In
+IQ-TREE's form the columns may follow a data type, as in ``genes.phy: DNA, 1-900``, and ``*`` stands for all columns.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from plltool.alignment.partition import PartSpec, Scheme, SiteRange
+from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SiteRange
 from plltool.constants import DEFAULT_MODEL, DEFAULT_PROTEIN_MODEL
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
@@ -37,12 +39,37 @@ _ITEM = r"(?:[^,{}]|\{[^{}]*+\})++"
 _MODEL = re.compile(rf"(?P<model>{_ITEM}),")
 _COLUMN = r"([0-9]{1,18})(?![0-9])"
 _RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_COLUMN})?)?")
+_FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
+_DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
 _SEPARATORS = re.compile(r"[ \t\n,]*+")
 _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
+_DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
 _SUFFIXES = {"F": "+F", "X": "+FO"}
 _COUNT = re.compile(rf"{_COLUMN}\s*+:")  # how many charsets a MrBayes partition has
 _NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
 _SET = re.compile(rf"\s*+(?:\*\s*+)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?=(?P<text>.*)", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class _Sites:
+    """The columns of a part.
+
+    Attributes
+    ----------
+    ranges : see `PartSpec`
+    where : the file and line that name them, for messages
+    file : the alignment file that they are said to be of, or empty
+    data_word : the kind of data that they are said to be, a key of `_USUAL`, or empty
+    """
+
+    ranges: tuple[SiteRange, ...]
+    where: str
+    file: str = ""
+    data_word: str = ""
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return (self.file,) if self.file else ()
 
 
 def is_partition_line(text: str) -> bool:
@@ -51,7 +78,7 @@ def is_partition_line(text: str) -> bool:
 
 
 def _split_line(line: str) -> tuple[str, str, str] | None:
-    """Model, name and sites of ``MODEL, NAME = SITES``; None if the line is something else."""
+    """Model, name and sites of ``MODEL, NAME = SITES``; None for another line."""
     line = line.strip()
     match = _MODEL.match(line)
     if match is None:
@@ -61,15 +88,14 @@ def _split_line(line: str) -> tuple[str, str, str] | None:
 
 
 def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
-    """The parts of RAxML's or RAxML-NG's partition file; `read_model` reads model strings.
+    """The parts in a partition file of RAxML or RAxML-NG; `read_model` reads model strings.
 
-    Blank lines and those that begin with ``#`` are skipped.
+    Blank lines and lines that begin with ``#`` are skipped.
 
     Raises
     ------
     InputError
-        Naming the line, if it is not ``MODEL, NAME = SITES``, its model or sites cannot be read, or its name comes
-        again.
+        For a line that is not ``MODEL, NAME = SITES``, has a model or sites that cannot be read, or repeats a name.
     """
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
@@ -84,14 +110,16 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         _check_name(name, where)
         _check_new(name, seen, where)
         model = _read_model(text, f"{where}: part {show_name(name)}", read_model)
-        scheme.append(PartSpec(model, name, _read_ranges(sites, where, name), where))
+        columns = _read_sites(sites, where, name)
+        _check_data(model, columns, name)
+        scheme.append(PartSpec(model, name, columns.ranges, where, columns.files))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each part")
     return tuple(scheme)
 
 
 def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
-    """The parts of a NEXUS file's sets, assumptions or MrBayes block; arguments and errors as of `read_lines`."""
+    """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments and errors as in `read_lines`."""
     commands = [c for c in split_commands(content, source) if c.word in ("charset", "charpartition", "partition")]
     charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
     for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
@@ -103,7 +131,7 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
             return read(chosen[0], source, charsets, read_model)
     if not charsets:
         raise InputError(f"{source}: found no charset, expected a partition")
-    return tuple(PartSpec(None, name, ranges, where) for name, (ranges, where) in charsets.items())
+    return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
 
 
 def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
@@ -120,16 +148,38 @@ def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
 
 
 def _check_name(name: str, where: str) -> None:
-    """A part's name is there, and can be written to a partition file."""
+    """Raise InputError unless a part's name can be written to a partition file."""
     if "=" in name or len(name.splitlines()) != 1:
         raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
 
 
 def _check_new(name: str, seen: dict[str, str], where: str) -> None:
-    """Remember where a part is named; InputError if it has been before."""
+    """Remember where a part is named; InputError if the name is not new."""
     if name in seen:
         raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({seen[name]})")
     seen[name] = where
+
+
+def _read_sites(text: str, where: str, name: str) -> _Sites:
+    """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported."""
+    position, file, word = 0, "", ""
+    if found := _FILE.match(text):
+        file, position = found[1].strip("'"), found.end()
+    if found := _DATA_WORD.match(text, position):
+        word, position = found[1].upper(), found.end()
+        if word not in _USUAL:
+            what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
+            raise InputError(f"{what}, expected DNA or AA (proteins)")
+    rest = text[position:]
+    return _Sites(ALL_SITES if rest.strip() == "*" else _read_ranges(rest, where, name), where, file, word)
+
+
+def _check_data(model: ModelSpec, sites: _Sites, name: str) -> None:
+    """Raise InputError if the columns are said to be of another kind than the model is for."""
+    expected = _DATA_NAMES.get(sites.data_word, model.data)
+    if model.data != expected:
+        found = f"found a {model.data} model, {str(model)!r}, for {expected} data"
+        raise InputError(f"{sites.where}: part {show_name(name)}: {found}")
 
 
 def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
@@ -155,11 +205,11 @@ def _skip_separators(text: str, position: int) -> int:
 
 # --- NEXUS --------------------------------------------------------------------------------------------------
 
-Charsets = Mapping[str, tuple[tuple[SiteRange, ...], str]]
+Charsets = Mapping[str, _Sites]
 
 
 def _split_set(command: Command, source: str) -> tuple[str, str, str]:
-    """Name, what stands behind the equals sign, and where."""
+    """The name, the text after the equals sign, and the place of both."""
     where = f"{source}: line {command.line}"
     match = _SET.fullmatch(decode_name(command.text))
     if match is None or not command.is_closed:
@@ -168,35 +218,37 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
 
 
 def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
-    """The columns of each charset, and where it stands."""
-    charsets: dict[str, tuple[tuple[SiteRange, ...], str]] = {}
+    """The columns of each charset."""
+    charsets: dict[str, _Sites] = {}
     for command in commands:
         name, text, where = _split_set(command, source)
         _check_name(name, where)
         if name in charsets:
-            other = charsets[name][1]
+            other = charsets[name].where
             raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
-        charsets[name] = (_read_charset(text, where, name, charsets), where)
+        known = charsets.get(text)  # a charset may be the name of an earlier one
+        charsets[name] = replace(known, where=where) if known else _read_sites(text, where, name)
     return charsets
 
 
-def _read_charset(text: str, where: str, name: str, charsets: Charsets) -> tuple[SiteRange, ...]:
-    """Ranges, or the name of an earlier charset."""
-    return charsets[text][0] if text in charsets else _read_ranges(text, where, name)
-
-
-def _charset(name: str, where: str, charsets: Charsets) -> tuple[SiteRange, ...]:
+def _find_charset(name: str, where: str, charsets: Charsets) -> _Sites:
     if name not in charsets:
         there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
         more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
         raise InputError(
             f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
         )
-    return charsets[name][0]
+    return charsets[name]
+
+
+def _default_part(name: str, sites: _Sites, where: str, read_model: ModelReader) -> PartSpec:
+    """A part under the default model of its data, which is left open unless the charset says what they are."""
+    model = read_model(_USUAL[sites.data_word]) if sites.data_word else None
+    return PartSpec(model, name, sites.ranges, where, sites.files)
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``MODEL: CHARSET [CHARSET ...], ...``: a part is called as its charsets are."""
+    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins those of its charsets."""
     _, text, where = _split_set(command, source)
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
@@ -207,17 +259,21 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
             raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
         name = "_".join(names)
         _check_new(name, seen, where)
-        ranges = tuple(some for one in names for some in _charset(one, where, charsets))
         found = _read_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
-        scheme.append(PartSpec(found, name, ranges, where))
+        members = [_find_charset(one, where, charsets) for one in names]
+        for sites in members:
+            _check_data(found, sites, name)
+        ranges = tuple(some for sites in members for some in sites.ranges)
+        files = tuple(dict.fromkeys(file for sites in members for file in sites.files))
+        scheme.append(PartSpec(found, name, ranges, where, files))
     return tuple(scheme)
 
 
-def _read_partition(command: Command, source: str, charsets: Charsets, _reader: ModelReader) -> Scheme:
-    """``COUNT: CHARSET, CHARSET, ...`` under the usual models."""
+def _read_partition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
+    """``COUNT: CHARSET, CHARSET, ...`` under the default models."""
     _, text, where = _split_set(command, source)
     count = _COUNT.match(text)
     names = [name.strip().strip("'") for name in text[count.end() if count else 0 :].split(",")]
     if count and int(count[1]) != len(names):
         raise InputError(f"{where}: found {len(names)} charsets in a partition, expected {count[1]}, as it announces")
-    return tuple(PartSpec(None, name, _charset(name, where, charsets), where) for name in names)
+    return tuple(_default_part(name, _find_charset(name, where, charsets), where, read_model) for name in names)

@@ -37,7 +37,7 @@ class _Header:
 
 
 def starts_like_phylip(text: bytes) -> bool:
-    """Whether the first line that is not blank starts with two whole numbers."""
+    """Whether the first line with text starts with two whole numbers."""
     tokens = text.lstrip().split(b"\n", 1)[0].split()
     return len(tokens) >= 2 and all(token.isdigit() and len(token) <= _MAX_DIGITS for token in tokens[:2])
 
@@ -46,9 +46,9 @@ def read_phylip(text: bytes, source: str, states: StateSpace) -> list[Record]:
     """The records of a PHYLIP file; see `starts_like_phylip` for how it starts.
 
     Names end at the first blank (or are quoted, see `split_name`); where that does not give the announced sizes, they
-    are the first 10 characters of their line. Sequences follow one another or are interleaved, and may hold blanks;
-    of the two layouts the one is taken that gives the announced sizes (and, should both, sequences of `states`),
-    unless the header names one by ``S`` or ``I``. ``.`` stands for the character of the first sequence.
+    are the first 10 characters of their line. Sequences are sequential or interleaved, and may hold blanks. The layout
+    is the one that gives the announced sizes (and, if both do, sequences of `states`), unless the header names it by
+    ``S`` or ``I``. ``.`` stands for the character of the first sequence.
 
     Raises
     ------
@@ -81,7 +81,7 @@ def _parse_header(text: bytes, line: int, source: str) -> _Header:
 
 
 def _read_layouts(lines: Sequence[Line], header: _Header, split: NameSplitter) -> list[list[Record]]:
-    """The lines read in each layout that the header leaves open."""
+    """A reading for each layout that the header allows."""
     readings = []
     if header.layout != _INTERLEAVED:
         readings.append(read_sequential(lines, header.n_sites, split))

@@ -1,4 +1,4 @@
-"""The JSON record of a run, and files that are either written whole or not at all."""
+"""The JSON record of a run, and writing files as a whole or not at all."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plltool.errors import InputError
-from plltool.io.content import read_content
+from plltool.io.content import read_content, source_name
 
 RECORD_KEYS = (
     "lnl", "model", "n_taxa", "n_sites", "n_patterns", "device", "reason", "seconds", "tree", "seed", "start_lnls",
@@ -46,23 +46,27 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) -> dict[str, Any]:
-    """Read a file of one JSON object, gzipped or not.
+    """Read a file that holds one JSON object, gzipped or not.
 
     Parameters
     ----------
-    keys : that it must have
-    what : what the file should be, for messages
+    keys : the keys that it must have
+    what : what the file should be, for errors
 
     Raises
     ------
     InputError
-        If the file cannot be read, is no JSON object or lacks a key.
+        If the file cannot be read, is not a JSON object, or lacks a key.
     """
-    source = os.fspath(path)
+    return parse_object(read_content(path), source_name(path), keys, what)
+
+
+def parse_object(content: bytes, source: str, keys: Sequence[str], what: str) -> dict[str, Any]:
+    """The JSON object in the content of a file; `source` is the file's name, for errors, otherwise as `read_object`."""
     try:
-        record = json.loads(read_content(source))
+        record = json.loads(content)
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or nested a thousand times
-        raise InputError(f"{source}: found something else than JSON ({error})") from error
+        raise InputError(f"{source}: found something other than JSON ({error})") from error
     if not isinstance(record, dict):
         raise InputError(f"{source}: found a JSON {type(record).__name__}, expected {what}")
     missing = [key for key in keys if key not in record]
@@ -72,15 +76,12 @@ def read_object(path: str | os.PathLike[str], keys: Sequence[str], what: str) ->
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a UTF-8 file through a temporary one beside it, so that a crash leaves the old file or the new one.
-
-    Surrogate escapes become the bytes that they stand for. Raises InputError if the file cannot be written.
-    """
+    """Write a UTF-8 file as `write_bytes` does; surrogate escapes become the bytes that they stand for."""
     write_bytes(path, text.encode("utf-8", "surrogateescape"))
 
 
 def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
-    """Write a file through a temporary one beside it, so that a crash, even of the machine, leaves the old or the new.
+    """Write a file through a temporary one beside it: even a crash of the machine leaves the old file or the new one.
 
     Raises InputError if the file cannot be written; the old one stays.
     """
@@ -104,7 +105,7 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make what was renamed there outlive a crash of the machine."""
+    """Make a renaming in the folder survive a crash of the machine."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)

@@ -1,4 +1,4 @@
-"""Numbers of sites as text: a table of one tree, or TREE-PUZZLE's format of likelihoods, which CONSEL reads."""
+"""Values of sites as text: a table, or TREE-PUZZLE's format of likelihoods, which CONSEL reads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from os import PathLike, fspath
 
 import numpy as np
 
-from plltool.tree.topology import FloatArray
+from plltool.arrays import FloatArray
 
 PUZZLE_ENDING = ".sitelh"
 
@@ -18,9 +18,9 @@ def format_sites(name: str, values: FloatArray) -> str:
 
 
 def format_puzzle(site_lnl: FloatArray) -> str:
-    """lnL (n_trees, n_sites) as TREE-PUZZLE writes it: how many trees and sites, then a line for each tree.
+    """lnL (n_trees, n_sites) in TREE-PUZZLE's format: the numbers of trees and sites, then a line for each tree.
 
-    Sites that no part has (NaN) are left out.
+    Sites that are in no part (NaN) are left out.
     """
     known = site_lnl[:, ~np.isnan(site_lnl).any(axis=0)]
     lines = [f"{len(known)} {known.shape[1]}"]
@@ -28,7 +28,7 @@ def format_puzzle(site_lnl: FloatArray) -> str:
     return "\n".join(lines) + "\n"
 
 
-def format_for(path: PathLike[str], site_lnl: FloatArray) -> str:
-    """lnL (n_sites,) as a file of this name should have it: as CONSEL reads it if it ends in PUZZLE_ENDING."""
+def format_for(path: str | PathLike[str], site_lnl: FloatArray) -> str:
+    """lnL (n_sites,) in the format that the file's name asks for: for CONSEL if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
     return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)

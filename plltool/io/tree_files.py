@@ -1,15 +1,16 @@
-"""Files of many trees: Newick, one after another, or NEXUS; and trees written by their splits."""
+"""Read files of many trees, Newick or NEXUS, and write trees that are given by their splits."""
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from os import PathLike, fspath
+from os import PathLike
 
 from plltool.errors import InputError
-from plltool.io.content import read_text
+from plltool.io.bridge import TreeObject, nodes_from_object
+from plltool.io.content import read_text, source_name
 from plltool.io.newick import (
     RootedNodes,
     is_newick,
@@ -21,7 +22,7 @@ from plltool.io.newick import (
 )
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
-from plltool.tree.splits import everyone, members_of
+from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, make_tree_set
 
@@ -33,59 +34,80 @@ _log = logging.getLogger("plltool")
 
 
 def read_tree_set(
-    paths: Sequence[str | PathLike[str]], names: Sequence[str] | None = None, whose: str = "the tree"
+    given: Sequence[str | PathLike[str] | Tree | TreeObject],
+    names: Sequence[str] | None = None,
+    whose: str = "the tree",
 ) -> TreeSet:
-    """All trees of some files, gzipped or not, file after file; nodes may have any number of branches.
+    """All trees of several sources, in their order; nodes may have any number of branches.
 
     Parameters
     ----------
+    given : files (Newick or NEXUS, gzipped or not), Newick texts, trees, and trees of other libraries
     names : the taxa, those of `whose`; by default those of the first tree
 
     Raises
     ------
     InputError
-        If a file cannot be read or holds no tree, a text is no tree, or the taxa are not the same in all.
+        If a file cannot be read, holds no tree or something else, an object is no tree, or the taxa are not the same in
+        all trees.
     """
-    known: list[str] | None = None if names is None else list(names)
+    known: Sequence[str] | None = names
     owner = FIRST_TREE if names is None else whose
     trees: list[Splits] = []
-    for path in paths:
+    for item in given:
+        if isinstance(item, Tree):
+            known = item.names if known is None else known
+            trees.append(splits_of(item, known))
+            continue
         before = len(trees)
-        for number, nodes in enumerate(_read_nodes(path), start=1):
-            where = f"{fspath(path)}: tree {number}"
+        source, found = _find_nodes(item)
+        for number, nodes in enumerate(found, start=1):
+            where = f"{source}: tree {number}"
             tips = number_tips(nodes, where, known, owner)
             if known is None:
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
+            for warning in nodes.describe_negative(where):
+                _log.warning(warning)
         if len(trees) == before:
-            raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+            raise InputError(f"{source}: found no tree, expected at least one")
     return make_tree_set(known or (), trees)
+
+
+def _find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[RootedNodes]]:
+    """What errors call a file, Newick text or a tree of another library, and the trees in it."""
+    if is_newick(given):
+        return GIVEN_TEXT, parse_trees(str(given), GIVEN_TEXT)
+    if isinstance(given, (str, PathLike)):
+        return source_name(given), _read_nodes(given)
+    nodes, source = nodes_from_object(given)
+    return source, [nodes]
 
 
 def read_trees(
     path: str | PathLike[str], names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> list[Tree]:
-    """All trees of a file, gzipped or not, which are binary or made so; parameters and errors as of `parse_newick`.
+    """All trees of a file, gzipped or not; parameters, warnings and errors as in `parse_newick`.
 
     Raises InputError also if the file cannot be read or holds no tree.
     """
     trees = [
-        unrooted_tree(nodes, f"{fspath(path)}: tree {number}", names, resolve_seed)
+        unrooted_tree(nodes, f"{source_name(path)}: tree {number}", names, resolve_seed)
         for number, nodes in enumerate(_read_nodes(path), start=1)
     ]
     if not trees:
-        raise InputError(f"{fspath(path)}: found no tree, expected at least one")
+        raise InputError(f"{source_name(path)}: found no tree, expected at least one")
     return trees
 
 
 def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
-    """The first tree of a file, Newick or NEXUS, gzipped or not, or of a Newick text, and what errors call it.
+    """The first tree of a file, Newick or NEXUS, gzipped or not, or of Newick text, and what errors call it.
 
-    A warning says if there are more. Raises InputError if the file cannot be read, holds no tree, or it is none.
+    A warning says if there are more. Raises InputError if the file cannot be read or does not hold a tree.
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
-    source, found = fspath(given), _read_nodes(given)
+    source, found = source_name(given), _read_nodes(given)
     nodes = next(found, None)
     if nodes is None:
         raise InputError(f"{source}: found no tree, expected at least one")
@@ -98,7 +120,8 @@ def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
 def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     """The splits of a rooted tree and the lengths of their branches, NaN where none is given.
 
-    `tips` holds the number of each tip. The root is taken away: two branches of one split are one, as long as both.
+    `tips` holds the number of each tip. The root is removed: two branches with one split become one, as
+    long as both together.
     """
     everybody = everyone(len(tips))
     below = [0] * len(nodes.parents)
@@ -121,7 +144,7 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:
     """The trees of a file."""
-    content, source = read_text(path), fspath(path)
+    content, source = read_text(path), source_name(path)
     if starts_like_nexus(content):
         return read_nexus_trees(content, source)
     return parse_trees(content.decode("utf-8", "surrogateescape"), source)
@@ -134,7 +157,7 @@ def write_splits(
     labels: Sequence[str],
     pendants: Sequence[float],
 ) -> str:
-    """Write a tree given by its inner splits, which may leave nodes with many branches, on one line.
+    """Write a tree on one line, given by its inner splits; nodes may have many branches.
 
     It is rooted at the node next to taxon 0; children are in the order of their first taxa.
 

@@ -1,4 +1,4 @@
-"""Other views of a tree that is written already: without branches of no length, and as NEXUS."""
+"""Other forms of a tree that is given as Newick text: without very short branches, and as NEXUS."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import re
 
 from plltool.io.newick import RootedNodes, parse_trees, written_label
 
-# A tip's label stands behind ``(`` or ``,``; quoted labels elsewhere are passed over as a whole.
-_TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'")
+# The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
+_TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
 _PLAIN = re.compile(r"[A-Za-z0-9.]++")  # in NEXUS a bare underscore means a blank, and most marks have a meaning
 
 
 def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
-    """A tree without its inner branches of at most `threshold`, which leaves nodes of more branches, and their number.
+    """A tree without its inner branches of at most `threshold`, and their number; nodes may have more branches then.
 
     Raises
     ------
     InputError
-        If the text is no tree.
+        If the text is not a tree.
     """
     nodes = next(parse_trees(newick, "the tree"))
     n_children = [0] * len(nodes.parents)
@@ -29,7 +29,7 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
         for node, parent in enumerate(nodes.parents)
     ]
     parents = list(nodes.parents)
-    for node, parent in enumerate(parents):  # parents come first, so that theirs is settled already
+    for node, parent in enumerate(parents):  # parents come first, so theirs are known
         if parent >= 0 and gone[parent]:
             parents[node] = parents[parent]
     children: list[list[int]] = [[] for _ in parents]
@@ -40,7 +40,7 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
 
 
 def _write(nodes: RootedNodes, children: list[list[int]]) -> str:
-    """The nodes as Newick; each one's children are given last first."""
+    """The nodes as Newick; the children of each are given in reverse order."""
     pieces: list[str] = []
     stack: list[int | str] = [";", 0]
     while stack:
@@ -61,7 +61,10 @@ def _write(nodes: RootedNodes, children: list[list[int]]) -> str:
 
 
 def write_nexus(newick: str, name: str = "best") -> str:
-    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only."""
+    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only.
+
+    Comments stay where they are, such as annotations of nodes; they must not be nested.
+    """
     nodes = next(parse_trees(newick, "the tree"))
     inner = set(nodes.parents)
     labels = [nexus_label(label) for node, label in enumerate(nodes.labels) if node not in inner]

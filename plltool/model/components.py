@@ -1,18 +1,17 @@
-"""What an engine knows of a model: a list of mixture components, as arrays."""
+"""A model as an engine sees it: a list of mixture components, as arrays."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from plltool.arrays import FloatArray
 
 
 @dataclass(frozen=True)
 class Components:
-    """C mixture components over S states; +G4 is four components that share an eigensystem.
+    """C mixture components over S states; +G4 is four components with the same eigensystem.
 
     The rate matrix of component c is ``Q = right @ diag(eigenvalues) @ left`` with ``left = inv(right)``, scaled to
     one expected substitution per unit of branch length, and ``P(t) = right @ diag(exp(eigenvalues * rate * t)) @ left``
@@ -23,9 +22,9 @@ class Components:
     eigenvalues : float64 (C, S)
     right : float64 (C, S, S), right eigenvectors in columns
     left : float64 (C, S, S), the inverse of ``right``
-    frequencies : float64 (C, S), stationary; each row sums to 1
-    rates : float64 (C,), relative rate; the weighted mean is 1 for a rate mixture
-    weights : float64 (C,), sums to 1
+    frequencies : float64 (C, S), stationary frequencies; each row sums to 1
+    rates : float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
+    weights : float64 (C,), summing to 1
     """
 
     eigenvalues: FloatArray
@@ -44,13 +43,13 @@ class Components:
         return self.frequencies.shape[1]
 
     def transition_matrices(self, length: float) -> FloatArray:
-        """float64 (C, S, S): P of a branch of this length, rows summing to 1 but for rounding, no entry negative."""
+        """float64 (C, S, S): P of a branch of this length; rows sum to 1 up to rounding, no entry is negative."""
         grow = np.expm1(self.eigenvalues * self.rates[:, None] * length)
         change: FloatArray = (self.right * grow[:, None, :]) @ self.left
         return np.maximum(change + np.eye(self.n_states), 0.0)
 
     def alone(self, component: int) -> Components:
-        """The same components, of which one has weight 1 and all others 0."""
+        """The same components, one with weight 1 and all others with weight 0."""
         return replace(self, weights=np.eye(self.n_components)[component])
 
     def masses(self) -> FloatArray:

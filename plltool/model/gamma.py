@@ -1,6 +1,6 @@
 """The gamma distribution of scale 1: probabilities and quantiles.
 
-scipy.special has both, but importing it takes as long as opening a device, a tenth of a search of 100 taxa.
+scipy.special has both, but its import takes as long as opening a device: a tenth of a search of 100 taxa.
 """
 
 from __future__ import annotations
@@ -8,15 +8,14 @@ from __future__ import annotations
 import math
 
 PRECISION = 1e-16  # of the series, relative
-LAST_STEP = 1e-9  # of log x; Newton's method squares the error, so what follows is below rounding
+LAST_STEP = 1e-9  # in log x; Newton's method squares the error, so the next step is below rounding
 MAX_STEPS = 200  # typical 4 to 8
 
 
 def gamma_probability(shape: float, x: float) -> float:
     """P(X <= x), the regularised lower incomplete gamma function, for shape > 0 and x >= 0, which may be infinite.
 
-    By its power series (Abramowitz & Stegun 6.5.29), whose terms are all positive: exact to rounding also where the
-    probability is tiny.
+    The power series (Abramowitz & Stegun 6.5.29) has only positive terms, so tiny probabilities are exact to rounding.
     """
     if x in (0.0, math.inf):
         return float(x > 0)
@@ -26,8 +25,8 @@ def gamma_probability(shape: float, x: float) -> float:
 def gamma_quantile(shape: float, probability: float) -> float:
     """The x with P(X <= x) = `probability`, for shape > 0; 0 and infinity for probabilities 0 and 1.
 
-    By Newton's method on log P as a function of log x. That is concave, and the first term of the series alone gives a
-    point at or below the quantile: from there every step leads closer and none too far.
+    Newton's method solves for log P as a function of log x. That function is concave, and the first term of the series
+    gives a point at or below the quantile: from there every step moves closer and none overshoots.
     """
     if probability in (0.0, 1.0):
         return math.inf if probability else 0.0

@@ -1,19 +1,19 @@
-"""The values that a model begins with."""
+"""The start values of a model's parameters."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.errors import InputError
 from plltool.model import proteins
-from plltool.model.components import FloatArray
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 
 
 def initial_rates(spec: ModelSpec) -> FloatArray:
-    """The rate of each class that a specification begins with; empty where figures are published."""
+    """The start rate of each class; empty if the exchangeabilities are published."""
     if spec.rates is not None:
         return np.array(spec.rates)
     if spec.name == proteins.GTR20:
@@ -23,7 +23,7 @@ def initial_rates(spec: ModelSpec) -> FloatArray:
 
 
 def initial_class_weights(spec: ModelSpec) -> FloatArray:
-    """The weight of each class of a mixture; one class otherwise."""
+    """The start weight of each class of a mixture; a single class for other models."""
     if spec.class_weights is not None:
         return np.array(spec.class_weights)
     if spec.is_mixture:
@@ -32,7 +32,7 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
-    """The frequencies that a specification begins with; equal ones where classes have their own."""
+    """The start frequencies; equal ones if classes have frequencies of their own."""
     n_states = len(spec.symbols)
     if spec.frequencies is not None:
         return np.array(spec.frequencies)

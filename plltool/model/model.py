@@ -1,30 +1,22 @@
-"""A model with its current parameter values: what an optimiser changes and an engine evaluates."""
+"""A substitution model with its current parameter values: an optimiser changes them, an engine evaluates them."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.constants import (
-    MAX_EXCHANGEABILITY,
-    MAX_FREE_RATIO,
-    MAX_SCALER,
-    MIN_EXCHANGEABILITY,
-    MIN_FREE_RATIO,
-    MIN_FREQUENCY,
-    MIN_SCALER,
-)
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.model import proteins
-from plltool.model.components import Components, FloatArray
+from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.proteins import Classes
-from plltool.model.rates import SITE_BOUNDS, SITE_GROUPS, SiteRates
+from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
@@ -38,44 +30,35 @@ from plltool.model.values import (
 
 SCALER = "scaler"
 GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER)
-# bounds of the ratios that an optimiser varies: to the last rate, frequency or weight; those of sites are `SiteRates`'
-RATIO_BOUNDS = {
-    "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),
-    "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
-    "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
-    **SITE_BOUNDS,
-    SCALER: (MIN_SCALER, MAX_SCALER),
-}
 SITE_VALUES = ("alpha", "pinv", "rates", "weights")  # of SiteRates
 
 
 class Model:
     """A substitution model: its specification and the current values of its parameters.
 
-    Values in the braces of the specification are fixed. Other parameters begin with exchangeabilities 1 (GTR20: those
-    of LG), equal base frequencies or those of the matrix (or the empirical ones, where the specification says so),
-    classes of equal weight and the start values of `SiteRates`, and form the groups of `free_parameters`. An optimiser
-    sees the groups as one vector of logarithms of ratios: of rates of classes relative to that of the last pair, of
-    frequencies and weights of classes relative to the last one, of what `SiteRates.ratios` has, and of the scaler.
+    Values in the braces of the specification are fixed. The other parameters form the groups of `free_parameters`. They
+    start with exchangeabilities 1 (GTR20: those of LG); with equal frequencies, those of the matrix or the empirical
+    ones, as the specification says; with classes of equal weight; and with the start values of `SiteRates`. An
+    optimiser sees all groups as one vector, see `plltool.model.vector`.
 
     Attributes
     ----------
-    spec : what the model string said.
+    spec : the specification that the model string gave.
     """
 
     def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None):
         """
         Parameters
         ----------
-        spec : what `parse_model` returns.
-        empirical : (n_states,) state frequencies of the alignment; needed where the specification asks for them.
+        spec : as `parse_model` returns it.
+        empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
 
         Raises
         ------
         InputError
             If the empirical frequencies are not positive or do not sum to 1.
         ValueError
-            If they are needed and missing.
+            If they are needed but missing.
         """
         self.spec = spec
         self._class_of_rate = np.array(spec.rate_classes, dtype=np.intp)
@@ -92,7 +75,7 @@ class Model:
 
     @property
     def exchangeabilities(self) -> FloatArray:
-        """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) of a mixture. Only ratios matter."""
+        """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) for a mixture. Only ratios matter."""
         if self.spec.rate_classes:
             return self._class_rates[self._class_of_rate]
         if self.spec.is_mixture:
@@ -101,13 +84,13 @@ class Model:
 
     @property
     def frequencies(self) -> FloatArray:
-        """float64 (n_states,) in the order of ``spec.symbols``, summing to 1; of a mixture the mean over classes."""
+        """float64 (n_states,) in the order of ``spec.symbols``, summing to 1; for a mixture, the mean of classes."""
         classes = self.classes
         return np.asarray(classes.weights @ classes.frequencies)
 
     @property
     def classes(self) -> Classes:
-        """The classes of sites; one unless the model is a mixture."""
+        """The classes of sites; a single one unless the model is a mixture."""
         if self.spec.is_mixture:
             weights = self._sites.varying_weights() if self.spec.is_tied else self._class_weights
             return replace(proteins.read_mixture(self.spec.name), weights=weights)
@@ -129,12 +112,12 @@ class Model:
 
     @property
     def scaler(self) -> float:
-        """What branch lengths are multiplied by, 1 without +B; to an engine it is a factor of all rates."""
+        """The factor of all branch lengths, 1 without +B; for an engine it is a factor of all rates."""
         return self._scaler
 
     @property
     def sites(self) -> SiteRates:
-        """How rates vary over sites, with all values."""
+        """How rates vary over sites, with all values filled in."""
         return self._sites
 
     @property
@@ -144,8 +127,8 @@ class Model:
     def components(self) -> Components:
         """The model as an engine sees it.
 
-        One component per class and category of rates, the categories of a class side by side; of a tied mixture one per
-        class. Invariable sites are one component in front, with the mean frequencies of the classes.
+        There is one component per class and rate category, with the categories of a class side by side; a tied mixture
+        has one per class. Invariable sites are a component in front, with the mean frequencies of the classes.
         """
         class_of, frequencies, rates, weights = self._mixture()
         if self._systems is None:
@@ -155,7 +138,7 @@ class Model:
         return Components(eigenvalues, right, left, frequencies, rates, weights)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
-        """What the eigensystems of `components` are made of, without them.
+        """The rate matrices of `components`, without their eigensystems.
 
         Returns
         -------
@@ -174,8 +157,8 @@ class Model:
         matrices *= len(classes.frequencies) // len(matrices)
         return list(zip(matrices, classes.frequencies, strict=True))
 
-    def _mixture(self) -> tuple[npt.NDArray[np.intp], FloatArray, FloatArray, FloatArray]:
-        """Of each component: its class, frequencies, rate and weight."""
+    def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
+        """The class, frequencies, rate and weight of each component."""
         classes = self.classes
         rates, weights = self._sites.categories()
         first = int(self._sites.invariable)
@@ -192,15 +175,15 @@ class Model:
         return class_of, frequencies, self._scaler * rates, weights
 
     def copy(self) -> Model:
-        """An independent model; arrays are replaced, never changed, so the two may share them."""
+        """An independent model. Arrays are replaced and never changed, so the two may share them."""
         return copy.copy(self)
 
     def assign(self, other: Model) -> None:
-        """Take over the values of another model of the same specification, to the last bit."""
+        """Take over the values of another model of the same specification, bit for bit."""
         self.__dict__.update(other.__dict__)
 
     def pack(self) -> dict[str, FloatArray]:
-        """Every value as doubles, for `unpack`."""
+        """All values as doubles, for `unpack`."""
         sites = {name: getattr(self._sites, name) for name in SITE_VALUES}
         return {
             "exchangeabilities": self._class_rates,
@@ -212,7 +195,7 @@ class Model:
         }
 
     def unpack(self, values: Mapping[str, FloatArray]) -> None:
-        """Take over, to the last bit, what `pack` said of a model of the same specification."""
+        """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
         self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
         sites: dict[str, Any] = {name: values[name].tolist() for name in SITE_VALUES if name in values}
@@ -231,8 +214,8 @@ class Model:
         Raises
         ------
         InputError
-            If there are not as many as pairs, one is not positive or out of all proportion, two of the same class
-            differ, or the model's are published.
+            If the number of values is wrong, one is not positive or out of range, two of the same class differ, or
+            the model's exchangeabilities are published.
         """
         pairs, classes = self.spec.pairs, self.spec.rate_classes
         if not classes:
@@ -253,8 +236,8 @@ class Model:
         Raises
         ------
         InputError
-            If there are not as many as states, one is not positive, their sum is further than 1e-3 from 1, or the model
-            is a mixture, whose classes have their own.
+            If the number of values is wrong, one is not positive, their sum differs from 1 by more than 1e-3, or the
+            model is a mixture, whose classes have frequencies of their own.
         """
         if self._has_classes:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
@@ -286,12 +269,12 @@ class Model:
         self.set_sites(replace(self._sites, pinv=check_pinv(value)))
 
     def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1.
+        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1.
 
         Raises
         ------
         InputError
-            If the model has no +R, a number is wrong, a value is not positive, or the weights do not sum to 1.
+            If the model has no +R, the number of values is wrong, one is not positive, or the weights do not sum to 1.
         """
         given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
         n = self._sites.n_categories
@@ -303,27 +286,27 @@ class Model:
         self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
 
     def set_scaler(self, value: float) -> None:
-        """Set what branch lengths are multiplied by.
+        """Set the factor of all branch lengths.
 
         Raises
         ------
         InputError
-            If the model has no +B, or the value is not positive or out of all proportion.
+            If the model has no +B, or the value is not positive or out of range.
         """
         if not self.spec.scaled:
             raise InputError(f"model {str(self.spec)!r} has no scaler of branch lengths (+B), so it cannot be set")
         self._scaler = check_scaler(float(value))
 
     def set_sites(self, sites: SiteRates) -> None:
-        """Set how rates vary over sites: the specification's kind, with all values."""
+        """Set how rates vary over sites: of the specification's kind, with all values."""
         self._sites = sites
         self._sites_at_start = False
 
-    # --- free parameters, as an optimiser sees them ---------------------------------------------------------
+    # --- free parameters ------------------------------------------------------------------------------------
 
     @property
     def free_parameters(self) -> tuple[str, ...]:
-        """The groups that may be optimised, some of GROUPS, in their order."""
+        """The groups that may be optimised, in the order of GROUPS."""
         spec = self.spec
         free = {
             "rates": spec.rates is None and spec.n_rate_classes > 1,
@@ -335,70 +318,45 @@ class Model:
 
     @property
     def n_free_parameters(self) -> int:
-        """The number of parameters estimated from the data, for AIC and BIC; empirical frequencies are, but for one."""
-        return len(self.get_vector()) + (len(self.spec.symbols) - 1) * (self.spec.frequency_mode == "empirical")
+        """The number of parameters estimated from the data, for AIC and BIC; all but one empirical frequency count."""
+        n_optimised = sum(len(self.ratios(group)) for group in self.free_parameters)
+        return n_optimised + (len(self.spec.symbols) - 1) * (self.spec.frequency_mode == "empirical")
 
-    def get_vector(self, names: Iterable[str] | None = None) -> FloatArray:
-        """The free parameters in log space.
+    def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
+        """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
+        return self._sites.starts(groups) if self._sites_at_start else []
 
-        Parameters
-        ----------
-        names : groups to restrict to; those that are not free contribute nothing. None: all free groups.
+    def ratios(self, group: str) -> FloatArray:
+        """The free values of a group as positive ratios, see `plltool.model.vector`."""
+        if group == "rates":
+            return self._class_rates[~self._is_reference_class()]
+        if group == "frequencies":
+            return self._frequencies[:-1] / self._frequencies[-1]
+        if group == "class_weights":
+            return self._class_weights[:-1] / self._class_weights[-1]
+        if group == SCALER:
+            return np.array([self._scaler])
+        return self._sites.ratios(group)
 
-        Returns
-        -------
-        float64 (n,), the groups in the order of `free_parameters`, each as the class's docstring says; rates of classes
-        stand in the order in which they occur.
-
-        Raises
-        ------
-        ValueError
-            For a name that is no group.
-        """
-        return np.log(np.concatenate([np.empty(0), *map(self._ratios, self._select(names))]))
-
-    def bounds(self, names: Iterable[str] | None = None) -> list[tuple[float, float]]:
-        """(low, high) for each element of `get_vector`; arguments as there."""
-        pairs = []
-        for group in self._select(names):
-            low, high = np.log(RATIO_BOUNDS[group]).tolist()
-            pairs += [(low, high)] * len(self._ratios(group))
-        return pairs
-
-    def set_vector(self, vector: npt.ArrayLike, names: Iterable[str] | None = None) -> None:
-        """Set free parameters from log space; what lies outside `bounds` is moved to the bound.
-
-        Values come back from `get_vector` to rounding; to undo exactly, keep a `copy`.
-
-        Parameters
-        ----------
-        vector : (n,), as from `get_vector` with the same `names`.
-
-        Raises
-        ------
-        ValueError
-            If the length is wrong, an element is not finite, or a name is no group.
-        """
-        values = np.asarray(vector, dtype=np.float64)
-        groups = self._select(names)
-        sizes = [len(self._ratios(group)) for group in groups]
-        if values.shape != (sum(sizes),) or not np.isfinite(values).all():
-            raise ValueError(f"expected {sum(sizes)} finite values for {groups}, found {values}")
-        start = 0
-        for group, size in zip(groups, sizes, strict=True):
-            low, high = RATIO_BOUNDS[group]
-            part = np.clip(values[start : start + size], np.log(low), np.log(high))
-            self._set_ratios(group, np.clip(np.exp(part), low, high))  # exp(log(high)) may exceed high
-            start += size
-
-    def site_starts(self, names: Iterable[str] | None = None) -> list[SiteRates]:
-        """Rates over sites worth trying before they are optimised the first time; none where one start serves."""
-        return self._sites.starts(self._select(names)) if self._sites_at_start else []
+    def set_ratios(self, group: str, ratios: FloatArray) -> None:
+        """Set the free values of a group from ratios, which are not checked."""
+        if group == "rates":
+            rates = np.ones(self.spec.n_rate_classes)
+            rates[~self._is_reference_class()] = ratios
+            self._set_class_rates(rates)
+        elif group == "frequencies":
+            self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
+        elif group == "class_weights":
+            self._class_weights = np.append(ratios, 1.0) / (ratios.sum() + 1.0)
+        elif group == SCALER:
+            self._scaler = float(ratios[0])
+        else:
+            self.set_sites(self._sites.with_ratios(group, ratios))
 
     # --- output ---------------------------------------------------------------------------------------------
 
     def to_string(self) -> str:
-        """The model with all current values in braces, which `parse_model` reads back as a model with nothing free."""
+        """The model with all current values in braces; `parse_model` reads it back with no free parameters."""
         spec = replace(self.spec, sites=self._sites)
         if spec.n_rate_classes > 1:
             spec = replace(spec, rates=tuple(self._class_rates.tolist()))
@@ -438,43 +396,9 @@ class Model:
 
     # --- helpers --------------------------------------------------------------------------------------------
 
-    def _select(self, names: Iterable[str] | None) -> tuple[str, ...]:
-        """The free groups among `names`, in the order of GROUPS."""
-        wanted = GROUPS if names is None else tuple(names)
-        unknown = [name for name in wanted if name not in GROUPS]
-        if unknown:
-            raise ValueError(f"expected parameter groups {GROUPS}, found {unknown}")
-        return tuple(group for group in self.free_parameters if group in wanted)
-
-    def _is_reference_class(self) -> npt.NDArray[np.bool_]:
-        """Which class of rates is that of the last pair."""
+    def _is_reference_class(self) -> BoolArray:
+        """(n_classes,) whether the class is that of the last pair."""
         return np.arange(self.spec.n_rate_classes) == self._class_of_rate[-1]
-
-    def _ratios(self, group: str) -> FloatArray:
-        """The free values of a group, positive; `get_vector` holds their logarithms."""
-        if group == "rates":
-            return self._class_rates[~self._is_reference_class()]
-        if group == "frequencies":
-            return self._frequencies[:-1] / self._frequencies[-1]
-        if group == "class_weights":
-            return self._class_weights[:-1] / self._class_weights[-1]
-        if group == SCALER:
-            return np.array([self._scaler])
-        return self._sites.ratios(group)
-
-    def _set_ratios(self, group: str, ratios: FloatArray) -> None:
-        if group == "rates":
-            rates = np.ones(self.spec.n_rate_classes)
-            rates[~self._is_reference_class()] = ratios
-            self._set_class_rates(rates)
-        elif group == "frequencies":
-            self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
-        elif group == "class_weights":
-            self._class_weights = np.append(ratios, 1.0) / (ratios.sum() + 1.0)
-        elif group == SCALER:
-            self._scaler = float(ratios[0])
-        else:
-            self.set_sites(self._sites.with_ratios(group, ratios))
 
     def _set_class_rates(self, rates: FloatArray) -> None:
         self._class_rates = rates / rates[self._class_of_rate[-1]]

@@ -1,32 +1,32 @@
-"""Model strings: ``parse_model`` reads what RAxML-NG or IQ-TREE would, ``str`` writes what RAxML-NG would.
+"""Model strings: ``parse_model`` reads the notation of RAxML-NG and IQ-TREE; ``str`` writes that of RAxML-NG.
 
     NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+SCALER]
 
-NAME, of nucleotides: one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or their `ALIASES`, or six digits (with
-or without ``DNA`` in front) that give rates with the same digit the same value, in the order AC AG AT CG CT GT. Of
-proteins: an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same.
-Where the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
+NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
+digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
+proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same. If
+the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
 
-values: exchangeabilities. With slashes one value per distinct rate, in the order of the digits (RAxML-NG); with commas,
-or as a lone value, one per distinct rate except that of GT, which is 1, in the order in which they first occur
-(IQ-TREE). ``GTR20{FILE}`` reads a file of PAML's layout. Of a mixture, the weights of its classes.
+values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
+commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
+occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes.
 
-PROFILES: ``C10`` to ``C60``, behind a protein matrix: classes of sites with frequencies of their own.
+PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own.
 
-FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given.
-Without it, equal or optimised as the name says (RAxML-NG's rule; IQ-TREE's is empirical where the name says unequal),
-of proteins those of the matrix.
+FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
+default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
+means empirical ones); for proteins, those of the matrix.
 
 INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
 
-RATES: ``G[k][m][{alpha}]``, gamma, k categories (4), represented by their means; ``GA[k]`` or ``G[k]a`` by their
-medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). LG4M has +G4 and LG4X +R4 unless
-told.
+RATES: ``G[k][m][{alpha}]`` gamma, k categories (4 by default) represented by their means; ``GA[k]`` or ``G[k]a`` by
+their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). By default LG4M has +G4 and
+LG4X has +R4.
 
-SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. For parts, whose
-lengths are those of the tree times their scaler.
+SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. It is meant for parts,
+whose branch lengths are those of the tree times their scaler.
 
-Values in braces are fixed, as in IQ-TREE; RAxML-NG takes them as starting values unless told ``--opt-model off``.
+Values in braces are fixed, as in IQ-TREE; RAxML-NG uses them as starting values except with ``--opt-model off``.
 """
 
 from __future__ import annotations
@@ -71,6 +71,10 @@ _UNAVAILABLE = (
     (r"IC", "+IC (invariable sites as counted)"),
     (r"ASC.*", "+ASC (ascertainment bias correction)"),
 )
+_UNSUPPORTED_NAMES = (  # of IQ-TREE, RAxML and RAxML-NG
+    (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
+)
 _NAMES_ACCEPTED = (
     f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
 )
@@ -82,23 +86,23 @@ _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no ot
 
 Checked = TypeVar("Checked")
 
-# word, braces, plus sign or end; nothing is given back, so that long blanks cost no more than once
+# word, braces, plus sign or end; possessive quantifiers, so that long blanks do not cause backtracking
 _TOKEN = re.compile(r"\s*+([^+{}\s]++)\s*+((?:\{[^{}]*+\})*+)\s*+(\+|\Z)")
 
 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
-    """Read a model string; the grammar is in the module's docstring.
+    """Read a model string; the docstring of the module has the grammar.
 
     Parameters
     ----------
-    read_matrix : reads the file of ``GTR20{FILE}``; without it there must be numbers in the braces.
+    read_matrix : reads the file of ``GTR20{FILE}``; without it the braces must hold numbers.
 
     Raises
     ------
     InputError
-        One line that names the part of the string, its position (from 1, in the trimmed string), what is wrong with it
-        and what is accepted: unknown names, models that this version lacks, a part given twice, a wrong number of
-        values, values that are not positive and finite, frequencies that do not sum to 1.
+        For unknown names, models that this version lacks, a part given twice, a wrong number of values, values that
+        are not positive and finite, and frequencies that do not sum to 1. The message names the part of the string, its
+        position (from 1, in the trimmed string), what is wrong with it and what is accepted.
     """
     tokens = _tokenise(text.strip())
     spec = _read_name(tokens[0], read_matrix)
@@ -115,7 +119,7 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
 
 @dataclass(frozen=True)
 class _Token:
-    """One part of a model string, ``word{values}``, and where in the string it or its plus sign begins."""
+    """One part of a model string, ``word{values}``, and the position of its first character or plus sign."""
 
     source: str
     start: int
@@ -137,7 +141,7 @@ class _Token:
         return [self._numbers(group) for group in (self.values or "").split("}{")]
 
     def checked(self, check: Callable[..., Checked], *arguments: Any) -> Checked:
-        """What ``check(*arguments)`` returns; an InputError is told of this part of the string."""
+        """The result of ``check(*arguments)``; an InputError is raised again with this part of the string."""
         try:
             return check(*arguments)
         except InputError as problem:
@@ -192,6 +196,9 @@ def _read_name(token: _Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_nucleotide(token, name, SYMMETRIES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    for pattern, kind in _UNSUPPORTED_NAMES:
+        if re.fullmatch(pattern, word):
+            raise token.error(f"{kind} not supported; models of DNA and proteins are: {_NAMES_ACCEPTED}")
     raise token.error(f"unknown model; accepted: {_NAMES_ACCEPTED}")
 
 
@@ -202,7 +209,7 @@ def _read_nucleotide(token: _Token, name: str, code: str) -> ModelSpec:
 
 
 def _read_rates(token: _Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The rate of each class relative to that of GT, in the order in which the classes first occur in `code`."""
+    """The rate of each class relative to GT, in the order in which the classes first occur in `code`."""
     if token.values is None:
         return None
     classes = list(dict.fromkeys(code))
@@ -237,7 +244,7 @@ def _read_protein(token: _Token, name: str, read_matrix: MatrixReader | None) ->
 
 
 def _read_gtr20(token: _Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
-    """190 exchangeabilities, or a file that holds them and 20 frequencies."""
+    """Read 190 exchangeabilities, or a file with these and 20 frequencies."""
     text = token.values or ""
     if read_matrix is not None and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
         rates, frequencies = read_matrix(text)
@@ -252,7 +259,7 @@ def _read_gtr20(token: _Token, spec: ModelSpec, read_matrix: MatrixReader | None
 
 
 def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
-    """What a part after a plus sign is about, and the model changed by it."""
+    """The kind of a part after a plus sign, and the specification with that part."""
     word = token.word.upper()
     for pattern, what in _UNAVAILABLE:
         if re.fullmatch(pattern, word):
@@ -304,7 +311,7 @@ def _read_scaler(token: _Token, spec: ModelSpec) -> ModelSpec:
 
 
 def _read_one_value(token: _Token, what: str, check: Callable[[float], float]) -> float | None:
-    """The value of a suffix of one letter: with U behind it there must be one, with O none."""
+    """The value of a one-letter suffix: with U after the letter it is required, with O it is not allowed."""
     word = token.word.upper()
     letter = word[0]
     if (word == f"{letter}U" and token.values is None) or (word == f"{letter}O" and token.values is not None):
@@ -341,7 +348,7 @@ def _read_number_of_categories(token: _Token, digits: str) -> int:
 
 
 def _tie_rates(token: _Token, spec: ModelSpec) -> ModelSpec:
-    """A category for each matrix."""
+    """Give a tied mixture one rate category for each matrix."""
     n_classes = len(proteins.MIXTURES[spec.name])
     if spec.sites.kind == "equal":
         sites = replace(spec.sites, kind=proteins.TIED_RATES[spec.name], n_categories=n_classes)

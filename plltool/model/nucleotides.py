@@ -1,11 +1,11 @@
-"""Names of nucleotide models, and the classes of equal exchangeabilities that each has."""
+"""Names of nucleotide models, and their classes of equal exchangeabilities."""
 
 from __future__ import annotations
 
 BASES = "ACGT"
 RATE_NAMES = ("AC", "AG", "AT", "CG", "CT", "GT")
 
-# RAxML-NG's names; a digit per rate, the same digit for the same rate
+# RAxML-NG's names; one digit per rate, equal digits for equal rates
 EQUAL_FREQUENCY_MODELS = {
     "JC": "000000",
     "K80": "010010",
@@ -32,7 +32,7 @@ FREE_FREQUENCY_MODELS = {
     "TVM": "012314",
     "GTR": "012345",
 }
-# JC69 to TrNef, TPM1 and TPM1uf: other usual names; the rest: IQ-TREE's names
+# JC69 to TrNef, TPM1 and TPM1uf are other common names; the rest are IQ-TREE's
 ALIASES = {
     "JC69": "JC",
     "K2P": "K80",
@@ -55,7 +55,7 @@ ALIASES = {
     "TVMe": "TVMef",
 }
 
-CUSTOM_PREFIX = "DNA"  # RAxML-NG's, in front of six digits
+CUSTOM_PREFIX = "DNA"  # RAxML-NG's prefix of six digits
 
 SYMMETRIES = EQUAL_FREQUENCY_MODELS | FREE_FREQUENCY_MODELS
 CANONICAL_NAMES = {name.upper(): name for name in SYMMETRIES} | {alias.upper(): name for alias, name in ALIASES.items()}

@@ -1,4 +1,4 @@
-"""The values of a model that something else holds and is told of: what a live likelihood offers of a part's model."""
+"""The parameters of a part's model, as `plltool.Likelihood` offers them: they can be read and set."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from abc import ABC, abstractmethod
 
 import numpy.typing as npt
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray
 from plltool.model.model import Model
 
 
 class Parameters(ABC):
-    """The values of one model."""
+    """Read and set the parameters of one model; subclasses say which model, and what a change makes stale."""
 
     @abstractmethod
     def _the_model(self) -> Model:
-        """The model that is changed."""
+        """The model itself."""
 
     @abstractmethod
     def _model_changed(self) -> None:
-        """Let the next answer heed it."""
+        """Note that the model has changed."""
 
     @property
     def alpha(self) -> float | None:
@@ -43,7 +43,7 @@ class Parameters(ABC):
 
     @property
     def scaler(self) -> float:
-        """What the tree's branch lengths are multiplied by; 1 unless lengths of parts are scaled."""
+        """The factor of the tree's branch lengths; 1 unless the lengths of parts are scaled."""
         return self._the_model().scaler
 
     @scaler.setter
@@ -52,13 +52,13 @@ class Parameters(ABC):
         self._model_changed()
 
     def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """Set the rates and weights of +R, both (n_categories,); rates are brought to mean 1."""
+        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1."""
         self._the_model().set_free_rates(rates, weights)
         self._model_changed()
 
     @property
     def exchangeabilities(self) -> FloatArray:
-        """Of each pair of states, in the order of ``model.spec.pairs`` (DNA: AC AG AT CG CT GT); only ratios matter."""
+        """One per pair of states, in the order of ``model.spec.pairs`` (DNA: AC AG AT CG CT GT); only ratios matter."""
         return self._the_model().exchangeabilities
 
     @exchangeabilities.setter
@@ -68,7 +68,7 @@ class Parameters(ABC):
 
     @property
     def frequencies(self) -> FloatArray:
-        """Of each state, in the order of ``model.spec.symbols`` (DNA: A C G T)."""
+        """One per state, in the order of ``model.spec.symbols`` (DNA: A C G T)."""
         return self._the_model().frequencies
 
     @frequencies.setter
@@ -78,5 +78,5 @@ class Parameters(ABC):
 
     @property
     def model(self) -> Model:
-        """A copy of the model with its present values."""
+        """A copy of the model with its current values."""
         return self._the_model().copy()

@@ -1,7 +1,7 @@
-"""Models of proteins: published figures, and the mixtures made of them.
+"""Protein models: published matrices and profiles, and mixtures of them.
 
-The figures lie in ``figures/matrices.txt`` and ``figures/profiles.txt``, with their sources; they are read when first
-asked for.
+The figures and their sources are in ``figures/matrices.txt`` and ``figures/profiles.txt``, which are read when first
+needed.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.resources import files
 
 import numpy as np
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray
 from plltool.model.rates import RateKind
 
 AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
@@ -21,10 +21,10 @@ PAIRS = tuple(a + b for i, a in enumerate(AMINO_ACIDS) for b in AMINO_ACIDS[i + 
 
 GTR20 = "GTR20"  # 190 free exchangeabilities
 POISSON = "Poisson"  # equal exchangeabilities
-# other names in use, RAxML-NG's among them
+# other names in use, among them RAxML-NG's
 ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": POISSON}
 
-# The matrices of which a mixture is made, and the relative rates of its classes where its authors give them.
+# The matrices of each mixture, and the relative rates of its classes if its authors give them.
 MIXTURES: dict[str, dict[str, float]] = {
     "LG4M": dict.fromkeys(("LG4M1", "LG4M2", "LG4M3", "LG4M4"), 1.0),
     "LG4X": dict.fromkeys(("LG4X1", "LG4X2", "LG4X3", "LG4X4"), 1.0),
@@ -42,7 +42,7 @@ MIXTURES: dict[str, dict[str, float]] = {
         "EXP_OTH": 1.43336795177594,
     },
 }
-# Mixtures in which each category of rates has a matrix of its own; their usual rates.
+# Mixtures in which each rate category has a matrix of its own, and their usual rates.
 TIED_RATES: dict[str, RateKind] = {"LG4M": "gamma", "LG4X": "free"}
 PROFILES = ("C10", "C20", "C30", "C40", "C50", "C60")
 _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
@@ -50,14 +50,14 @@ _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
 
 @dataclass(frozen=True, eq=False)
 class Classes:
-    """The classes of sites that a model knows, apart from their rates.
+    """The classes of sites in a model, before rates vary over sites.
 
     Attributes
     ----------
-    exchangeabilities : (n_classes, 190) pairs in the order of PAIRS; one row where classes share them
+    exchangeabilities : (n_classes, 190), in the order of PAIRS; one row if classes share them
     frequencies : (n_classes, 20)
     rates : (n_classes,) relative rates
-    weights : (n_classes,) that sum to 1
+    weights : (n_classes,) summing to 1
     """
 
     exchangeabilities: FloatArray
@@ -68,7 +68,7 @@ class Classes:
 
 @functools.cache
 def canonical_names() -> dict[str, str]:
-    """The name of every protein model by each of its spellings in upper case."""
+    """The name of each protein model by all its spellings, in upper case."""
     names = [name for name in _sections("matrices.txt") if name not in _PARTS]
     names += [GTR20, POISSON, *MIXTURES]
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
@@ -83,7 +83,7 @@ def read_matrix(name: str) -> tuple[FloatArray, FloatArray]:
 
 
 def unpack_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same from the 210 numbers of PAML's layout: the lower triangle row by row, then frequencies."""
+    """The same from the 210 numbers of PAML's format: the lower triangle row by row, then frequencies."""
     square = np.zeros((N_STATES, N_STATES))
     square[np.tril_indices(N_STATES, -1)] = numbers[: len(PAIRS)]
     frequencies = numbers[len(PAIRS) :]
@@ -92,7 +92,7 @@ def unpack_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 @functools.cache
 def read_mixture(name: str) -> Classes:
-    """The classes of one of MIXTURES, of equal weight."""
+    """The classes of one of MIXTURES, with equal weights."""
     parts = [read_matrix(part) for part in MIXTURES[name]]
     n = len(parts)
     return Classes(

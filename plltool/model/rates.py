@@ -1,4 +1,4 @@
-"""Rates that vary over sites: invariable sites, the discrete gamma distribution, free rates."""
+"""Rate variation over sites: invariable sites, the discrete gamma distribution, free rates."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_ALPHA,
     DEFAULT_PINV,
@@ -21,7 +22,6 @@ from plltool.constants import (
     START_ALPHAS,
     START_PINVS,
 )
-from plltool.model.components import FloatArray
 from plltool.model.gamma import gamma_probability, gamma_quantile
 from plltool.model.values import format_values
 
@@ -32,20 +32,20 @@ SITE_GROUPS = ("alpha", "pinv", "free_rates")
 
 @dataclass(frozen=True)
 class SiteRates:
-    """How rates vary over sites: what a model string says of it, or the same with every value.
+    """How rates vary over sites, as in a model string or with all values filled in.
 
-    A share pinv of the sites is invariable, their rate 0. Others have one of `n_categories` rates r with weights w;
-    both kinds together have the mean rate 1, so that the rates of the latter are r / (1 - pinv).
+    A share pinv of the sites is invariable and has rate 0. The others have one of `n_categories` rates r with weights
+    w. The mean rate of all sites is 1, so the rates of the variable sites are r / (1 - pinv).
 
     Attributes
     ----------
     kind : ``equal``, ``gamma`` (equal weights) or ``free`` (any rates and weights).
     n_categories : number of rates other than 0.
-    median : gamma categories are represented by their medians, not their means.
+    median : whether gamma categories are represented by their medians instead of their means.
     invariable : whether there are invariable sites.
-    alpha : shape of the gamma distribution; None in a specification that does not fix it, or without gamma.
-    pinv : share of invariable sites; likewise.
-    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; likewise.
+    alpha : shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
+    pinv : share of invariable sites; None likewise.
+    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise.
     """
 
     kind: RateKind = "equal"
@@ -59,7 +59,7 @@ class SiteRates:
 
     @property
     def free_parameters(self) -> tuple[str, ...]:
-        """The groups without values, some of SITE_GROUPS in this order."""
+        """The groups without values, in the order of SITE_GROUPS."""
         free = {
             "alpha": self.kind == "gamma" and self.alpha is None,
             "pinv": self.invariable and self.pinv is None,
@@ -68,7 +68,7 @@ class SiteRates:
         return tuple(group for group in SITE_GROUPS if free[group])
 
     def filled(self) -> SiteRates:
-        """The same with start values where there are none; free rates begin as those of a gamma distribution."""
+        """The same with start values where values are missing; free rates start as those of a gamma distribution."""
         filled = self
         if self.kind == "gamma" and self.alpha is None:
             filled = replace(filled, alpha=DEFAULT_ALPHA)
@@ -79,10 +79,10 @@ class SiteRates:
         return filled
 
     def with_gamma_like_rates(self, alpha: float) -> SiteRates:
-        """Free rates that are those of a gamma distribution of this shape, fast ones being rarer.
+        """Free rates that follow a gamma distribution of this shape; fast categories have less weight.
 
-        Weights fall from k to 1 over their sum. From equal weights an optimiser ended 2.3 lnL lower on 354 taxa, where
-        the fastest category is left with a weight of 0.02.
+        The weights are k, k - 1, ... 1 over their sum. From equal weights the optimum was 2.3 lnL lower on 354 taxa,
+        where the fastest category ends with a weight of 0.02.
         """
         weights = np.arange(self.n_categories, 0, -1.0)
         weights /= weights.sum()
@@ -90,9 +90,9 @@ class SiteRates:
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(weights.tolist()))
 
     def categories(self) -> tuple[FloatArray, FloatArray]:
-        """Rates and weights, both (n_categories,) or, with invariable sites first, (n_categories + 1,).
+        """Rates and weights, both (n_categories,); with invariable sites, which come first, (n_categories + 1,).
 
-        Weights sum to 1, and so do weights times rates. Every value must be there.
+        Weights sum to 1, and so do weights times rates. All values must be filled in.
         """
         rates, weights = np.ones(1), self.varying_weights()
         if self.kind == "gamma":
@@ -107,11 +107,11 @@ class SiteRates:
         return np.append(0.0, rates / varying), np.append(self.pinv, weights * varying)
 
     def varying_weights(self) -> FloatArray:
-        """Weights of the rates other than that of invariable sites, (n_categories,), summing to 1."""
+        """Weights of the rates of variable sites, (n_categories,), summing to 1."""
         return np.array(self.weights) if self.kind == "free" else np.full(self.n_categories, 1.0 / self.n_categories)
 
     def starts(self, groups: Collection[str]) -> list[SiteRates]:
-        """Values from which the groups, all free, should be optimised in turn of promise: lnL has several optima."""
+        """Start values to try before these free groups are optimised: lnL has several optima."""
         if not {"pinv", "free_rates"}.intersection(groups):
             return []
         starts = [self]
@@ -123,10 +123,10 @@ class SiteRates:
             starts = [replace(start, pinv=pinv) for start in starts for pinv in START_PINVS]
         return starts
 
-    # --- as an optimiser sees it: positive ratios of each group -------------------------------------------------
+    # --- for an optimiser: positive ratios of each group --------------------------------------------------------
 
     def ratios(self, group: str) -> FloatArray:
-        """alpha; pinv / (1 - pinv); rates and then weights of free rates, all but the last over the last."""
+        """alpha; pinv / (1 - pinv); or rates and then weights of free rates, each divided by the last one."""
         if group == "alpha":
             return np.array([self.alpha], dtype=np.float64)
         if group == "pinv":
@@ -136,7 +136,7 @@ class SiteRates:
         return np.append(rates[:-1] / rates[-1], weights[:-1] / weights[-1])
 
     def with_ratios(self, group: str, ratios: FloatArray) -> SiteRates:
-        """The same with the values that belong to these ratios."""
+        """The same with the values that these ratios stand for."""
         if group == "alpha":
             return replace(self, alpha=float(ratios[0]))
         if group == "pinv":
@@ -164,7 +164,7 @@ class SiteRates:
         return "".join(parts)
 
 
-# bounds of the ratios that an optimiser varies
+# bounds of these ratios
 SITE_BOUNDS = {
     "alpha": (MIN_ALPHA, MAX_ALPHA),
     "pinv": (MIN_PINV / (1 - MIN_PINV), MAX_PINV / (1 - MAX_PINV)),
@@ -172,13 +172,13 @@ SITE_BOUNDS = {
 }
 
 
-@lru_cache(maxsize=256)  # slopes in other parameters ask for the same
+@lru_cache(maxsize=256)  # derivatives in other parameters need the same rates
 def gamma_means(alpha: float, n_categories: int) -> FloatArray:
     """Mean rates of equally probable categories of the gamma distribution of mean 1 and shape alpha.
 
     With ``b[i]`` the quantile i / k of the gamma distribution of shape alpha and scale 1, and I the regularised lower
     incomplete gamma function, category i has the rate ``k (I(alpha + 1, b[i + 1]) - I(alpha + 1, b[i]))``
-    (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 but for rounding.
+    (Yang 1994, equation 10). The rates are then divided by their mean, which is 1 up to rounding.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
 
     Returns
     -------
-    float64 (n_categories,), positive, not decreasing, of mean 1; read-only.
+    float64 (n_categories,), positive, not decreasing, with mean 1; read-only.
     """
     means = _means_between(alpha, np.arange(n_categories + 1) / n_categories)
     rates = means / means.mean()
@@ -196,7 +196,7 @@ def gamma_means(alpha: float, n_categories: int) -> FloatArray:
 
 
 def gamma_means_of_shares(alpha: float, shares: FloatArray) -> FloatArray:
-    """The same of categories of any probabilities, `shares` (k,), that sum to 1; of mean 1 under them."""
+    """Mean rates of categories with any probabilities, `shares` (k,), which sum to 1; their weighted mean is 1."""
     means = _means_between(alpha, np.append(np.cumsum(np.append(0.0, shares[:-1])), 1.0)) / shares
     return np.asarray(means / (shares @ means), dtype=np.float64)
 
@@ -211,6 +211,6 @@ def gamma_medians(alpha: float, n_categories: int) -> FloatArray:
 
 
 def _means_between(alpha: float, probabilities: FloatArray) -> FloatArray:
-    """Share of all rates that lies between each two quantiles, one for each of `probabilities`."""
+    """The share of the total rate between each two neighbouring quantiles, which are given by `probabilities`."""
     bounds = [gamma_quantile(alpha, probability) for probability in probabilities.tolist()]
     return np.diff([gamma_probability(alpha + 1.0, bound) for bound in bounds])

@@ -1,4 +1,4 @@
-"""What a model string says, as a value."""
+"""The specification of a model: the content of a model string as a dataclass."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What a model string says; made by `parse_model`, and ``parse_model(str(spec)) == spec``.
+    """The specification of a model. `parse_model` makes it, and ``parse_model(str(spec)) == spec``.
 
     Attributes
     ----------
     name : canonical name of the substitution model, or ``DNA`` and six digits.
     frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
-    sites : how rates vary over sites, without the values that are to be optimised.
-    rates : fixed rate of each class, that of the last pair being 1, in the order of `rate_classes`; None if not given.
+    sites : how rates vary over sites, without values that are optimised.
+    rates : fixed rate of each class relative to that of the last pair, in the order of `rate_classes`; None if free.
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
-    profiles : name of the profile mixture that takes the place of frequencies; None without one.
-    class_weights : fixed weights of a mixture's classes; None if not given.
+    profiles : name of the profile mixture that replaces the frequencies; None without one.
+    class_weights : fixed weights of a mixture's classes; None if free.
     scaled : whether branch lengths are multiplied by a scaler.
-    scaler : its fixed value; None if not given.
+    scaler : fixed value of the scaler; None if free.
     """
 
     name: str
@@ -48,7 +48,7 @@ class ModelSpec:
 
     @property
     def data(self) -> str:
-        """The kind of data that it is for, as `StateSpace.name` has it."""
+        """The kind of data, as in `StateSpace.name`."""
         return "DNA" if self.is_nucleotide else "protein"
 
     @property
@@ -58,34 +58,34 @@ class ModelSpec:
 
     @property
     def pairs(self) -> tuple[str, ...]:
-        """The pairs of states, in the order of exchangeabilities."""
+        """Names of the pairs of states, in the order of exchangeabilities."""
         return nucleotides.RATE_NAMES if self.is_nucleotide else proteins.PAIRS
 
     @property
     def symmetry(self) -> str:
-        """The class, a digit, of each rate AC AG AT CG CT GT; classes are numbered as they first occur."""
+        """The classes of the rates AC AG AT CG CT GT as digits; classes are numbered as they first occur."""
         return nucleotides.SYMMETRIES.get(self.name) or self.name.removeprefix(nucleotides.CUSTOM_PREFIX)
 
     @cached_property
     def rate_classes(self) -> tuple[int, ...]:
-        """The class of each pair's rate; classes are numbered as they first occur. Empty for published figures."""
+        """The class of each pair's rate, numbered as they first occur; empty if the exchangeabilities are published."""
         if self.is_nucleotide:
             return tuple(int(digit) for digit in self.symmetry)
         return tuple(range(len(proteins.PAIRS))) if self.name == proteins.GTR20 else ()
 
     @cached_property
     def n_rate_classes(self) -> int:
-        """The number of distinct exchangeabilities; one of them, that of the last pair, is 1 by convention."""
+        """The number of distinct exchangeabilities; that of the last pair is 1 by convention."""
         return len(set(self.rate_classes))
 
     @property
     def is_mixture(self) -> bool:
-        """Whether classes of sites differ in their matrices."""
+        """Whether classes of sites have different matrices."""
         return self.name in proteins.MIXTURES
 
     @property
     def is_tied(self) -> bool:
-        """Whether each category of rates has a matrix of its own."""
+        """Whether each rate category has a matrix of its own."""
         return self.name in proteins.TIED_RATES
 
     def __str__(self) -> str:

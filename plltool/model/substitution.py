@@ -1,4 +1,4 @@
-"""Time-reversible substitution: the rate matrix and its eigensystem, for any number of states."""
+"""Time-reversible substitution: rate matrices and their eigensystems, for any number of states."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import cache
 import numpy as np
 import numpy.typing as npt
 
-from plltool.model.components import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 
 
 def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
-    """The symmetric matrix of a list of exchangeabilities.
+    """A list of exchangeabilities as a symmetric matrix.
 
     Parameters
     ----------
@@ -19,7 +19,7 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
 
     Returns
     -------
-    float64 (S, S), symmetric, zero on its diagonal.
+    float64 (S, S), symmetric, with zeros on the diagonal.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def exchangeability_matrix(exchangeabilities: npt.ArrayLike) -> FloatArray:
 
 
 @cache
-def _upper_triangle(n_states: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
+def _upper_triangle(n_states: int) -> tuple[IndexArray, IndexArray]:
     return np.triu_indices(n_states, k=1)
 
 
@@ -66,24 +66,24 @@ def rate_matrix(exchangeabilities: FloatArray, frequencies: FloatArray) -> Float
 def rate_matrix_slopes(
     exchangeabilities: FloatArray, frequencies: FloatArray, slopes: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """How a function of rate matrices answers to what `rate_matrix` makes them of, by the chain rule.
+    """Slopes of a function of rate matrices in the arguments of `rate_matrix`, by the chain rule.
 
     Parameters
     ----------
     exchangeabilities : float64 (S, S), symmetric, 0 on the diagonal
     frequencies : float64 (C, S), those of each matrix
-    slopes : float64 (C, S, S), the function's slope in each element of each matrix, as if all were independent
+    slopes : float64 (C, S, S), the function's slope in each element of each matrix, elements taken as independent
 
     Returns
     -------
-    by_pair : float64 (S (S - 1) / 2,), slope in the logarithm of each exchangeability, in the order of
-        `exchangeability_matrix`, all matrices together
-    by_frequency : float64 (C, S), slope in each frequency, of which only differences mean something: the sum stays 1
+    by_pair : float64 (S (S - 1) / 2,), slope in the logarithm of each exchangeability, summed over matrices, in the
+        order of `exchangeability_matrix`
+    by_frequency : float64 (C, S), slope in each frequency; only differences have a meaning, because the sum stays 1
     """
     flow = exchangeabilities * frequencies[:, None, :]
     mean = np.einsum("ci,cij->c", frequencies, flow)
-    excess = slopes - np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]  # a rate is taken from the diagonal of its row
-    change = np.einsum("cij,cij->c", excess, flow) / mean  # when the whole matrix grows
+    excess = slopes - np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]  # a rate also changes the diagonal of its row
+    change = np.einsum("cij,cij->c", excess, flow) / mean  # if the whole matrix grows
     shared = (excess - change[:, None, None] * frequencies[:, :, None]) / mean[:, None, None]
     by_rate = (shared * flow).sum(axis=0)
     by_frequency = (shared * exchangeabilities).sum(axis=1) - (change / mean)[:, None] * flow.sum(axis=2)
@@ -94,7 +94,7 @@ def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple
     """Eigenvalues and eigenvectors of the rate matrix: ``Q = right @ diag(eigenvalues) @ left``.
 
     With ``D = diag(sqrt(pi))`` the matrix ``D Q inv(D)`` is symmetric, so its eigenvectors U are orthonormal,
-    everything is real, and ``right = inv(D) U``, ``left = U' D`` need no inversion (Yang 2006, chapter 2).
+    all values are real, and ``right = inv(D) U`` and ``left = U' D`` need no inversion (Yang 2006, chapter 2).
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ def eigensystem(exchangeabilities: FloatArray, frequencies: FloatArray) -> tuple
 
     Returns
     -------
-    eigenvalues : float64 (S,), ascending; the last is exactly 0, that of the stationary distribution.
+    eigenvalues : float64 (S,), ascending; the last one, of the stationary distribution, is exactly 0.
     right : float64 (S, S), right eigenvectors in columns.
     left : float64 (S, S), the inverse of ``right``.
     """

@@ -1,4 +1,4 @@
-"""Given values: what is accepted, and how they are printed so that reading them back restores every bit."""
+"""Given values: checks of what is accepted, and a format that restores every bit when it is read back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from plltool.constants import MAX_ALPHA, MAX_PINV, MIN_ALPHA, MIN_PINV
 from plltool.errors import InputError
 
-MIN_GIVEN, MAX_GIVEN = 1e-9, 1e9  # rates and frequencies; beyond, eigenvectors have no correct digits left
+MIN_GIVEN, MAX_GIVEN = 1e-9, 1e9  # of rates and frequencies; beyond these bounds eigenvectors lose all correct digits
 SUM_TOLERANCE = 1e-3  # frequencies and weights printed with 3 digits need not sum to 1 exactly
-SUM_ROUNDING = 1e-15  # left alone, so that normalised frequencies are read back bit for bit
+SUM_ROUNDING = 1e-15  # tolerated, so that normalised frequencies are read back bit for bit
 MEAN_ROUNDING = 1e-13  # of the mean of up to 64 rates, likewise
 
 
@@ -22,7 +22,7 @@ def check_exchangeabilities(
     Raises
     ------
     InputError
-        If there are not as many values as pairs, or one, or its ratio to the last, is not within least .. MAX_GIVEN.
+        If the number of values is wrong, or a value or its ratio to the last one is not within least .. MAX_GIVEN.
     """
     if len(values) != len(pairs):
         names = " ".join(pairs) if len(pairs) <= 6 else f"{pairs[0]} {pairs[1]} .. {pairs[-1]}"
@@ -36,12 +36,12 @@ def check_exchangeabilities(
 
 
 def check_frequencies(values: Sequence[float], symbols: str) -> tuple[float, ...]:
-    """Frequencies of the states `symbols` that sum to 1, from positive values that do so within 1e-3.
+    """Frequencies of the states `symbols`, scaled to sum 1, from positive values whose sum is 1 within 1e-3.
 
     Raises
     ------
     InputError
-        If there are not as many values as states, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not near 1.
+        If the number of values is wrong, one is not within MIN_GIVEN .. MAX_GIVEN, or their sum is not near 1.
     """
     what = "base frequencies" if len(symbols) == 4 else "state frequencies"
     if len(values) != len(symbols):
@@ -50,7 +50,7 @@ def check_frequencies(values: Sequence[float], symbols: str) -> tuple[float, ...
 
 
 def check_shares(values: Sequence[float], what: str) -> tuple[float, ...]:
-    """Positive values that sum to 1, from such that do so within 1e-3; InputError that says `what` they are."""
+    """Positive values scaled to sum 1, if their sum is 1 within 1e-3; else an InputError, which calls them `what`."""
     shares = check_positive(values, what)
     total = math.fsum(shares)
     if abs(total - 1) > SUM_TOLERANCE:
@@ -61,14 +61,14 @@ def check_shares(values: Sequence[float], what: str) -> tuple[float, ...]:
 
 
 def check_alpha(value: float) -> float:
-    """The shape of a gamma distribution; InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
+    """The shape of a gamma distribution; raises InputError unless it lies in MIN_ALPHA .. MAX_ALPHA."""
     if not MIN_ALPHA <= value <= MAX_ALPHA:
         raise InputError(f"alpha must lie between {MIN_ALPHA:g} and {MAX_ALPHA:g}, found {value:g}")
     return float(value)
 
 
 def check_pinv(value: float) -> float:
-    """A proportion of invariable sites; InputError unless it lies in MIN_PINV .. MAX_PINV."""
+    """A proportion of invariable sites; raises InputError unless it lies in MIN_PINV .. MAX_PINV."""
     if not MIN_PINV <= value <= MAX_PINV:
         raise InputError(
             f"the proportion of invariable sites must lie between {MIN_PINV:g} and {MAX_PINV:g}, found {value:g}"
@@ -77,12 +77,12 @@ def check_pinv(value: float) -> float:
 
 
 def check_scaler(value: float) -> float:
-    """A scaler of branch lengths; InputError unless it lies in MIN_GIVEN .. MAX_GIVEN."""
+    """A scaler of branch lengths; raises InputError unless it lies in MIN_GIVEN .. MAX_GIVEN."""
     return check_positive([value], "scalers of branch lengths")[0]
 
 
 def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Rates of mean 1 and weights that sum to 1, from positive values of which only the latter must do so within 1e-3.
+    """Rates scaled to mean 1 and weights scaled to sum 1, from positive values; the weights must sum to 1 within 1e-3.
 
     Raises
     ------
@@ -98,7 +98,7 @@ def check_free_rates(rates: Sequence[float], weights: Sequence[float]) -> tuple[
 
 
 def check_positive(values: Sequence[float], what: str, least: float = MIN_GIVEN) -> tuple[float, ...]:
-    """The values; InputError that says `what` they are unless all lie within least .. MAX_GIVEN."""
+    """The values, if all lie within least .. MAX_GIVEN; else an InputError, which calls them `what`."""
     for value in values:
         if not least <= value <= MAX_GIVEN:
             kind = "positive numbers" if least > 0 else "numbers"
@@ -107,5 +107,5 @@ def check_positive(values: Sequence[float], what: str, least: float = MIN_GIVEN)
 
 
 def format_values(values: Sequence[float]) -> str:
-    """Values in braces, RAxML-NG's way, with all digits that reading them back needs."""
+    """Values in braces, as RAxML-NG writes them, with all digits needed to read them back exactly."""
     return "{" + "/".join(repr(value) for value in values) + "}"

@@ -1,8 +1,8 @@
 """Marginal probabilities of the states at inner nodes.
 
-What the state of a node does to the likelihood is asked of the engine by its own instructions: a tip that has this
-state in every pattern is joined to the node by a branch of length 0. An engine for it holds such a tip for each state
-behind the taxa of the tree (`with_state_tips`).
+The joint likelihood of the data and a state at a node is computed with the engine's usual instructions: a tip with this
+state in every pattern is joined to the node by a branch of length 0. The engine holds such a tip for each state, after
+the taxa of the tree (`with_state_tips`).
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray, IndexArray
 from plltool.engine import program as prog
+from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches
-from plltool.tree.topology import FloatArray
 
 
 def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
-    """The patterns with a row for each state behind the taxa; for states that only other parts have, rows of gaps."""
+    """The patterns of parts with a row for each state after the taxa; rows of gaps for states of other parts only."""
     n_rows = max(part.states.n_states for part in parts)
     extended = []
     for part in parts:
@@ -34,16 +34,16 @@ def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
 
 
 def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[FloatArray]:
-    """Posterior probability of each state at each inner node, all others summed over (Yang, Kumar & Nei 1995, eq. 4).
+    """Marginal posterior probability of each state at each inner node (Yang, Kumar & Nei 1995, eq. 4).
 
     Parameters
     ----------
-    likelihood : on an engine that holds `with_state_tips`, all directed CLAs and a scratch slot
-    n_states : of each part
+    likelihood : on an engine with the tips of `with_state_tips`, all directed CLAs and a scratch slot
+    n_states : number of states of each part
 
     Returns
     -------
-    of each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes; each row sums to 1.
+    for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes; each row sums to 1.
     """
     tree, n = likelihood.tree, max(n_states)
     nodes = np.arange(tree.n_taxa, tree.n_nodes)
@@ -58,7 +58,7 @@ def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[Flo
     return probabilities
 
 
-def _with_each_state(likelihood: TreeLikelihood, nodes: npt.NDArray[np.intp], n_states: int) -> FloatArray:
+def _with_each_state(likelihood: TreeLikelihood, nodes: IndexArray, n_states: int) -> FloatArray:
     """(n_nodes, n_states, n_patterns) joint lnL of the data and each state at each node; -inf where impossible."""
     tree, view, scratch = likelihood.tree, likelihood.view, likelihood.scratch
     node, state = np.repeat(nodes, n_states), np.tile(np.arange(n_states), len(nodes))
@@ -69,7 +69,7 @@ def _with_each_state(likelihood: TreeLikelihood, nodes: npt.NDArray[np.intp], n_
     ], axis=1)  # fmt: skip
     lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
     request = prog.Request(
-        rows.reshape(-1, prog.N_WORDS),
+        rows.reshape(-1, INSTRUCTION_WORDS),
         len(node),
         "node states",
         pieces=2 * np.arange(len(node), dtype=np.int32),

@@ -1,8 +1,8 @@
 """Minima of smooth functions within bounds.
 
 Projected L-BFGS: the curvature pairs of Liu and Nocedal (1989) on the variables that are free to move, and steps that
-are projected onto the bounds (Bertsekas 1982). scipy has L-BFGS-B, whose import takes a quarter of a second, a third of
-a search of 50 taxa.
+are projected onto the bounds (Bertsekas 1982). scipy has L-BFGS-B, but its import takes a quarter of a second, a third
+of a search of 50 taxa.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import CURVATURE_PAIRS, MAX_BACKTRACKS, SUFFICIENT_DECREASE
-from plltool.tree.topology import FloatArray
 
 Pairs = deque[tuple[FloatArray, FloatArray]]
 
@@ -25,15 +25,15 @@ def minimise(
     epsilon: float,
     max_iterations: int,
 ) -> FloatArray:
-    """A minimum of `function` within `bounds`, to be reached from `start`.
+    """Find a minimum of `function` within `bounds` from `start`.
 
     Parameters
     ----------
-    function : of a vector (n,): its value and gradient (n,)
-    start : (n,), moved to the bounds where it lies beyond them
+    function : returns value and gradient (n,) at a vector (n,)
+    start : (n,), moved to the bounds if it lies beyond them
     bounds : (n, 2) low, high
-    epsilon : decrease of an iteration below which it ends, unless that had nothing to tell how far to go
-    max_iterations : at most
+    epsilon : stop if an iteration decreases the value by less, unless the iteration had no curvature information
+    max_iterations : the most iterations
 
     Returns
     -------
@@ -46,13 +46,13 @@ def minimise(
     for _ in range(max_iterations):
         free = ~(((x <= low) & (gradient >= 0)) | ((x >= high) & (gradient <= 0)))
         direction = _quasi_newton(np.where(free, gradient, 0.0), free, pairs)
-        blind = not pairs  # of how far the direction leads
+        blind = not pairs  # no curvature: the length of the step is a guess
         scale = min(1.0, 1.0 / max(np.abs(gradient[free]).sum(), np.finfo(float).tiny)) if blind else 1.0
         found = _search_line(function, x, value, gradient, scale * direction, low, high)
         if found is None:
             if blind:
                 break
-            pairs.clear()  # steepest descent may still do
+            pairs.clear()  # try steepest descent
             continue
         new_x, new_value, new_gradient = found
         change, turn = new_x - x, new_gradient - gradient
@@ -66,7 +66,7 @@ def minimise(
 
 
 def _quasi_newton(gradient: FloatArray, free: FloatArray, pairs: Pairs) -> FloatArray:
-    """Minus the inverse Hessian that `pairs` tell of, of the free variables, times their gradient."""
+    """Minus the inverse Hessian, approximated from `pairs` for the free variables, times their gradient."""
     direction = -gradient
     curved = [(s, y) for s, y in ((np.where(free, s, 0.0), np.where(free, y, 0.0)) for s, y in pairs) if s @ y > 0]
     if not curved:
@@ -91,7 +91,7 @@ def _search_line(
     low: FloatArray,
     high: FloatArray,
 ) -> tuple[FloatArray, float, FloatArray] | None:
-    """The first point on the way back from x + step that is low enough, with value and gradient; None if none is."""
+    """Backtrack from x + step to the first point that is low enough: point, value, gradient; None without one."""
     share = 1.0
     for _ in range(MAX_BACKTRACKS):
         trial = np.clip(x + share * step, low, high)
@@ -101,6 +101,6 @@ def _search_line(
         reached, slopes = function(trial)
         if reached <= value + SUFFICIENT_DECREASE * promised:
             return trial, reached, slopes
-        parabola = -promised / (2 * (reached - value - promised))  # the lowest point, by value, slope and value reached
+        parabola = -promised / (2 * (reached - value - promised))  # its minimum, from value, slope and new value
         share *= min(0.5, max(0.1, parabola))
     return None

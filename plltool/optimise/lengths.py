@@ -1,4 +1,4 @@
-"""All branch lengths at once: simultaneous damped Newton steps (DESIGN: every branch's derivatives in one launch)."""
+"""Optimise all branch lengths at once by damped Newton steps, with the derivatives of all branches in one launch."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DAMPING_GROWTH,
     FORESIGHT,
@@ -18,18 +19,17 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, at_bound, newton_step
-from plltool.tree.topology import FloatArray
 
 
 @dataclass(frozen=True)
 class Smoothing:
-    """What `smooth` reached.
+    """The result of `smooth`.
 
     Attributes
     ----------
-    lnl : at the tree's lengths, which are the best met
-    rounds : all-branch evaluations
-    predicted : lnL that a full Newton step still promises
+    lnl : lnL at the tree's lengths, which are the best met
+    rounds : number of evaluations of all branches
+    predicted : gain in lnL that a full Newton step still promises
     converged : whether `predicted` fell below epsilon
     """
 
@@ -40,12 +40,12 @@ class Smoothing:
 
 
 def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
-    """lnL that full Newton steps of all free lengths promise, neighbours' coupling ignored."""
+    """The gain in lnL that full Newton steps of all free lengths promise, if neighbours did not interact."""
     return float(np.sum(predicted_gains(lengths, d1, d2)))
 
 
 def predicted_gains(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> FloatArray:
-    """The same of each length."""
+    """The same for each length."""
     step = apply_step(lengths, newton_step(lengths, d1, d2)) - lengths
     concave = d2 < 0
     gain = np.where(concave, d1**2 / (2 * np.where(concave, -d2, 1.0)), d1 * step)
@@ -58,12 +58,13 @@ def smooth(
     max_rounds: int = MAX_SMOOTHING_ROUNDS,
     floor: float = -math.inf,
 ) -> Smoothing:
-    """Optimise all branch lengths of the likelihood's tree in place; lnL never ends below where it began.
+    """Optimise all branch lengths of the likelihood's tree in place; lnL never falls.
 
-    Each round asks for lnL, d1 and d2 of every branch and steps all lengths at once. Neighbours couple, so each
-    length has its own damping: halved where d1 changed sign, growing back where it did not. A round in which lnL
-    fell is undone half way; parts with lengths of their own are judged each by its own lnL. Converged means that the
-    predicted gain is below `epsilon` at full step. Once lnL is not expected to reach `floor`, the rest is given up.
+    Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
+    so each length has its own damping, which is halved when the first derivative changes its sign and grows back
+    otherwise. If lnL falls, the next round tries half the step. Parts with lengths of their own are judged by their own
+    lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The optimisation stops
+    early when lnL is not expected to reach `floor`.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
@@ -73,10 +74,10 @@ def smooth(
     rounds = 1
     while predicted >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted > floor:
         trial = best + damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
-        trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may lead past a bound
+        trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
         try:
             lnl, trial_slopes = likelihood.all_derivatives(trial)
-        except EngineError:  # lengths at which some pattern cannot be represented
+        except EngineError:  # at these lengths some pattern cannot be represented
             lnl, trial_slopes = np.full_like(best_lnl, -np.inf), slopes
         rounds += 1
         flipped = trial_slopes[..., 0] * slopes[..., 0] < 0

@@ -1,4 +1,4 @@
-"""The likelihood of one tree on one engine: programs over the tree's branches, kept while the topology stands."""
+"""The likelihood of one tree on one engine: programs over the tree's branches, kept as long as the topology stays."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
+from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import Tree
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
-    """Answers (n, n_parts, k) as those lengths want them that were asked about: (n, k) where parts share them."""
+    """Values (n, n_parts, k) as they belong to `lengths`: summed to (n, k) if the parts share their lengths."""
     return values.sum(axis=1) if lengths.ndim == 1 else values
 
 
 class TreeLikelihood:
     """Couples a tree, a model per part and an engine.
 
-    Where parts have lengths of their own, those of the tree have an axis for them, the last one: (n_edges, n_parts)
-    (`Tree.unlink`). Whatever splits or joins lengths element by element serves both; the engine takes them transposed.
+    If parts have lengths of their own, the tree's lengths have a last axis for the parts: (n_edges, n_parts)
+    (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
 
-    The tree and the models may be changed by whoever holds them, who then says so: `topology_changed`,
-    `model_changed`. Changed branch lengths need no notice: every request sends the lengths along.
+    Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
+    branch lengths need no call: every request sends the lengths.
 
     Attributes
     ----------
-    tree, models, engine : what it was made of
-    part_sites : (n_parts,) sum of the weights of each part's patterns
-    scratch : first slot that no directed CLA uses
+    tree, models, engine : as given
+    part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
+    scratch : the first slot behind those of the directed CLAs
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: AnyEngine):
@@ -61,27 +63,27 @@ class TreeLikelihood:
 
     @contextmanager
     def reweighted(self, weights: FloatArray) -> Iterator[None]:
-        """Let every request count patterns with `weights` (n_patterns,) instead of their own; CLAs stay good."""
+        """Within the context, patterns have `weights` (n_patterns,) instead of their own; CLAs stay valid."""
         own = self.engine.weights
-        self.engine.set_weights(np.broadcast_to(weights, own.shape))
+        self.engine.set_weights(weights)
         try:
             yield
         finally:
             self.engine.set_weights(own)
 
     def split_patterns(self, values: FloatArray) -> list[FloatArray]:
-        """Values (..., n_patterns) cut into those of each part."""
+        """Split values (..., n_patterns) into those of each part."""
         return np.split(values, np.cumsum(self.engine.part_patterns)[:-1], axis=-1)
 
     @property
     def n_scratch(self) -> int:
-        """Slots beyond those of the directed CLAs."""
+        """The number of slots behind those of the directed CLAs."""
         return self.engine.n_slots - self.scratch
 
     # --- programs -------------------------------------------------------------------------------------------
 
     def _toward_root(self, slots: IntArray) -> tuple[IntArray, IntArray]:
-        """The newviews of a post-order, and each node's operand (n_nodes,), where node u's CLA is in ``slots[u]``."""
+        """The newviews of a post-order, with node u's CLA in ``slots[u]``, and the operand of each node (n_nodes,)."""
         tree, descent = self.tree, self.view.descent
         nodes, columns = self.view.preorder[::-1].T
         everyone = np.arange(tree.n_nodes, dtype=np.int32)
@@ -94,43 +96,43 @@ class TreeLikelihood:
         return program, operands
 
     def _root_operands(self, operands: IntArray) -> tuple[int, int, int]:
-        """(a, b, branch) of the root tip's branch."""
+        """The operands a, b of the root tip's branch, and that branch."""
         top = int(self.view.descent.order[0])
         return ~ROOT, int(operands[top]), int(self.view.descent.branch[top])
 
     def _likelihood_program(self) -> tuple[IntArray, tuple[int, int, int]]:
-        """A post-order on a stack, and the operands and branch of the edge that it leads to."""
+        """A post-order on a stack, and the operands and the branch where it ends."""
         program, operands = self._toward_root(self.view.descent.depth)
         return program, self._root_operands(operands)
 
     def _round_program(self, number: Callable[[IntArray, IntArray, IntArray], IntArray]) -> IntArray:
-        """Post-order, then pre-order with the numbers of each branch right behind the CLA that they need.
+        """A post-order, then a pre-order in which an instruction for each branch follows the CLA that it needs.
 
-        ``number(a, b, branch)`` builds one instruction per branch; a is on the side of the root tip.
+        ``number(a, b, branch)`` makes the instructions of the branches; a is on the side of the root tip.
         """
         tree, descent = self.tree, self.view.descent
         post_order, operands = self._toward_root(np.arange(tree.n_nodes, dtype=np.int32) - tree.n_taxa)
         stack = tree.n_taxa - 2 + descent.depth
         top, below = descent.order[0], descent.order[1:]
         parent, sibling = descent.parent[below], descent.sibling[below]
-        facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA beyond it, towards the root tip
+        facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA of the side with the root tip
         newviews = prog.newview(
             stack[below], facing_parent, descent.branch[parent], operands[sibling], descent.branch[sibling]
         )
         beyond = np.append(np.int32(~ROOT), stack[below])
         numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
-        pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, prog.N_WORDS)
+        pre_order = np.stack([newviews, numbers[1:]], axis=1).reshape(-1, INSTRUCTION_WORDS)
         return np.concatenate([post_order, numbers[:1], pre_order])
 
     def _all_branches_program(self) -> IntArray:
         if self._all_branches is None:
             self._all_branches = self._round_program(
-                lambda a, b, branch: prog.derivative(prog.DERIVATIVE_VALUES * branch, a, b, branch)
+                lambda a, b, branch: prog.derivative(DERIVATIVE_VALUES * branch, a, b, branch)
             )
         return self._all_branches
 
     def _directed_program(self) -> IntArray:
-        """Every directed CLA: post-order, then pre-order."""
+        """All directed CLAs: a post-order, then a pre-order."""
         view = self.view
         nodes, columns = view.preorder.T
         children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
@@ -138,17 +140,17 @@ class TreeLikelihood:
         return np.concatenate([post_order, prog.newview(*view.sources(np.repeat(nodes, 2), children))])
 
     def _in_order_of_use(self, program: IntArray) -> IntArray:
-        """The program with branches numbered as `DirectedView.branch_order` has them.
+        """The program with branches numbered in `DirectedView.branch_order`.
 
-        P matrices then lie in the order in which they are read, and the processor fetches them ahead: lnl and rounds of
-        1,288 taxa took 0.93 times as long.
+        P matrices are then stored in the order in which they are read, so the processor prefetches them: lnL and rounds
+        of 1,288 taxa take 0.93 times as long.
         """
         program = program.copy()
         program[:, prog.BRANCHES] = self.view.branch_place[program[:, prog.BRANCHES]]
         return program
 
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
-        """Run a program with slots of its own, which end the directed CLAs; nobody reads its CLAs afterwards."""
+        """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
         self._prepared = None
         request = prog.Request(self._in_order_of_use(program), n_values, kind, keep=False)
         return self.engine.execute(request, lengths[self.view.branch_order].T)
@@ -166,7 +168,7 @@ class TreeLikelihood:
         return float(self.part_lnl().sum())
 
     def likelihoods(self, models: Sequence[Sequence[Model]]) -> FloatArray:
-        """lnL (n_models, n_parts) of the tree under other models, one per part each; few launches."""
+        """lnL (n_models, n_parts) of the tree under other models, each with one model per part; few launches."""
         self._prepared = None
         components = [[model.components() for model in parts] for parts in models]
         program, (a, b, branch) = self._likelihood_program()
@@ -186,10 +188,10 @@ class TreeLikelihood:
         return self.engine.execute_sites(request, self.tree.lengths.T)[0]
 
     def component_lnl(self) -> list[FloatArray]:
-        """Of each part (n_components, n_patterns), lnL of each pattern and component, the component's weight included.
+        """For each part (n_components, n_patterns): lnL of each pattern and component, with the component's weight.
 
-        A component is asked alone, as if its weight were 1; where it is impossible, or beyond all numbers less likely
-        than another one, its value is -inf. One launch each.
+        Each component takes one launch with weight 1. Its value is -inf if it is impossible, or so unlikely that the
+        number cannot be represented.
         """
         parts = [model.components() for model in self.models]
         rows = []
@@ -205,8 +207,8 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def responses(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
-        """lnL and how it answers to each part's components; one launch for each shape of parts.
+    def rate_matrix_gradient(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
+        """lnL, and its gradient in each part's rate matrices and masses; one launch for each shape of parts.
 
         Returns
         -------
@@ -214,14 +216,14 @@ class TreeLikelihood:
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
-        gradients = self._round_program(lambda a, b, branch: prog.gradient(1, a, b, branch))
+        gradients = self._round_program(lambda a, b, branch: prog.rate_matrix_gradient(1, a, b, branch))
         at = self.tree.n_taxa - 2  # behind the post-order, whose CLAs of the root's branch are still there
         _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
 
         def request(layout: Layout) -> prog.Request:
             masses = layout.n_components * layout.n_states
             squares = masses * layout.n_states
-            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.root(1 + squares, ~ROOT, b, branch)]
+            at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False)
 
@@ -236,9 +238,7 @@ class TreeLikelihood:
         return lnl, matrices, masses
 
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
-        """lnL, and first and second derivatives in every branch length; one launch.
-
-        They belong to `lengths`, the tree's by default.
+        """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.
 
         Returns
         -------
@@ -247,13 +247,13 @@ class TreeLikelihood:
         """
         at = self.tree.lengths if lengths is None else np.asarray(lengths, dtype=np.float64)
         n = self.tree.n_edges
-        values = self._execute(self._all_branches_program(), at, prog.DERIVATIVE_VALUES * n, "all branches")
-        by_edge = add_linked(values.reshape(-1, n, prog.DERIVATIVE_VALUES).swapaxes(0, 1), at)
+        values = self._execute(self._all_branches_program(), at, DERIVATIVE_VALUES * n, "all branches")
+        by_edge = add_linked(values.reshape(-1, n, DERIVATIVE_VALUES).swapaxes(0, 1), at)
         root = int(self.tree.edges[ROOT, 0])
         return by_edge[root, ..., 0], by_edge[..., 1:]
 
     def directed(self) -> AnyClas:
-        """All directed CLAs (`DirectedView`) of topology, models and lengths as they are, made only if stale."""
+        """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
         lengths = self.tree.lengths[self.view.branch_order].T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)

@@ -1,4 +1,4 @@
-"""Model parameters by a projected quasi-Newton method with exact gradients from one pass over the tree."""
+"""Optimise model parameters by a projected quasi-Newton method; one pass over the tree gives the gradient."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import (
     DIFFERENCE_STEP,
     MAX_BRANCH_LENGTH,
@@ -17,29 +18,30 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.model.model import SCALER, Model
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
+from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import choose_site_rates
-from plltool.tree.topology import FloatArray
 
 
 class Objective:
-    """-lnL as a function of every part's parameter vector, the parts joined one after another.
+    """-lnL as a function of one vector: the parameter vectors of all parts, one after another.
 
-    With `scale` the vector ends with the logarithm of a factor of all branch lengths, one for each part where lengths
-    are its own: without it, whatever changes how fast sites evolve on the whole would have to wait for the lengths to
-    follow, and they for it.
+    With `scale` the vector ends with the logarithm of a factor of all branch lengths, or one for each part if parts
+    have lengths of their own. Without it, parameters that change the overall rate of evolution would converge slowly,
+    because they and the lengths would have to change in turn.
 
-    Scalers that are all free keep their mean over sites: only their ratios can be told apart from the lengths.
+    If all scalers are free, their mean over sites stays the same, because the data determine only their ratios.
     """
 
     def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None, scale: bool):
         self.likelihood = likelihood
         models = likelihood.models
         self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
-        self.bounds = [bound for model, part in zip(models, self.names, strict=True) for bound in model.bounds(part)]
+        parts = list(zip(models, self.names, strict=True))
+        self.bounds = [bound for part in parts for bound in get_bounds(*part)]
         choose_site_rates(likelihood, self.names)
-        vectors = [model.get_vector(part) for model, part in zip(models, self.names, strict=True)]
+        vectors = [get_vector(*part) for part in parts]
         self.start = np.concatenate(vectors)
         self.shares = likelihood.part_sites / likelihood.part_sites.sum()
         self.free_scalers = all(SCALER in part for part in self.names)
@@ -60,8 +62,8 @@ class Objective:
     def set(self, vector: FloatArray) -> None:
         at = 0
         for model, part in zip(self.likelihood.models, self.names, strict=True):
-            size = len(model.get_vector(part))
-            model.set_vector(vector[at : at + size], part)
+            size = len(get_vector(model, part))
+            set_vector(model, vector[at : at + size], part)
             at += size
         if self.free_scalers:
             factor = self.mean_scaler / self._weigh_scalers()
@@ -73,14 +75,14 @@ class Objective:
         self.likelihood.model_changed()
 
     def value_and_gradient(self, vector: FloatArray) -> tuple[float, FloatArray]:
-        """-lnL and its gradient: what one pass over the tree says of components, by the components' own slopes.
+        """-lnL and its gradient: one pass over the tree gives slopes in the components; the chain rule does the rest.
 
-        Where some pattern cannot be represented, a value worse than any met, so that the line search turns back.
+        If some pattern cannot be represented, the value is worse than all before, so that the line search turns back.
         """
         self.set(vector)
         models = self.likelihood.models
         try:
-            lnl, matrices, masses = self.likelihood.responses()
+            lnl, matrices, masses = self.likelihood.rate_matrix_gradient()
         except EngineError:
             return 2 * abs(self.best_lnl) + 1.0, np.zeros(len(vector))
         if lnl > self.best_lnl:
@@ -98,7 +100,7 @@ class Objective:
         return -lnl, -np.concatenate(slopes)
 
     def keep_best(self) -> float:
-        """Give the models, and with `scale` the tree, the best values met; returns their lnL."""
+        """Set the models, and with `scale` the tree, to the best values met; return their lnL."""
         for model, best in zip(self.likelihood.models, self.best_models, strict=True):
             model.assign(best)
         self.likelihood.tree.lengths[:] = self.best_lengths
@@ -107,11 +109,11 @@ class Objective:
 
 
 def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, masses: FloatArray) -> FloatArray:
-    """d lnL / d every element of ``model.get_vector(names)``, by the chain rule through the components.
+    """d lnL / d every element of ``get_vector(model, names)``, by the chain rule through the components.
 
-    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.responses`. Slopes of components in rates over
-    sites and weights of classes are central differences of closed forms, exact to about 1e-9; one-sided where a bound
-    is in the way. Others are closed forms themselves.
+    `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.rate_matrix_gradient`. Slopes of components in
+    rates over sites and in weights of classes are central differences of closed forms, exact to about 1e-9, or
+    one-sided differences at a bound. Others are closed forms themselves.
     """
     here = model.components()
     by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
@@ -127,7 +129,7 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
 
 
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    """Slopes in exchangeabilities or frequencies, which all components share; arguments as of `_difference_slopes`."""
+    """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
     here = model.components()
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     by_pair, by_frequency = rate_matrix_slopes(
@@ -144,8 +146,8 @@ def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: Float
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
     """Slopes in a group of parameters; `by_rates` (C, S, S) and `masses` are the slopes in `Model.rate_matrices`."""
     slopes = []
-    vector = model.get_vector([name])
-    for parameter, (low, high) in enumerate(model.bounds([name])):
+    vector = get_vector(model, [name])
+    for parameter, (low, high) in enumerate(get_bounds(model, [name])):
         ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
         (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
         change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
@@ -154,9 +156,9 @@ def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: Fl
 
 
 def scale_slope(model: Model, matrices: FloatArray) -> float:
-    """d lnL / d log of a factor of a part's branch lengths, bounds aside: as good as one of all rates.
+    """d lnL / d log of a factor of a part's branch lengths, bounds ignored; it is the same as a factor of all rates.
 
-    `matrices` (C, S, S) are those of `TreeLikelihood.responses`; in the eigenbasis Q is diagonal.
+    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal.
     """
     components = model.components()
     return float(np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None]))
@@ -165,10 +167,10 @@ def scale_slope(model: Model, matrices: FloatArray) -> float:
 def _matrices_at(
     model: Model, name: str, vector: FloatArray, parameter: int, value: float
 ) -> tuple[FloatArray, FloatArray]:
-    """`Model.rate_matrices` with one element of a group's `vector` changed; other groups stay as they are."""
+    """`Model.rate_matrices` with one element of a group's `vector` changed."""
     vector, changed = vector.copy(), model.copy()
     vector[parameter] = value
-    changed.set_vector(vector, [name])
+    set_vector(changed, vector, [name])
     return changed.rate_matrices()
 
 
@@ -178,13 +180,13 @@ def optimise_model(
     epsilon: float = MODEL_EPSILON,
     scale: bool = False,
 ) -> float:
-    """Optimise free model parameters in place, branch lengths fixed but for `scale`; returns lnL, which never falls.
+    """Optimise free model parameters in place, and with `scale` a factor of the lengths; return lnL, which never falls.
 
     Parameters
     ----------
-    names : groups among `plltool.model.model.GROUPS`; None for all that are free
-    epsilon : stop when an iteration gains less, in lnL units
-    scale : let all branch lengths change by a common factor, within their bounds
+    names : groups among `plltool.model.model.GROUPS`; None for all free groups
+    epsilon : stop when an iteration gains less lnL
+    scale : whether all branch lengths may change by a common factor, within their bounds
     """
     objective = Objective(likelihood, names, scale)
     if not len(objective.start):

@@ -17,14 +17,14 @@ def polish(
     report: Callable[[int, float, bool], None] = lambda round_, lnl, is_last: None,
     made: tuple[int, float] | None = None,
 ) -> float:
-    """Optimise in place until a round gains less than POLISH_GAIN; returns lnL, which never falls.
+    """Optimise in place until a round gains less than POLISH_GAIN; return lnL, which never falls.
 
     Parameters
     ----------
     lengths : whether branch lengths are optimised
-    groups : of free model parameters, see `Model.free_parameters`; None for all
-    report : hears of every round's number and lnL, and whether it is the last
-    made : of rounds made before, if any: their number, and lnL after the last
+    groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
+    report : called after every round with its number, lnL, and whether it is the last
+    made : number of rounds made in an earlier run, and lnL after the last of them; None if there are none
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]

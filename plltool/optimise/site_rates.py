@@ -1,4 +1,4 @@
-"""Where the optimisation of rates over sites begins: invariable sites and free rates have more than one optimum."""
+"""Start values of rates over sites: with invariable sites or free rates lnL has more than one optimum."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from plltool.optimise.likelihood import TreeLikelihood
 
 
 def choose_site_rates(likelihood: TreeLikelihood, names: Sequence[Sequence[str]]) -> None:
-    """Give each model whose rates over sites were never optimised the best of its starts, at lengths as they are.
+    """Set the rates over sites to the best start values, in each model in which they have never been optimised.
 
-    `names` holds the groups of each model that will be optimised. lnL never falls.
+    The current branch lengths are used. `names` holds the groups of each model that will be optimised. lnL never falls.
     """
     models = likelihood.models
     starts = [model.site_starts(part) for model, part in zip(models, names, strict=True)]

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, ERROR_STEP, LEAST_INFORMATION, MAX_BRANCH_LENGTH
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.tree.topology import FloatArray
 
 
 def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> FloatArray:
-    """Standard errors of the branch lengths, shaped as the tree's lengths, which should be optimised.
+    """Standard errors of the branch lengths, in the shape of the tree's lengths, which should be optimised.
 
-    They are the roots of the diagonal of the inverse of the observed information, the second derivatives of -lnL in all
-    lengths; the model is taken as known. Lengths at a bound are held there and have NaN, and so have lengths that the
-    data do not determine. It takes a launch for each branch; `step` is that of `length_hessian`.
+    They are the square roots of the diagonal of the inverse of the observed information, the second derivatives of -lnL
+    in all lengths. The model is taken as known. Lengths at a bound are held fixed; their errors, and those of lengths
+    that the data do not determine, are NaN. Each branch takes one launch. `step` is that of `length_hessian`.
     """
     lengths = likelihood.tree.lengths
     free = ((lengths > COLLAPSE_LENGTH) & (lengths < MAX_BRANCH_LENGTH)).reshape(len(lengths), -1)
@@ -28,11 +27,11 @@ def length_errors(likelihood: TreeLikelihood, step: float = ERROR_STEP) -> Float
     return errors.reshape(lengths.shape)
 
 
-def length_hessian(likelihood: TreeLikelihood, edges: npt.NDArray[np.intp], step: float = ERROR_STEP) -> FloatArray:
-    """Second derivatives of lnL in the lengths of two of some branches: (n, n, k), k being the lengths that each has.
+def length_hessian(likelihood: TreeLikelihood, edges: IndexArray, step: float = ERROR_STEP) -> FloatArray:
+    """Second derivatives of lnL in the lengths of each pair of branches: (n, n, k), for k lengths per branch.
 
-    Those in two lengths are differences of slopes: each branch in turn is made longer by the share `step`. The
-    lengths that parts have of their own move together, for those of one part do not change the slopes of another.
+    Mixed derivatives are differences of slopes: each branch in turn becomes longer by the share `step`. If parts have
+    lengths of their own, these change together, because the length of one part does not affect the slopes of another.
     """
     given = likelihood.tree.lengths
     here = likelihood.all_derivatives()[1][edges].reshape(len(edges), -1, 2)
@@ -49,9 +48,9 @@ def length_hessian(likelihood: TreeLikelihood, edges: npt.NDArray[np.intp], step
 
 
 def _invert(information: FloatArray) -> FloatArray:
-    """Roots (n,) of the diagonal of the inverse of a symmetric matrix (n, n).
+    """Square roots (n,) of the diagonal of the inverse of a symmetric matrix (n, n).
 
-    NaN where something is part of a direction of which there is no information.
+    NaN for elements that are part of a direction without information.
     """
     scale = np.sqrt(np.maximum(np.abs(np.diag(information)), np.finfo(float).tiny))
     values, vectors = np.linalg.eigh(information / np.outer(scale, scale))  # lengths differ by powers of ten

@@ -1,4 +1,4 @@
-"""Climbs from several start trees at once, each in a process of its own, with an engine and a share of the threads."""
+"""Climbs from several start trees at the same time, each in its own process with an engine and a share of threads."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
-from plltool.engine.base import Counters
+from plltool.engine.counters import Counters
 from plltool.engine.opencl.environment import child_environment
-from plltool.errors import InputError
+from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.engines import open_engine
@@ -29,19 +29,19 @@ _log = logging.getLogger("plltool")
 def share_hardware(
     wanted: int | None, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
 ) -> tuple[int, Hardware]:
-    """How many processes should search at the same time, and what each may use of the hardware.
+    """The number of processes that search at the same time, and the share of the hardware that each may use.
 
-    By default, on a CPU, as many as there are threads: two searches with a thread each took 0.60 to 0.86 of the time of
-    two with both threads one after another (354 and 101 taxa, 460 and 1,630 patterns). Never more than there are tasks,
-    or than the memory holds the conditional likelihoods of.
+    The default on a CPU is the number of threads: two searches at once, with one thread each, took 0.60 to 0.86 of the
+    time of two searches one after the other with two threads (354 and 101 taxa, 460 and 1,630 patterns). There are at
+    most as many as there are tasks, and as the memory has room for conditional likelihoods.
 
     Raises
     ------
     InputError
         If `wanted` is less than 1.
     """
-    if wanted is not None and wanted < 1:
-        raise InputError(f"workers: found {wanted}, expected at least 1")
+    if wanted is not None:
+        check_least("workers", wanted, 1)
     if min(n_tasks, wanted or n_tasks) == 1:
         return 1, hardware
     plan = plan_memory(parts, models, hardware)
@@ -54,7 +54,7 @@ def share_hardware(
 
 
 class Climber:
-    """A worker's task: the climb from start tree `number`, as of `climb_in_turn`."""
+    """The task of a worker: the climb from start tree `number`, see `climb_in_turn`."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Climber:
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
     ) -> tuple[ClimbState, int, Counters]:
-        """The climb, the process that made it, and the work of all climbs there so far."""
+        """The climb, the process that made it, and the work of all climbs of this process so far."""
 
         def listen(event: Progress) -> None:
             if not report(event):
@@ -94,15 +94,15 @@ def climb_at_once(
     report: Listener,
     count: Callable[[Counters], None],
 ) -> Iterator[ClimbState]:
-    """What `climb_in_turn` yields, bit for bit, from so many processes.
+    """What `climb_in_turn` yields, bit for bit, from `n_workers` processes.
 
-    A climb is judged by those before it, in the order of the start trees: which one was faster does not matter. It is
-    given up while it runs if those that are over suffice for that.
+    A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
+    the climbs that have ended suffice for that.
 
     Parameters
     ----------
-    hardware : of each process
-    count : called with the work of all when all are over
+    hardware : share of each process
+    count : is called with the work of all processes at the end
     """
     rivals: list[Sequence[float]] = []
     done: dict[int, Counters] = {}
@@ -137,7 +137,7 @@ def climb_at_once(
 
 
 def _stages_of_a_climb(plan: SearchPlan) -> list[tuple[str, int]]:
-    """And the polish, of which each climb takes it that it will have it."""
+    """The stages of one climb, and the polish, which each climb expects to have."""
     return planned_stages(replace(plan, starts=1, perturbations=0))
 
 

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import BoolArray
+from plltool.engine.base import EngineData
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.select import DataShape, make_engine
 from plltool.engine.shards import AnyEngine, Shards
@@ -18,7 +19,7 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 
 
-def state_sets(patterns: Patterns) -> npt.NDArray[np.bool_] | None:
+def state_sets(patterns: Patterns) -> BoolArray | None:
     """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks."""
     return patterns.states.state_sets if patterns.states.n_states > MASK_STATES else None
 
@@ -35,19 +36,25 @@ class PartsShard:
     components: Components
     share: float
 
-    def shape(self, precision: str) -> DataShape:
+    @property
+    def shape(self) -> DataShape:
         sets = state_sets(self.patterns[0])
         return DataShape(
             self.components.n_states,
             self.components.n_components,
             self.patterns[0].n_taxa,
             tuple(part.n_patterns for part in self.patterns),
-            precision,
             0 if sets is None else len(sets),
         )
 
-    def memory(self, hardware: Hardware) -> int | None:
-        return None if hardware.memory is None else int(self.share * hardware.memory)
+    @property
+    def data(self) -> EngineData:
+        """The patterns of all parts, one part after another."""
+        return EngineData(
+            np.concatenate([part.codes for part in self.patterns], axis=1),
+            np.concatenate([part.weights for part in self.patterns]),
+            state_sets(self.patterns[0]),
+        )
 
 
 def make_shards(parts: Sequence[Patterns], models: Sequence[Model]) -> list[PartsShard]:
@@ -81,24 +88,7 @@ def open_engine(
     shards = make_shards(parts, models)
     engines, reasons = [], []
     for shard in shards:
-        shape = shard.shape(hardware.precision)
-        engine, reason = make_engine(
-            np.concatenate([part.codes for part in shard.patterns], axis=1),
-            np.concatenate([part.weights for part in shard.patterns]),
-            shape.n_states,
-            shape.n_components,
-            shape.n_taxa,
-            shape.part_patterns,
-            slots,
-            device=hardware.device,
-            precision=hardware.precision,
-            vw=hardware.vw,
-            threads=hardware.threads,
-            memory=shard.memory(hardware),
-            profile=profile,
-            state_sets=state_sets(shard.patterns[0]),
-            share=shard.share,
-        )
+        engine, reason = make_engine(shard.data, shard.shape, slots, hardware, shard.share, profile)
         engines.append(engine)
         reasons.append(reason)
     if len(engines) == 1:

@@ -1,4 +1,4 @@
-"""Searches that can be resumed: what a checkpoint is told of the run that it is of."""
+"""The identity of a run: all that its result depends on, by which a checkpoint recognises its own run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
+from plltool.arrays import FloatArray
 from plltool.constants import VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.run.memory import MemoryPlan
-from plltool.run.results import mean_tree, write_rooted
+from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 
 DIGEST_LETTERS = 16
@@ -41,14 +42,14 @@ def digest_alignment(data: Dataset) -> str:
 
 
 def describe_start(start: str | Tree) -> str:
-    """The kind of start tree, or a digest of the one that was given."""
+    """The kind of start tree, or a digest of the tree that was given."""
     if isinstance(start, str):
         return start
     return "tree " + _digest_arrays(start.neighbours, start.edges, start.ends, start.lengths)
 
 
 def describe_plan(plan: SearchPlan) -> dict[str, Any]:
-    """What a search does, by the names of `SearchPlan`; a constraint as a digest."""
+    """The fields of a plan by their names, and a digest of the constraint."""
     described = {entry.name: getattr(plan, entry.name) for entry in fields(plan)}
     return described | describe_constraint(plan.constraint)
 
@@ -73,9 +74,9 @@ def identify_search(
     seed: int,
     brlen: str,
 ) -> dict[str, Any]:
-    """All that the result of a search depends on, item by item, as `Checkpoint` takes it.
+    """All that the result of a search depends on, as `Checkpoint` takes it.
 
-    Memory and threads are not among it: they change no bit.
+    Memory and threads are not among it, because they change no bit.
     """
     return {
         **_identify_task(data, models, plan, seed, brlen),
@@ -88,7 +89,7 @@ def identify_search(
 def identify_replicates(
     data: Dataset, models: Sequence[Model], plan: SearchPlan, rapid: bool, seed: int, brlen: str, place: MemoryPlan
 ) -> dict[str, Any]:
-    """Likewise of bootstrap replicates, whatever their number; `place` is where they are made."""
+    """All that bootstrap replicates depend on, apart from their number; `place` is the device that makes them."""
     return {
         **_identify_task(data, models, plan, seed, brlen),
         "rapid": rapid,
@@ -107,7 +108,7 @@ def identify_ultrafast(
     seed: int,
     brlen: str,
 ) -> dict[str, Any]:
-    """Likewise of the ultrafast bootstrap of a tree."""
+    """All that the ultrafast bootstrap of a tree depends on."""
     return {
         **_identify_data(data, models, seed, brlen),
         "tree": describe_start(tree),
@@ -134,9 +135,9 @@ def _identify_data(data: Dataset, models: Sequence[Model], seed: int, brlen: str
 
 
 def show_tree(
-    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: Sequence[str] | None
+    tree: Tree, names: Sequence[str], groups: list[list[int]], sites: FloatArray, outgroup: str | Sequence[str] | None
 ) -> str:
-    """A tree without duplicates as Newick text with all `names`; `groups` and `sites` as elsewhere."""
+    """A tree without duplicates as Newick text with all `names`; arguments as for `restore_duplicates`, `mean_tree`."""
     whole = tree if tree.n_taxa == len(names) else restore_duplicates(tree, names, groups)
     return write_rooted(mean_tree(whole, sites), outgroup)[0]
 
@@ -146,14 +147,17 @@ def open_checkpoint(
     identity: dict[str, Any],
     data: Dataset,
     groups: list[list[int]],
-    outgroup: Sequence[str] | None,
+    outgroup: str | Sequence[str] | None,
 ) -> AbstractContextManager[Checkpoint | None]:
-    """The checkpoint of a search, whose best tree so far has all taxa; arguments and errors as of `Checkpoint`.
+    """The checkpoint of a search; the best tree so far that it shows has all taxa. Errors as for `Checkpoint`.
 
     Parameters
     ----------
     folder : None for no checkpoint
-    groups : taxa of the whole alignment that each searched one stands for
+    identity : see `identify_search`
+    data : the alignment
+    groups : taxa of the whole alignment that each searched taxon stands for
+    outgroup : taxa that the best tree so far shows as one clade, if they are one
     """
     if folder is None:
         return nullcontext()

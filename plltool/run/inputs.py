@@ -1,16 +1,16 @@
-"""From what a user gives - files, objects, strings - to an alignment, a tree, a constraint and models."""
+"""Alignments, trees, constraints and models from what the user gives: files, objects, text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
-from plltool.alignment.alignment import Alignment, Sequences, to_bytes
+from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.states import DNA, detect_states
+from plltool.alignment.states import DNA
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -21,11 +21,11 @@ from plltool.constants import (
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import (
-    DENDROPY_TREE,
-    DendropyMatrix,
-    alignment_from_dendropy,
-    from_dendropy,
-    rooted_nodes,
+    AlignmentObject,
+    TreeObject,
+    alignment_from_object,
+    nodes_from_object,
+    tree_from_object,
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
@@ -37,52 +37,41 @@ from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.topology import Tree
 
-if TYPE_CHECKING:
-    import dendropy
-
-AlignmentLike: TypeAlias = (
-    "str | PathLike[str] | Sequences | Alignment | Dataset | Mapping[str, str | bytes] | DendropyMatrix"
-)
-TreeLike: TypeAlias = "str | PathLike[str] | Tree | dendropy.Tree"
-ModelLike: TypeAlias = "str | PathLike[str] | ModelSpec | Model | Sequence[Model]"
+AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
+TreeLike: TypeAlias = str | PathLike[str] | Tree | TreeObject
+ModelLike: TypeAlias = str | PathLike[str] | ModelSpec | Model | Sequence[Model]
 
 
 def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
-    """An alignment from a file, a mapping of names to sequences, a dendropy matrix, or as it is.
-
-    Files and mappings hold DNA or proteins; their letters tell.
+    """An alignment from a file or an object, see `alignment_from_object`, or as it is.
 
     Raises
     ------
     InputError
-        If it cannot be read or is no alignment of at least 4 taxa.
+        If it cannot be read, is not accepted, or is no alignment of at least 3 taxa.
     """
     if isinstance(given, (Sequences, Alignment, Dataset)):
         return given
     if isinstance(given, (str, PathLike)):
         return read_alignment(given)
-    if isinstance(given, Mapping):
-        rows = tuple(map(to_bytes, given.values()))
-        return Sequences(tuple(given), rows, "the mapping given", detect_states(rows))
-    names, symbols, states = alignment_from_dendropy(given)
-    return Sequences(names, tuple(map(to_bytes, symbols)), "the dendropy matrix", states, told=True)
+    return alignment_from_object(given)
 
 
 def resolve_inputs(
     alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
 ) -> tuple[Dataset, list[Model]]:
-    """An alignment cut into the parts that have a model of their own, and these models, for a run to change.
+    """An alignment, cut into the parts that have models of their own, and new objects of these models.
 
     Parameters
     ----------
-    model : see `plltool.search`; models one per part go with an alignment that is cut already
-    brlen : how the branch lengths of parts hang together, one of LINKAGES: where they are scaled, the models of
-        several parts have scalers
+    model : see `plltool.search`; a list of models, one for each part, needs an alignment that is cut already
+    brlen : how the branch lengths of the parts are linked, one of LINKAGES; if they are scaled, the models of several
+        parts have scalers
 
     Raises
     ------
     InputError
-        If either cannot be used, or not with the other.
+        If the alignment or the model cannot be used, or they do not fit each other.
     """
     data = as_data(alignment)
     scheme = _as_scheme(model)
@@ -90,13 +79,13 @@ def resolve_inputs(
         return data, _make_models(model, scheme, data, brlen)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
         found = f"found models of {len(scheme)} parts for an alignment that is not cut"
-        raise InputError(f"model: {found}, expected a file that tells their columns, such as the record of a run")
+        raise InputError(f"model: {found}, expected a file that gives their columns, such as the record of a run")
     cut = cut_alignment(data, scheme)
     return cut, _make_models(model, scheme, cut, brlen)
 
 
 def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
-    """Models for the parts of an alignment; arguments and errors as of `resolve_inputs`.
+    """Models for the parts of an alignment; arguments and errors as in `resolve_inputs`.
 
     Empirical frequencies are those of the part.
     """
@@ -104,7 +93,7 @@ def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKA
 
 
 def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
-    """The models of a scheme, which `given` has been read as; errors as of `resolve_inputs`."""
+    """The models of a scheme that was made from `given`; errors as in `resolve_inputs`."""
     if brlen not in LINKAGES:
         raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
     if len(scheme) != len(data.parts):
@@ -138,7 +127,7 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
 
 
 def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
-    """The model of one of several parts, with a scaler if lengths are scaled, and only then."""
+    """The model of one of several parts, with a scaler if and only if lengths are scaled."""
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
@@ -150,14 +139,14 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
     """A tree whose tips are numbered as `names`.
 
-    It comes from a file, a Newick string (it begins with a parenthesis or a comment), a dendropy tree, or a Tree,
-    which is copied; its branches keep their numbers if its tips have the right ones. With `several` a file may hold one
-    tree for each part, see `read_tree`.
+    It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
+    or ete, or a Tree, which is copied; its branches keep their numbers if its tips are numbered so already. With
+    `several` a file may hold one tree for each part, see `read_tree`.
 
     Raises
     ------
     InputError
-        If it cannot be read, is not binary, or its taxa are not `names`.
+        If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
     if isinstance(given, Tree):
         differing = sorted(set(given.names) ^ set(names))
@@ -165,23 +154,25 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             where = "the alignment" if differing[0] in given.names else "the tree"
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
-        return given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+        tree = given.copy() if given.names == tuple(names) else restrict_tree(given, names)
+        tree.warnings = given.warnings
+        return tree
     if is_newick(given):
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
-    return from_dendropy(given, names)
+    return tree_from_object(given, names)
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
-    """The constraint that a tree over some of `names` makes, nodes of any degree; None if every tree obeys it.
+    """The constraint that a tree over some of `names` makes; None if every tree obeys it.
 
-    The tree comes from a file, a Newick string, a dendropy tree or a Tree, as for `as_tree`.
+    The tree is anything that `as_tree` accepts, with nodes of any degree.
 
     Raises
     ------
     InputError
-        If it cannot be read, or a taxon in it occurs twice or is none of `names`.
+        If it cannot be read, or a taxon in it occurs twice or is not among `names`.
     """
     if isinstance(given, Tree):
         unknown = sorted(set(given.names).difference(names))
@@ -193,13 +184,13 @@ def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:
         return parse_constraint(str(given), "the constraint given", names)
     if isinstance(given, (str, PathLike)):
         return read_constraint(given, names)
-    return constraint_from_nodes(rooted_nodes(given, DENDROPY_TREE), DENDROPY_TREE, names)
+    return constraint_from_nodes(*nodes_from_object(given), names)
 
 
 def leave_out_duplicates(
     data: Dataset, constraint: Constraint | None
 ) -> tuple[Dataset, list[list[int]], Constraint | None]:
-    """As `without_duplicates`, minding what a constraint keeps apart; and the constraint of the taxa that stay."""
+    """`without_duplicates`, except for taxa that a constraint separates; also the constraint over the taxa left."""
     if constraint is None:
         return (*without_duplicates(data), None)
     reduced, groups = without_duplicates(data, constraint.attachments.tolist())
@@ -207,7 +198,7 @@ def leave_out_duplicates(
 
 
 def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
-    """Raise InputError if a tree, called `what`, breaks a constraint over the same taxa, numbered alike."""
+    """Raise InputError if a tree, called `what`, violates a constraint over the same taxa in the same order."""
     split = constraint.violated_split(tree)
     if split is not None:
         sides = " | ".join(map(list_names, split))
@@ -215,9 +206,9 @@ def check_obedience(tree: Tree, constraint: Constraint, what: str) -> None:
 
 
 def link_lengths(tree: Tree, n_lengths: int) -> Tree:
-    """The tree with so many lengths of each branch: 1, or unlinked as many as there are parts.
+    """The tree with `n_lengths` lengths of each branch: 1, or with unlinked lengths one for each part.
 
-    Raises InputError if it has several, but not as many.
+    Raises InputError if it has another number of lengths, unless that is 1.
     """
     found = tree.lengths[0].size
     if found not in (1, n_lengths):

@@ -55,17 +55,18 @@ def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
     chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * scratch, scan_lengths)
     squares = layout.n_components * layout.n_states**2
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
+    gradient_values = 1 + squares + squares // layout.n_states
     return [
         RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
         RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
         RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
         RequestSize(directed + branches, branches, 3 * branches, decays=True),
-        RequestSize(directed + branches, branches, 1 + squares + squares // layout.n_states, True, responses=True),
+        RequestSize(directed + branches, branches, gradient_values, decays=True, divided_differences=True),
     ]
 
 
 def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
-    """What `attempt` returns, made anew with half as much memory for CLAs as long as a request has too little.
+    """What `attempt` returns, tried again with half as much memory for CLAs as long as a request has too little.
 
     Answers keep every bit. Where not even one tile fits, `open_engine` says so.
 
@@ -117,9 +118,9 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     DeviceError
         If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
-    if hardware.device == "auto":
+    if hardware.is_auto:
         devices = find_automatic()[0][:1]
-    elif hardware.device == "numpy":
+    elif hardware.is_numpy:
         devices = []
     else:
         found, failures = list_devices()
@@ -128,8 +129,7 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     slots = search_slots(parts[0].n_taxa)
     plans = []
     for shard in make_shards(parts, models):
-        shape = shard.shape(hardware.precision)
-        plan = plan_engine(device, shape, slots, hardware.vw, shard.memory(hardware), shard.share)
+        plan = plan_engine(device, shard.shape, slots, hardware, shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:
             n_bytes = numpy_bytes(layout, storage)

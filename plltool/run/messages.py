@@ -1,4 +1,4 @@
-"""What all runs say: log lines at the beginning, and warnings."""
+"""Messages that all runs share: log lines at the beginning, and warnings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger("plltool")
 
 
 def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
-    """Log what is about to be computed."""
+    """Log the size of the data, and warnings about them."""
     for warning in data.warnings:
         _log.warning(warning)
     n_patterns = sum(part.n_patterns for part in parts)
@@ -28,17 +28,18 @@ def announce_data(data: Dataset, parts: Sequence[Patterns]) -> None:
     _log.info("alignment: %s: %s", data.source, size)
     n_duplicates = data.n_taxa - parts[0].n_taxa
     if n_duplicates:
-        _log.info("%d duplicates of other sequences are left out and put back at the end", n_duplicates)
+        what = "1 duplicate sequence is" if n_duplicates == 1 else f"{n_duplicates} duplicate sequences are"
+        _log.info("%s left out and put back at the end", what)
 
 
 def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[str]:
-    """Log what computes it, and whether its memory is short.
+    """Log the device, and whether its memory is short.
 
     Returns
     -------
-    The reason if numpy had to take the place of an OpenCL device. It is not logged: a `PlltoolWarning` has told it.
+    The reason if numpy replaces an OpenCL device. It is not logged, because a `PlltoolWarning` has said it.
     """
-    fallback = [reason] if hardware.device.strip().lower() == "auto" and "numpy" in engine.device_name else []
+    fallback = [reason] if hardware.is_auto and "numpy" in engine.device_name else []
     if not fallback:
         _log.info("device: %s", reason)
     if not engine.resident:
@@ -48,14 +49,14 @@ def announce_engine(engine: AnyEngine, reason: str, hardware: Hardware) -> list[
 
 
 def warn(data: Dataset, told: Sequence[str], remarks: Sequence[str]) -> tuple[str, ...]:
-    """Log the remarks made during a run and return all warnings; those of the data, and `told`, are known already."""
+    """Log the remarks of a run; returns all warnings, with those of the data and `told`, which are known already."""
     for remark in remarks:
         _log.warning(remark)
     return (*data.warnings, *told, *remarks)
 
 
 def remarks_on_lengths(tree: Tree) -> list[str]:
-    """A warning if all branches have the length that those get that have none, but for what resolves a node."""
+    """A warning if all branches have the default length; branches that resolve a multifurcation do not count."""
     own = tree.lengths[tree.lengths != MIN_BRANCH_LENGTH]
     if not own.size or np.any(own != DEFAULT_BRANCH_LENGTH):
         return []
@@ -63,13 +64,13 @@ def remarks_on_lengths(tree: Tree) -> list[str]:
 
 
 def remarks_on_values(models: Sequence[Model]) -> list[str]:
-    """A line for each model, of one part each, with free parameters that nobody gave a value, where none are found."""
+    """A warning for each model whose free parameters have no values, for runs that optimise none."""
     remarks = []
     for model in models:
         free = [group for group in model.free_parameters if group != SCALER]
         if free:
             listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}, used as they are: {model.to_string()}")
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {model.to_string()}")
     if any(SCALER in model.free_parameters for model in models):
-        remarks.append("scalers of the branch lengths of parts have no values, used as 1")
+        remarks.append("scalers of the branch lengths of parts have no values; 1 is used")
     return list(dict.fromkeys(remarks))

@@ -1,4 +1,4 @@
-"""What a search or an evaluation returns, and the record of it that goes to a file."""
+"""The results of searches and evaluations, and their records."""
 
 from __future__ import annotations
 
@@ -7,20 +7,25 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import metadata
+from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
+from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
-from plltool.errors import InputError, show_name
-from plltool.io.newick import find_root, write_newick
-from plltool.io.tree_views import collapse_newick
+from plltool.errors import InputError, shorten
+from plltool.io.record import format_record
+from plltool.io.site_values import format_for, format_sites
+from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.model import SCALER, Model
+from plltool.run.inputs import TreeLike
+from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.progress import Progress
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
@@ -28,17 +33,17 @@ LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 @dataclass(frozen=True)
 class PartResult:
-    """One part of a result.
+    """The result for one part of the alignment.
 
     Attributes
     ----------
     name, sites : the part's name, empty if it is the whole alignment and has none, and its columns, as text
-    n_sites, n_patterns : of the part
+    n_sites, n_patterns : numbers of columns, and of distinct ones
     model : model string with all parameter values
-    scaler : what the tree's branch lengths are multiplied by
+    scaler : factor of the tree's branch lengths
     lnl : log-likelihood of the part
     parameters : the model as numbers, see `Model.describe`
-    newick : the tree with the part's own branch lengths, where they are unlinked
+    newick : the tree with the part's own branch lengths if they are unlinked, otherwise None
     """
 
     name: str
@@ -59,25 +64,27 @@ class Result:
     Attributes
     ----------
     lnl : log-likelihood of `tree` under `model`, of the whole alignment
-    tree : topology and branch lengths; tips in the alignment's order. Where the parts have lengths of their own, means
-        over sites
-    newick : the same as text, written with the outgroup as one clade if one was asked for
-    model : model string with all parameter values; of several parts a partition file's lines
-    parameters : the same as numbers, see `Model.describe`; of several parts the number of free ones
-    parts : of the alignment, one if there was no partition
-    brlen : how their branch lengths hang together, one of LINKAGES
-    n_taxa, n_sites, n_patterns : of the alignment
-    device, reason : what did the arithmetic, and why it was chosen
-    driver : between the engine and the device, with its version
-    layout : of the engine, see `Layout.describe`
+    tree : topology and branch lengths, with tips in the alignment's order; means over sites if the parts have lengths
+        of their own
+    newick : the tree as text, with the outgroup as one clade if there is one
+    model : model string with all parameter values; for several parts the lines of a partition file
+    parameters : the model as numbers, see `Model.describe`; for several parts the number of free parameters
+    parts : the parts of the alignment, one if there was no partition
+    brlen : how the branch lengths of parts are linked, one of LINKAGES
+    n_taxa, n_sites, n_patterns : size of the alignment
+    device, reason : the device that did the arithmetic, and why it was chosen
+    driver : the driver of the device, with its version
+    layout : layout of the engine, see `Layout.describe`
     counters : launches, instructions and bytes over the bus, see `Counters`
     seconds : wall time of the whole run
-    seed : of the start trees; None where nothing was random
-    start_lnls : lnL reached from each start tree; of an evaluation that of the tree as it was given
+    seed : seed of all random choices; None if there were none
+    start_lnls : lnL reached from each start tree; for an evaluation, lnL of the tree as it was given
     warnings : what a user should know, one line each
-    models : of the parts, as they were optimised: another search may begin with their values
-    version : of plltool
+    models : the models of the parts, as they were optimised; another search may start with their values
+    version : version of plltool
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
+    data : the alignment, cut into parts
+    outgroup : taxa that `newick` shows as one clade, if they are one
     """
 
     lnl: float
@@ -102,15 +109,23 @@ class Result:
     models: tuple[Model, ...] = field(kw_only=True)
     version: str = field(default=VERSION, kw_only=True)
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
+    data: Dataset = field(kw_only=True)
+    outgroup: Sequence[str] | None = field(default=None, kw_only=True)
+
+    def __repr__(self) -> str:
+        """One line: what was found, of what data, under which model and where."""
+        models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self.models)))
+        size = f"{self.n_taxa} taxa, {self.n_sites} sites"
+        return f"<{type(self).__name__}: lnL {self.lnl:.3f}, {size}, {models}, {self.device}>"
 
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
-        """`newick` without inner branches of at most `threshold`, and how many those are."""
+        """`newick` without the inner branches of at most `threshold`, and the number of these branches."""
         return collapse_newick(self.newick, threshold)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The result as strings, numbers, lists and dictionaries, for `io.record.write_record`.
+        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`.
 
-        `command` is the command line that made it, if one did.
+        `command` is the command line that made it, if there was one.
         """
         return {
             "lnl": self.lnl,
@@ -136,27 +151,66 @@ class Result:
             "command": command,
         }
 
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return format_record(self.as_record(command))
 
-@dataclass(frozen=True, eq=False)
+    def describe_models(self) -> list[str]:
+        """The model as a line, or a line for each part that has a name."""
+        if not self.parts[0].name:
+            return [f"model: {self.model}"]
+        return [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
+
+    def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
+        """`site_lnl` as a table, or in TREE-PUZZLE's format if the `name` of the file ends in .sitelh.
+
+        Raises InputError if the lnL of sites was not asked for.
+        """
+        if self.site_lnl is None:
+            raise InputError("site_lnl: found none, expected a result that was made with site_lnl=True")
+        return format_for(name, self.site_lnl)
+
+    def _tree_texts(self, best: str, own: str, command: str | None, nexus: bool, collapse: float) -> dict[str, str]:
+        """The texts of the tree, of the record and of other views of the tree.
+
+        The endings of files that show the tree itself begin with `best`, those of the others with `own`.
+        """
+        trees = [part.newick for part in self.parts if part.newick is not None]
+        collapsed, n_collapsed = self.collapsed(collapse)
+        texts = {f"{best}.nwk": self.newick, f"{own}json": self.to_json(command)}
+        if self.parts[0].name:
+            texts[f"{best}.model"] = self.model
+        if trees:
+            texts[f"{own}parts.nwk"] = "\n".join(trees)
+        if nexus:
+            texts[f"{best}.nex"] = write_nexus(self.newick).rstrip()
+        if n_collapsed:
+            texts[f"{own}collapsed.nwk"] = collapsed
+        return {ending: text + "\n" for ending, text in texts.items()}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class SearchResult(Result):
-    """What `search` found.
+    """The result of a search.
 
     Attributes
     ----------
-    interrupted : whether a listener stopped the search, so that the tree is the best so far
+    interrupted : whether a listener stopped the search; the tree is then the best one so far
     trace : every round, climb by climb in the order of the start trees
+    constraint : the tree whose splits the search had to keep, as it was given
     """
 
     interrupted: bool = field(default=False, kw_only=True)
     trace: tuple[Progress, ...] = field(default=(), kw_only=True)
+    constraint: TreeLike | None = field(default=None, kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
-        """Where the run's wall time went, if the device's was measured.
+        """How the wall time of the run was spent, if the device's time was measured.
 
-        device_seconds : that kernels ran
-        host_share : of the wall time in which none did, from the first file read to the result
-        launches_per_second : of wall time
+        device_seconds : time in which kernels ran
+        host_share : share of the wall time in which none did, from the first file read to the result
+        launches_per_second : per second of wall time
         mean_batch : instructions per request of each kind
         """
         busy = self.counters["device_seconds"]
@@ -171,26 +225,39 @@ class SearchResult(Result):
         }
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, the trace, and the profile if there is one."""
+        """The record of any result, with the trace, and with the profile if there is one."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         return record if self.profile is None else record | {"profile": self.profile}
 
+    def texts(
+        self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
+    ) -> dict[str, str]:
+        """The files that `plltool search` writes, by the ends of their names.
 
-@dataclass(frozen=True, eq=False)
+        Parameters
+        ----------
+        command : the command line that made the result, for the record
+        nexus : also write the tree as NEXUS
+        collapse : longest inner branch that the collapsed tree lacks, in substitutions per site
+        """
+        return self._tree_texts("best", "", command, nexus, collapse)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class EvaluationResult(Result):
-    """What `evaluate` computed.
+    """The result of an evaluation.
 
     Attributes
     ----------
     site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
-    length_errors : (n_edges,), unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     """
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """As of any result, and the lengths' errors if asked for, each branch named by the taxa on its smaller side."""
+        """The record of any result, with the branches and their lengths' errors if these were asked for."""
         record = super().as_record(command)
         if self.length_errors is None:
             return record
@@ -198,9 +265,21 @@ class EvaluationResult(Result):
         rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
         return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
 
+    def texts(
+        self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
+    ) -> dict[str, str]:
+        """The files that `plltool evaluate` writes, by the ends of their names; parameters as for `SearchResult`."""
+        return self._tree_texts("evaluate", "evaluate.", command, nexus, collapse)
+
+    def format_site_rates(self) -> str:
+        """`site_rates` as a table; InputError if they were not asked for."""
+        if self.site_rates is None:
+            raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
+        return format_sites("rate", self.site_rates)
+
 
 def software_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that digits may depend on."""
+    """Versions of Python and of the libraries on which digits may depend."""
     found = {"Python": platform.python_version()}
     for library in LIBRARIES:
         with suppress(metadata.PackageNotFoundError):
@@ -209,39 +288,10 @@ def software_versions() -> dict[str, str]:
 
 
 def nan_to_null(value: Any) -> Any:
-    """A number, or a list of lists of them, with None in place of NaN, which JSON does not know."""
+    """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
     if isinstance(value, list):
         return [nan_to_null(item) for item in value]
     return None if isinstance(value, float) and np.isnan(value) else value
-
-
-def check_outgroup(outgroup: Sequence[str] | None, names: Sequence[str], whose: str = "the alignment") -> None:
-    """Raise InputError if a name of the outgroup is no taxon of `whose`, or all are: before a run, not after it."""
-    if outgroup is None:
-        return
-    unknown = sorted(set(outgroup).difference(names))
-    if unknown:
-        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
-    if not 0 < len(set(outgroup)) < len(names):
-        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
-
-
-def write_rooted(
-    tree: Tree, outgroup: Sequence[str] | None, labels: Sequence[str] | None = None
-) -> tuple[str, list[str]]:
-    """The tree as Newick, and warnings: of an outgroup that is not one clade the first taxon alone is taken."""
-    usable, remarks = usable_outgroup(tree, outgroup)
-    return write_newick(tree, outgroup=usable, labels=labels), remarks
-
-
-def usable_outgroup(tree: Tree, outgroup: Sequence[str] | None) -> tuple[Sequence[str] | None, list[str]]:
-    """An outgroup, or its first taxon if it is not one clade, and what to tell of that."""
-    try:
-        find_root(tree, outgroup)
-    except InputError as error:
-        first = list(outgroup or ())[:1]
-        return first, [f"{error}; {first[0]!r} alone is taken for it"]
-    return outgroup, []
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
@@ -254,27 +304,22 @@ def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
 
 
 def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
-    """The parameters of all parts; one scaler is not free where all are optimised, for they have a mean of 1."""
+    """The parameters of all parts; if all scalers are optimised, one is not free, because their mean is 1."""
     if len(models) == 1:
         return models[0].describe()
     free_scalers = all(SCALER in model.free_parameters for model in models)
     return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
 
 
-def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
-    """The tree with the means of its parts' own branch lengths, weighted by their `sites` (n_parts,)."""
-    return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
-
-
-def describe(
+def describe_tree(
     data: Dataset,
     patterns: Sequence[Patterns],
     models: Sequence[Model],
     tree: Tree,
     lnls: FloatArray,
-    outgroup: Sequence[str] | None,
+    outgroup: str | Sequence[str] | None,
 ) -> tuple[dict[str, Any], list[str]]:
-    """The fields of a result that tell of its tree, models and parts, and warnings."""
+    """The fields of a result that describe its tree, models and parts, and warnings."""
     unlinked = tree.lengths.ndim > 1
     shown = mean_tree(tree, np.array([len(part.sites) for part in data.parts]))
     newick, remarks = write_rooted(shown, outgroup)
@@ -294,12 +339,13 @@ def describe(
     )
     scheme = format_scheme(data, models)
     fields = {"tree": shown, "newick": newick, "model": scheme, "models": tuple(models), "parts": parts}
-    return fields | {"parameters": describe_parameters(models)}, remarks
+    return fields | {"parameters": describe_parameters(models), "outgroup": outgroup}, remarks
 
 
-def facts(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
-    """The fields that every result takes from its alignment and engine."""
+def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any]:
+    """The fields of a result that describe its alignment and engine."""
     return {
+        "data": data,
         "n_taxa": data.n_taxa,
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,

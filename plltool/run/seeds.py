@@ -8,5 +8,5 @@ STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULAT
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:
-    """The source of choices for a purpose; each start tree has its own, from 0, whatever else a run does."""
+    """The generator for a purpose; each start tree, from 0, has its own, so that its choices depend on nothing else."""
     return np.random.default_rng(np.random.SeedSequence([seed, number, purpose]))

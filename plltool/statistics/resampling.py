@@ -1,7 +1,8 @@
-"""Alignments drawn anew from their own columns, as weights of patterns, and what trees' lnL would be on them.
+"""Alignments resampled from their own columns, as weights of patterns, and the lnL of trees on them.
 
-RELL (Kishino, Miyata & Hasegawa 1990): the lnL of a tree on a resampled alignment is the sum of its site lnL there,
-branch lengths and model staying as they are. So all trees on all replicates are one matrix product.
+RELL (Kishino, Miyata & Hasegawa 1990): the lnL of a tree on a resampled alignment is approximated by the sum of its
+site lnL over the resampled columns, with the same branch lengths and model. So one matrix product gives the lnL of all
+trees on all replicates.
 """
 
 from __future__ import annotations
@@ -9,18 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import RESAMPLED_VALUES
-
-FloatArray = npt.NDArray[np.float64]
-IndexArray = npt.NDArray[np.intp]
 
 
 def list_columns(parts: Sequence[FloatArray]) -> list[IndexArray]:
-    """Of each part the pattern of every column, patterns counted from the first part on.
+    """For each part the pattern of every column; patterns are numbered through all parts.
 
-    `parts` are the weights of each part's patterns, whole numbers; the patterns follow one another.
+    `parts` holds the pattern weights of each part, which are whole numbers.
     """
     columns, first = [], 0
     for weights in parts:
@@ -37,7 +35,7 @@ def resample_once(
     Parameters
     ----------
     columns : from `list_columns`
-    scale : columns to draw as a multiple of those that there are, rounded; at least one of each part
+    scale : number of columns to draw as a multiple of those in the alignment, rounded; at least one per part
     """
     drawn = [own[rng.integers(0, len(own), max(1, round(scale * len(own))))] for own in columns]
     return np.bincount(np.concatenate(drawn), minlength=n_patterns).astype(np.float64)
@@ -48,11 +46,11 @@ def resampled_sums(
 ) -> FloatArray:
     """Sums (n_replicates, n) of site values (n, n_patterns) over resampled alignments.
 
-    Weights are held for as many replicates as RESAMPLED_VALUES allows at a time; the draws do not depend on it.
+    The weights of as many replicates as RESAMPLED_VALUES allows are held at a time; the draws do not depend on this.
 
     Parameters
     ----------
-    parts : of each part the weights of its patterns, see `list_columns`
+    parts : the pattern weights of each part, see `list_columns`
     scale : see `resample_once`
     """
     sums = np.empty((n_replicates, len(sites)))
@@ -64,7 +62,7 @@ def resampled_sums(
 
 
 def batches(n: int, n_values: int) -> Iterator[slice]:
-    """Runs of 0 .. n - 1 of which each has at most RESAMPLED_VALUES values, if one item has `n_values`."""
+    """Slices of 0 .. n - 1 with at most RESAMPLED_VALUES values each, if an item has `n_values` values."""
     size = max(1, RESAMPLED_VALUES // max(1, n_values))
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))

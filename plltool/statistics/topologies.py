@@ -1,7 +1,7 @@
 """Tests of topologies from the site lnL of some trees: KH, SH, their weighted forms, ELW and AU.
 
-All of them resample columns (RELL). A p-value is the chance of a difference as large as that seen if the tree were as
-good as the others: trees with small ones are rejected. KH, SH and AU are one-sided.
+All of them resample columns (RELL). A p-value is the probability of a difference at least as large as the observed one
+if the tree were as good as the others; trees with small p-values are rejected. KH, SH and AU are one-sided.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import AU_SCALES, AU_TIE, TEST_LEVEL
 from plltool.statistics.resampling import resampled_sums
-
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,15 +22,15 @@ class TopologyTests:
 
     Attributes
     ----------
-    lnl, delta : log-likelihood, and what it lacks to that of the best tree
+    lnl, delta : log-likelihood, and its difference to that of the best tree
     bp : share of replicates in which the tree is the best (bootstrap proportion, RELL)
-    kh : Kishino & Hasegawa 1989, against the best tree; of the best tree against the second
+    kh : Kishino & Hasegawa 1989, against the best tree; for the best tree, against the second best
     sh : Shimodaira & Hasegawa 1999, against the best of all trees
-    wkh, wsh : the same with differences over their standard errors (Shimodaira 2002)
-    elw : expected likelihood weight (Strimmer & Rambaut 2002); they sum to 1
-    in_elw_set : bool, whether the tree is among those of the largest weights that sum to 1 - TEST_LEVEL
-    au : Shimodaira 2002, approximately unbiased; trees within AU_TIE of the best one win, too
-    distance, curvature : d and c, signed distance and curvature, that `au` is made of; NaN where there is no fit
+    wkh, wsh : the same with differences divided by their standard errors (Shimodaira 2002)
+    elw : expected likelihood weight (Strimmer & Rambaut 2002); the weights sum to 1
+    in_elw_set : bool, whether the tree is among those with the largest weights that sum to 1 - TEST_LEVEL
+    au : Shimodaira 2002, approximately unbiased; in a replicate, trees within AU_TIE of the best one count as best
+    distance, curvature : signed distance d and curvature c, from which `au` is computed; NaN without a fit
     """
 
     lnl: FloatArray
@@ -43,7 +41,7 @@ class TopologyTests:
     wkh: FloatArray
     wsh: FloatArray
     elw: FloatArray
-    in_elw_set: npt.NDArray[np.bool_]
+    in_elw_set: BoolArray
     au: FloatArray
     distance: FloatArray
     curvature: FloatArray
@@ -56,13 +54,13 @@ def run_tests(
 
     Parameters
     ----------
-    sites : (n_trees, n_patterns) lnL of each pattern; two trees at least
-    parts : of each part the weights of its patterns; columns are resampled within parts
-    n_replicates : of the tests, and as many at each of AU_SCALES
+    sites : (n_trees, n_patterns) lnL of each pattern; at least two trees
+    parts : the pattern weights of each part; columns are resampled within parts
+    n_replicates : number of resampled alignments, at each of AU_SCALES
     """
     weights = np.concatenate(parts)
     lnl = sites @ weights
-    relative = sites - sites[int(np.argmax(lnl))]  # small numbers sum without loss
+    relative = sites - sites[int(np.argmax(lnl))]  # small numbers lose no digits when summed
     gains = relative @ weights
     drawn = [resampled_sums(relative, parts, n_replicates, rng, scale) for scale in AU_SCALES]
     once = drawn[AU_SCALES.index(1.0)]
@@ -82,7 +80,7 @@ def win_shares(sums: FloatArray) -> FloatArray:
 
 
 def difference_errors(sites: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:
-    """(n_trees, n_trees) standard error of the difference of two trees' lnL when columns are resampled within parts."""
+    """(n_trees, n_trees) standard errors of the differences of lnL when columns are resampled within parts."""
     variance = np.zeros((len(sites), len(sites)))
     first = 0
     for weights in parts:
@@ -104,16 +102,16 @@ def compare_with_best(
     Parameters
     ----------
     gains : (n_trees,) lnL, up to a constant
-    drawn : (n_replicates, n_trees) the same of resampled alignments
+    drawn : (n_replicates, n_trees) the same for resampled alignments
     errors : (n_trees, n_trees) from `difference_errors`
     """
     n = len(gains)
-    centred = drawn - gains  # each tree as good as it is on average, so all are equal (Shimodaira & Hasegawa 1999)
+    centred = drawn - gains  # now all trees are equally good on average (Shimodaira & Hasegawa 1999)
     values = np.empty((4, n))  # kh, sh, wkh, wsh
     for tree in range(n):
         others = np.flatnonzero(np.arange(n) != tree)
         observed, by_chance = gains[others] - gains[tree], centred[:, others] - centred[:, [tree]]
-        # equal trees, whose errors are 0, differ by rounding only
+        # equal trees have errors of 0 and differ only by rounding
         error = np.maximum(errors[tree, others], np.finfo(float).eps * max(1.0, np.abs(gains).max()))
         for row, scale in ((0, np.ones(n - 1)), (2, error)):
             differences, chances = observed / scale, by_chance / scale
@@ -121,19 +119,19 @@ def compare_with_best(
             values[row, tree] = np.mean(chances[:, best] >= differences[best])
             values[row + 1, tree] = np.mean(chances.max(axis=1) >= differences[best])
         if observed.max() <= 0:
-            values[1, tree] = 1.0  # SH counts the tree itself among the others
+            values[1, tree] = 1.0  # in SH the tree itself is among the others
     kh, sh, wkh, wsh = values
     return kh, sh, wkh, wsh
 
 
 def likelihood_weights(drawn: FloatArray) -> FloatArray:
-    """Mean over replicates (n_replicates, n_trees) of each tree's share of the likelihood."""
+    """Each tree's share of the likelihood, (n_trees,), as mean over replicates (n_replicates, n_trees)."""
     shares = np.exp(drawn - drawn.max(axis=1, keepdims=True))
     return np.mean(shares / shares.sum(axis=1, keepdims=True), axis=0)
 
 
-def smallest_set(weights: FloatArray, level: float) -> npt.NDArray[np.bool_]:
-    """Which of the weights, largest first, are needed to reach `level`."""
+def smallest_set(weights: FloatArray, level: float) -> BoolArray:
+    """Whether each weight is needed to reach `level`, taking the largest first."""
     order = np.argsort(-weights, kind="stable")
     before = np.cumsum(weights[order]) - weights[order]
     chosen = np.zeros(len(weights), dtype=np.bool_)
@@ -146,15 +144,15 @@ def fit_multiscale(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """AU p-values, signed distances d and curvatures c (n_trees,) by weighted least squares.
 
-    Shimodaira 2002, eq. 7 and 9: where r times as many columns are drawn, the tree wins with the chance
-    1 - Phi(d sqrt(r) + c / sqrt(r)), and its p-value is 1 - Phi(d - c). A share's weight is the inverse variance of the
-    quantile that it becomes. A tree that wins always or never at all scales but one has that for its p-value.
+    Shimodaira 2002, eq. 7 and 9: if r times as many columns are drawn, the tree is the best with probability
+    1 - Phi(d sqrt(r) + c / sqrt(r)), and its p-value is 1 - Phi(d - c). The weight of a share is the inverse variance
+    of its normal quantile. If fewer than two shares lie strictly between 0 and 1, the p-value is the median share.
 
     Parameters
     ----------
     shares : (n_scales, n_trees) of the replicates in which each tree is the best
     scales : (n_scales,) r
-    n_replicates : that each share comes from
+    n_replicates : number of replicates behind each share
     """
     from scipy.special import ndtr, ndtri  # here, because importing it takes a third of a second
 

@@ -1,7 +1,7 @@
 """Are there enough bootstrap replicates? Tests on random halves of them (Pattengale et al. 2010).
 
-The replicates are cut into random halves so many times. If nearly all pairs of halves say nearly the same, more
-replicates would say it again.
+The replicates are cut into random halves BOOTSTOP_CUTS times. If nearly all pairs of halves agree, more replicates
+would hardly change the supports.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     BOOTSTOP_AGREEMENT,
     BOOTSTOP_CORRELATION,
@@ -18,24 +19,23 @@ from plltool.constants import (
     MAJORITY,
 )
 from plltool.tree.consensus import extend
-from plltool.tree.topology import FloatArray
-from plltool.tree.tree_set import IndexArray, TreeSet
+from plltool.tree.tree_set import TreeSet
 
 CRITERIA = MRE, FC = "autoMRE", "autoFC"
 
 
 @dataclass(frozen=True)
 class Convergence:
-    """What a test found.
+    """The result of a test.
 
     Attributes
     ----------
-    n_trees : replicates tested
+    n_trees : number of replicates tested
     criterion : "autoMRE" or "autoFC"
-    mean : over the cuts; of autoMRE the weighted RF distance of two halves' extended majority-rule trees, from 0 to 1;
-        of autoFC the correlation of the frequencies that two halves give to all splits
+    mean : mean over the cuts; for autoMRE of the weighted RF distance between the extended majority-rule trees of the
+        two halves, from 0 to 1; for autoFC of the correlation between the split frequencies of the two halves
     agreeing : share of the cuts whose halves agree by the criterion
-    converged : whether enough of them do
+    converged : whether this share is large enough
     """
 
     n_trees: int
@@ -57,9 +57,9 @@ class Convergence:
 def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) -> Convergence:
     """Cut the trees into halves BOOTSTOP_CUTS times and compare them.
 
-    Halves agree by "autoMRE" if the weighted RF distance of their extended majority-rule trees, each branch weighted
-    by its frequency, is at most BOOTSTOP_WRF of the largest possible; by "autoFC" if the frequencies of all splits have
-    a correlation of at least BOOTSTOP_CORRELATION.
+    By "autoMRE" halves agree if the weighted RF distance of their extended majority-rule trees, with branches weighted
+    by their frequencies, is at most BOOTSTOP_WRF of the largest possible. By "autoFC" they agree if the frequencies of
+    all splits have a correlation of at least BOOTSTOP_CORRELATION.
     """
     half = trees.n_trees // 2
     present = trees.counts > 0
@@ -76,14 +76,14 @@ def check_convergence(trees: TreeSet, criterion: str, rng: np.random.Generator) 
 
 
 def count_splits(trees: TreeSet, numbers: IndexArray) -> IndexArray:
-    """How many of some trees have each split: (n_splits,)."""
+    """The number of the trees `numbers` that have each split: (n_splits,)."""
     chosen = np.zeros(trees.n_trees, dtype=bool)
     chosen[numbers] = True
     return np.bincount(trees.members[np.repeat(chosen, np.diff(trees.starts))], minlength=len(trees.splits))
 
 
 def correlate(a: FloatArray, b: FloatArray) -> float:
-    """Pearson's correlation of two arrays (n,); where one of them is constant, 1 if they are equal and 0 if not."""
+    """Pearson's correlation of two arrays (n,); if one of them is constant, 1 for equal arrays and 0 for others."""
     first, second = a - a.mean(), b - b.mean()
     spread = float(np.sqrt((first @ first) * (second @ second)))
     return float(first @ second) / spread if spread else float(np.array_equal(a, b))
@@ -95,7 +95,7 @@ def _weighted_distance(trees: TreeSet, first: IndexArray, second: IndexArray, ha
 
 
 def _consensus_shares(trees: TreeSet, counts: IndexArray, n_trees: int) -> FloatArray:
-    """The frequencies of the splits of the extended majority-rule tree of some trees, 0 for others: (n_splits,)."""
+    """The frequencies of the splits in the extended majority-rule tree of some trees, 0 elsewhere: (n_splits,)."""
     chosen = extend(trees, counts, np.flatnonzero(counts > MAJORITY * n_trees))
     shares = np.zeros(len(counts))
     shares[chosen] = counts[chosen] / n_trees

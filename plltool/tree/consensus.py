@@ -6,26 +6,26 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
 from plltool.errors import InputError
 from plltool.tree.splits import members_of
-from plltool.tree.topology import FloatArray
-from plltool.tree.tree_set import IndexArray, TreeSet
+from plltool.tree.tree_set import TreeSet
 
 RULES = STRICT, MAJORITY_RULE, EXTENDED = "strict", "majority", "extended"
 
 
 @dataclass(frozen=True, eq=False)
 class Consensus:
-    """A tree that may have nodes of many branches.
+    """A consensus tree, whose nodes may have many branches.
 
     Attributes
     ----------
     names : the taxa
     splits : its inner branches, as `TreeSet.splits`
-    shares : (n_splits,) the share of the trees that have each
-    lengths : (n_splits,) mean length of each in the trees that have it, NaN where a tree gives none
-    pendants : (n_taxa,) the same of the branches at the tips
+    shares : (n_splits,) the share of the trees that have each split
+    lengths : (n_splits,) mean length of each in the trees that have it, NaN if one of these trees gives none
+    pendants : (n_taxa,) mean lengths of the branches at the tips, likewise
     """
 
     names: tuple[str, ...]
@@ -34,16 +34,19 @@ class Consensus:
     lengths: FloatArray
     pendants: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<Consensus: {len(self.names)} taxa, {len(self.splits)} of {len(self.names) - 3} inner branches>"
+
 
 def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float = MAJORITY) -> Consensus:
-    """What trees agree on.
+    """The consensus tree of some trees.
 
     Parameters
     ----------
-    rule : "strict", splits of all trees; "majority", of more than `threshold` of them (Margush & McMorris 1981);
-        "extended", besides those of the majority others that contradict none taken before, the most frequent first, of
-        equals the one seen first (the extended majority rule of Felsenstein's PHYLIP)
-    threshold : a share, 0.5 to below 1
+    rule : "strict", splits in all trees; "majority", splits in more than `threshold` of them (Margush & McMorris 1981);
+        "extended", those of the majority and then others, the most frequent first (ties: the one seen first), that
+        contradict none taken before (the extended majority rule of Felsenstein's PHYLIP)
+    threshold : a share from 0.5 to below 1
 
     Raises
     ------
@@ -72,14 +75,14 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
 
 
 def extend(trees: TreeSet, counts: IndexArray, chosen: IndexArray) -> IndexArray:
-    """The numbers of splits `chosen`, which agree with each other, and of others that agree with all before them.
+    """The numbers `chosen` of compatible splits, followed by those of other splits compatible with all before them.
 
-    The others are taken by `counts` (n_splits,), largest first, ties by number; those that no tree has are left out.
+    The others are taken by `counts` (n_splits,), largest first, ties by number. Splits that no tree has are left out.
     """
     most = len(trees.names) - 3
     result = chosen.tolist()
     taken = set(result)
-    holding: list[list[int]] = [[] for _ in trees.names]  # of each taxon: the splits taken that have it
+    holding: list[list[int]] = [[] for _ in trees.names]  # for each taxon the splits taken that have it
     for number in result:
         _enter(trees.splits[number], holding)
     for number in np.argsort(-counts, kind="stable").tolist():
@@ -92,7 +95,7 @@ def extend(trees: TreeSet, counts: IndexArray, chosen: IndexArray) -> IndexArray
 
 
 def _fits(split: int, holding: list[list[int]]) -> bool:
-    """Whether each of the splits taken that share a taxon with `split` holds it or lies in it."""
+    """Whether every split taken that shares a taxon with `split` contains it or lies in it."""
     for taxon in members_of(split):
         for other in holding[taxon]:
             if split & other not in (split, other):

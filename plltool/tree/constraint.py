@@ -1,15 +1,16 @@
-"""Constraint trees: which splits a search must keep, and where each subtree may go without breaking one.
+"""Constraint trees: which splits a search must keep, and where each subtree may move without breaking one.
 
-A constraint is a tree over some of the taxa, the *members*, with nodes of any degree; taxa not in it are *free*. A
-tree obeys it if the tree over the members alone, the *core*, has every split of the constraint.
+A constraint is a tree over some of the taxa, the *members*, with nodes of any degree; the other taxa are *free*. A
+tree obeys the constraint if its restriction to the members, the *core*, has every split of the constraint.
 
-Of a core that obeys, each node belongs to one node of the constraint: contracting the branches that are no splits of
-the constraint makes the one of the other. The core's nodes of one constraint node are its *region*, and connected. A
-subtree with members hangs on the core at some node; it may go to all branches of the core that touch this node's
-region, and nowhere else: beyond them it would be on the wrong side of a split. A branch of the whole tree counts as the
-branch of the core that it lies on, or that its free side hangs on. A subtree without members may go anywhere.
+If the core obeys, each of its nodes belongs to one node of the constraint: contracting the branches of the core that
+are not splits of the constraint gives the constraint. The nodes of the core that belong to one constraint node are its
+*region*; a region is connected. A subtree with members hangs on the core at some node. It may move to all branches of
+the core that touch the region of this node, and nowhere else: further away it would be on the wrong side of a split. A
+branch of the whole tree counts as the branch of the core on which it lies, or on which its free side hangs. A subtree
+without members may move anywhere.
 
-All of it is found in two passes over the tree, so the work is linear.
+Two passes over the tree find all of this, so the work is linear.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, IndexArray, IntArray
 from plltool.tree.random_tree import attach_tip, resolve_nodes
-from plltool.tree.topology import NO_NODE, IntArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
-ANYWHERE = -1  # the region of a subtree that no split of the constraint ties down
-ROOT = 0  # the constraint's node of its first member; the others are numbered in preorder from there
-MaskArray = npt.NDArray[np.bool_]
-Admission = Callable[[npt.NDArray[np.int64], npt.NDArray[np.int64]], MaskArray]
+ANYWHERE = -1  # the region of a subtree that no split of the constraint restricts
+ROOT = 0  # the constraint node of the first member; the others are numbered in preorder from there
+Admission = Callable[[IndexArray, IndexArray], BoolArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +39,9 @@ class Constraint:
     Attributes
     ----------
     names : (n_taxa,) all taxa, in the order in which tips are numbered
-    tips : (n_taxa,) each taxon's node of the constraint, NO_NODE if it is free
-    parents : (n_nodes,) the neighbour of each node towards node 0, the first member; NO_NODE at node 0
-    sizes : (n_nodes,) members at or below each node, not counting the first
+    tips : (n_taxa,) the constraint node of each taxon, NO_NODE if the taxon is free
+    parents : (n_nodes,) the neighbour of each node towards node 0, the first member; NO_NODE for node 0
+    sizes : (n_nodes,) number of members at or below each node, without the first member
     """
 
     names: tuple[str, ...]
@@ -54,12 +55,12 @@ class Constraint:
 
     @property
     def n_splits(self) -> int:
-        """Inner branches: splits that tell topologies apart."""
+        """The number of inner branches, which are the splits that matter."""
         return len(self.parents) - 1 - self.n_members
 
     @cached_property
     def last(self) -> IntArray:
-        """(n_nodes,) one more than the last node below each; those below node v are v + 1 to ``last[v] - 1``."""
+        """(n_nodes,) one more than the last node below each: the nodes below v are v + 1 to ``last[v] - 1``."""
         last = np.arange(1, len(self.parents) + 1, dtype=np.int32)
         for node in range(len(last) - 1, 0, -1):
             last[self.parents[node]] = max(last[self.parents[node]], last[node])
@@ -67,13 +68,13 @@ class Constraint:
 
     @property
     def attachments(self) -> IntArray:
-        """(n_taxa,) the inner node that each member hangs on, NO_NODE for the free taxa."""
+        """(n_taxa,) the inner constraint node next to each member, NO_NODE for free taxa."""
         above = self.parents[self.tips]
         above[self.tips == ROOT] = 1
         return np.where(self.tips == NO_NODE, NO_NODE, above).astype(np.int32)
 
     def restrict(self, names: Sequence[str]) -> Constraint | None:
-        """What it says of some of the taxa, numbered as in `names`; None if that is nothing."""
+        """The constraint on some of the taxa, numbered as in `names`; None if none of its splits remains."""
         numbers = {name: number for number, name in enumerate(names)}
         taxa = {
             int(node): numbers[name]
@@ -83,7 +84,7 @@ class Constraint:
         return make_constraint(names, np.column_stack([np.arange(len(self.parents)), self.parents])[1:], taxa)
 
     def violated_split(self, tree: Tree) -> tuple[list[str], list[str]] | None:
-        """The members on either side of a split that the tree lacks, the fewer ones first; None if it obeys."""
+        """The members on both sides of a split that the tree lacks, the smaller side first; None if the tree obeys."""
         node = _Core(self, tree).violated
         if node is None:
             return None
@@ -97,22 +98,23 @@ class Constraint:
         return _Core(self, tree).violated is None
 
     def regions(self, tree: Tree) -> Regions:
-        """Where subtrees of a tree that obeys may go."""
+        """Where the subtrees of a tree that obeys may move."""
         return Regions(self, tree)
 
     def admission(self, tree: Tree, joints: IntArray, columns: IntArray) -> Admission:
-        """For subtrees at these inner nodes and columns, both (n,), of a tree that obeys: where each may go.
+        """Where each of n subtrees of a tree that obeys may move.
 
-        The answer is a function of indices into both and of branches, both (m,), that returns a mask (m,).
+        The subtrees are given by their inner nodes and columns, both (n,). The result is a function of indices of
+        subtrees (m,) and of branches (m,), which returns a mask (m,).
         """
         regions = self.regions(tree)
         homes = regions.homes[joints, columns]
         return lambda subtrees, branches: regions.admit(homes[subtrees], branches)
 
     def random_tree(self, rng: np.random.Generator) -> Tree:
-        """Draw a tree uniformly from all that obey; all branches get the default length.
+        """Draw a tree uniformly from all trees that obey; all branches get the default length.
 
-        The constraint is resolved at random, then free taxa are inserted in random order anywhere.
+        The constraint is resolved at random; then the free taxa are inserted anywhere in random order.
         """
         n_taxa, n_placed = len(self.names), self.n_members
         branches = np.column_stack([np.arange(len(self.parents)), self.parents])[1:].astype(np.int32)
@@ -130,21 +132,21 @@ class Constraint:
         return Tree.from_edges(self.names, ends)
 
     def addition_order(self, rng: np.random.Generator) -> list[int]:
-        """The taxa in random order, the first member in front, then the others, free taxa last."""
+        """The taxa in random order: the first member, then the other members, then the free taxa."""
         members = rng.permutation(np.flatnonzero(self.tips > ROOT))
         free = rng.permutation(np.flatnonzero(self.tips == NO_NODE))
         return [int(np.flatnonzero(self.tips == ROOT)[0]), *members.tolist(), *free.tolist()]
 
 
 def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping[int, int]) -> Constraint | None:
-    """The constraint that an unrooted tree makes; None if it has no inner branch.
+    """The constraint given by an unrooted tree; None if it has no inner branch.
 
     Parameters
     ----------
     names : all taxa
     branches : (n, 2) the tree's branches, as pairs of nodes
-    taxa : tips of the tree that are members, and the number of each in `names`; other tips are left out, and branches
-        that meet where one was become one
+    taxa : the tips of the tree that are members, and their numbers in `names`; other tips are left out, and the
+        branches that meet there are joined
     """
     if len(taxa) < 4:
         return None
@@ -168,7 +170,7 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
     number = {NO_NODE: NO_NODE}
     parents: list[int] = []
     sizes: list[int] = []
-    for node, parent in visits:  # a node left out passes on the number of the one above it
+    for node, parent in visits:  # a node left out takes the number of the node above it
         kept = node in taxa or branching[node] > 1
         number[node] = len(parents) if kept else number[parent]
         if not kept:
@@ -182,18 +184,18 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
 
 
 class _Core:
-    """A tree seen from the first member, as far as members go.
+    """The core of a tree, seen from the first member.
 
-    Each node but the root tip stands for the branch above it, which lies on a branch of the core or hangs on one.
+    Each node except the root tip stands for the branch above it, which lies on a branch of the core or hangs on one.
 
     Attributes
     ----------
-    order : (n_nodes - 1,) (node, parent, branch) as of `Tree.directed_from`
-    counts : (n_nodes,) members below
-    low : (n_nodes,) the region of the lower end of that branch of the core; of a tip its own node
-    is_joint : (n_nodes,) whether the node is a branching of the core
-    violated : a node of the constraint the split above which the tree lacks; None if it obeys, and if not, all else is
-        incomplete
+    order : (n_nodes - 1,) (node, parent, branch) as from `Tree.directed_from`
+    counts : (n_nodes,) number of members at or below each node
+    low : (n_nodes,) the region of the lower end of that branch of the core; for a tip its constraint node
+    is_joint : (n_nodes,) whether the core branches at the node
+    violated : a constraint node whose split, above it, the tree lacks; the other attributes are incomplete then. None
+        if the tree obeys
     """
 
     def __init__(self, constraint: Constraint, tree: Tree):
@@ -211,7 +213,7 @@ class _Core:
             if not counts[parent]:
                 counts[parent], low[parent] = counts[node], low[node]
                 continue
-            # a region that is complete below makes its parent's region grow
+            # once all members of a region are below, the region of its parent begins
             a, b = (parents[low[v]] if counts[v] == sizes[low[v]] else low[v] for v in (parent, node))
             if a != b:
                 self.violated = b if a < b < constraint.last[a] else a
@@ -222,14 +224,14 @@ class _Core:
 
 
 class Regions:
-    """Where the subtrees of one topology, which obeys the constraint, may go; make a new one after every move.
+    """Where the subtrees of one topology that obeys the constraint may move; make a new one after every move.
 
     Attributes
     ----------
-    sides : int32 (n_edges, 2), the regions of both ends of the core's branch that each branch counts as; a tip of the
+    sides : int32 (n_edges, 2), the regions at both ends of the core branch that each branch counts as; a tip of the
         core is a region of its own
-    homes : int32 (n_nodes, 3), the region at which the subtree in each column of an inner node hangs on the core;
-        ANYWHERE if it has no members, or at most one is left without it
+    homes : int32 (n_nodes, 3), the region where the subtree in each column of an inner node hangs on the core;
+        ANYWHERE if the subtree has no members, or the rest of the tree has at most one
     """
 
     def __init__(self, constraint: Constraint, tree: Tree):
@@ -257,22 +259,22 @@ class Regions:
         is_tip[constraint.tips[constraint.tips != NO_NODE]] = True
         self.homes[is_free | is_tip[self.homes]] = ANYWHERE
 
-    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> MaskArray:
-        """Whether subtrees of these `homes` may go into `branches`, both (n,)."""
+    def admit(self, homes: npt.NDArray[Any], branches: npt.NDArray[Any]) -> BoolArray:
+        """Mask (n,): whether subtrees with these `homes` (n,) may move into `branches` (n,)."""
         sides = self.sides[branches]
         return (homes == ANYWHERE) | (sides[:, 0] == homes) | (sides[:, 1] == homes)
 
 
 class Growth:
-    """A tree that members are added to one by one: where the next one may go.
+    """Where the next taxon may go in a tree that grows by one taxon at a time, members first.
 
-    Branches are numbered as by `attach_tip`. As long as only members are in it, a member that meets the constraint, as
-    far as that is grown, at node c may go into each branch whose way through the constraint passes c. Nodes below one
-    another are nested intervals of the preorder.
+    Branches are numbered as by `attach_tip`. Each branch of the growing tree is a path through the constraint. A new
+    member meets the part of the constraint that has been reached so far at some node c, and may go into each branch
+    whose path passes c. Subtrees of the constraint are intervals of its preorder.
 
     Parameters
     ----------
-    first, second : the two tips to begin with, see `Constraint.addition_order`
+    first, second : the two tips to start with, see `Constraint.addition_order`
     """
 
     def __init__(self, constraint: Constraint, first: int, second: int):
@@ -284,8 +286,8 @@ class Growth:
         self._n_placed = 2
         self._reach(second)
 
-    def legal(self, tip: int) -> MaskArray:
-        """Mask (n_branches,) of the branches that `tip` may go into."""
+    def legal(self, tip: int) -> BoolArray:
+        """Mask (n_branches,) of the branches into which `tip` may go."""
         n_branches = 2 * self._n_placed - 3
         if self._constraint.tips[tip] == NO_NODE:
             return np.ones(n_branches, dtype=bool)
@@ -295,11 +297,11 @@ class Growth:
         return (upper <= node) & (node <= lower) & (lower < self._constraint.last[node])
 
     def insert(self, tip: int, branch: int) -> None:
-        """Keep up with a tip that has gone into a branch."""
+        """Note that a tip has been inserted into a branch."""
         lower, pendant = 2 * self._n_placed - 3, 2 * self._n_placed - 2
         self._n_placed += 1
         own = self._constraint.tips[tip]
-        if own == NO_NODE:  # members are all placed: no one asks any more
+        if own == NO_NODE:  # all members are placed, so nothing is restricted any more
             return
         node = self._landing(tip)
         self._ways[lower] = node, self._ways[branch, 1]
@@ -308,14 +310,14 @@ class Growth:
         self._reach(tip)
 
     def _landing(self, tip: int) -> int:
-        """The node at which a member meets the constraint as far as it is grown."""
+        """The node at which a member meets the part of the constraint that has been reached."""
         node = int(self._constraint.tips[tip])
         while not self._occupied[node]:
             node = int(self._constraint.parents[node])
         return node
 
     def _reach(self, tip: int) -> None:
-        """The constraint grows by the way to a member."""
+        """Add the path to a member to the part of the constraint that has been reached."""
         node = int(self._constraint.tips[tip])
         while not self._occupied[node]:
             self._occupied[node] = True

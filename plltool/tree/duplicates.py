@@ -1,4 +1,4 @@
-"""Trees over some of the taxa: leaving taxa out, and putting identical sequences back beside their twins."""
+"""Remove taxa from a tree, and put identical sequences back beside their twins."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from plltool.tree.topology import NO_NODE, Tree
 
 
 def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
-    """The tree over `names` only, its tips numbered in their order.
+    """The tree restricted to `names`, with tips numbered in their order.
 
-    Branches that meet where a taxon was left out become one, as long as both together.
+    Two branches that meet where a taxon is removed become one, whose length is their sum.
 
     Raises
     ------
     InputError
-        If there are fewer than 3 names, one occurs twice, or one is not a taxon of the tree.
+        If there are fewer than 3 names, a name occurs twice, or one is not a taxon of the tree.
     """
     numbers = {name: number for number, name in enumerate(names)}
     unknown = sorted(numbers.keys() - set(tree.names))
@@ -33,7 +33,7 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
     visits = list(tree.directed_from(root))
     branching = _count_branches(tree, visits, new_number)
     ends, lengths = [], []
-    anchor: dict[int, tuple[int, Any]] = {root: (root, 0.0)}  # nearest kept node above or at each node, length up to it
+    anchor: dict[int, tuple[int, Any]] = {root: (root, 0.0)}  # the nearest kept node above or at each, and length to it
     next_node = len(names)
     for node, parent, edge in visits:
         above, length = anchor[parent]
@@ -49,7 +49,7 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
 
 
 def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_number: Sequence[int]) -> list[int]:
-    """For each node the number of its children with kept tips at or below them."""
+    """The number of children of each node that have kept tips at or below them."""
     branching = [0] * tree.n_nodes
     for node, parent, _ in reversed(visits):
         if new_number[node] != NO_NODE or branching[node]:
@@ -58,17 +58,17 @@ def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_numb
 
 
 def restore_duplicates(tree: Tree, names: Sequence[str], groups: Sequence[Sequence[int]]) -> Tree:
-    """Put identical sequences back: each beside its twin, with a branch of the least length.
+    """Put identical sequences back, each beside its twin on a branch of the minimum length.
 
-    A tip with duplicates becomes a cherry (a comb, where there are several): its branch keeps its length and leads to
-    the cherry's node, all branches within have the least length.
+    A tip with one duplicate becomes a cherry, one with several a comb. The branch of the tip keeps its length and leads
+    to the new node; all branches within have the minimum length.
 
     Parameters
     ----------
     tree : n_kept taxa
     names : of all taxa, in the order in which the tips of the new tree are numbered
-    groups : ``groups[i]`` holds the taxa, as indices of `names`, that tip i of `tree` stands for, itself first; every
-        taxon is in one group, as `without_duplicates` makes them
+    groups : ``groups[i]`` holds the taxa that tip i of `tree` stands for, itself first, as indices of `names`; every
+        taxon is in one group. See `without_duplicates`
 
     Returns
     -------

@@ -1,23 +1,22 @@
-"""Columns of an alignment that evolve along a tree."""
+"""Simulate columns of an alignment that evolve along a tree."""
 
 from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.model.components import Components
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
-IndexArray = npt.NDArray[np.intp]
-
-ROOT = 0  # where columns begin; of a reversible model any node gives the same distribution
+ROOT = 0  # where columns start; with a reversible model any node gives the same distribution
 
 
 def evolve(tree: Tree, components: Components, n_sites: int, rng: np.random.Generator) -> npt.NDArray[np.int16]:
-    """States (n_taxa, n_sites) at the tips of columns that evolve along the tree's branches under a model.
+    """Simulate the states (n_taxa, n_sites) at the tips.
 
-    Each column has a component, drawn by their weights; it begins with a state drawn by the component's frequencies and
-    changes by its P matrix along each branch. `tree` has one length for each branch.
+    For each column a component is drawn by its weight and a first state by the component's frequencies; along each
+    branch the state changes by the component's P matrix. `tree` has one length per branch.
     """
     component = _draw(np.cumsum(components.weights)[None], np.zeros(n_sites, dtype=np.intp), rng)
     states = np.empty((tree.n_nodes, n_sites), dtype=np.int16)
@@ -29,7 +28,7 @@ def evolve(tree: Tree, components: Components, n_sites: int, rng: np.random.Gene
 
 
 def _draw(cumulated: FloatArray, rows: IndexArray, rng: np.random.Generator) -> IndexArray:
-    """A column for each of the `rows` of a table of cumulated probabilities, drawn by those; all rows in one search."""
+    """Draw a column of each of the `rows` of a table of cumulated probabilities; all rows are searched at once."""
     n, width = cumulated.shape
     table = cumulated / cumulated[:, -1:] + np.arange(n)[:, None]  # row k from k to k + 1
     found = np.searchsorted(table.ravel(), rows + rng.random(len(rows)), side="right")

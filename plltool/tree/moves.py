@@ -1,4 +1,4 @@
-"""Prune-and-regraft moves on a tree in place, each of which can be undone bit for bit."""
+"""Prune-and-regraft moves on a tree, in place; each can be undone bit for bit."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.tree.topology import NO_NODE, FloatArray, IntArray, Tree
+from plltool.arrays import FloatArray, IntArray
+from plltool.tree.topology import NO_NODE, Tree
 
 
 @dataclass(frozen=True)
 class Undo:
-    """What a move overwrote: rows of the tree's arrays."""
+    """The rows of the tree's arrays that a move overwrote."""
 
     nodes: IntArray
     neighbours: IntArray
@@ -23,7 +24,7 @@ class Undo:
     lengths: FloatArray
 
     def restore(self, tree: Tree) -> None:
-        """Put the tree back as it was before the move."""
+        """Restore the tree as it was before the move."""
         tree.neighbours[self.nodes] = self.neighbours
         tree.edges[self.nodes] = self.edge_rows
         tree.ends[self.edges] = self.ends
@@ -33,7 +34,7 @@ class Undo:
 def subtree_contains(tree: Tree, root: int, parent: int, edge: int) -> bool:
     """Whether `edge` lies in the subtree at `root` seen from `parent`, or is the branch between the two.
 
-    Both sides of that branch are walked in turn, so the smaller one bounds the work.
+    Both sides of that branch are walked in turn, so the work is bounded by the smaller one.
     """
     if tree.edge_between(root, parent) == edge:
         return True
@@ -59,10 +60,10 @@ def prune_regraft(
     Parameters
     ----------
     joint : inner node that carries the subtree
-    subtree : neighbour of `joint`, the root of what moves
+    subtree : neighbour of `joint`, root of the subtree that moves
     target : branch to regraft into; afterwards it runs from its first end to `joint`
-    healed : length of the branch that closes the gap; (n_parts,) if the tree's parts have lengths of their own
-    lengths : new lengths, each likewise, from `joint` to the first end of `target`, to its second end, and to `subtree`
+    healed : length of the branch that closes the gap; (n_parts,) if the parts have lengths of their own
+    lengths : new lengths from `joint` to the first end of `target`, to its second end, and to `subtree`, each likewise
 
     Returns None, with the tree unchanged, if `target` touches `joint` or lies inside the pruned subtree.
     """
@@ -78,11 +79,11 @@ def prune_regraft(
     undo = Undo(
         nodes, tree.neighbours[nodes], tree.edges[nodes], edges, tree.ends[edges], tree.lengths[edges]
     )
-    # heal: the near branch now joins near and far; the far branch is free
+    # close the gap: the near branch now joins near and far; the far branch is free
     _reconnect(tree, far, far_edge, near, near_edge)
     _reconnect(tree, near, near_edge, far, near_edge)
     tree.ends[near_edge] = near, far
-    # regraft: target joins its first end and the joint, the free branch the joint and target's second end
+    # regraft: target joins its first end and the joint; the free branch joins the joint and target's second end
     _reconnect(tree, first, target, joint, target)
     _reconnect(tree, second, target, joint, far_edge)
     tree.ends[target] = first, joint

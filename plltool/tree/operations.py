@@ -1,16 +1,18 @@
-"""From a tree to the slots and instruction lists of an engine: which slot holds which CLA.
+"""Which slot of an engine holds which CLA of a tree, and the orders in which CLAs are computed.
 
-An operand is a slot, or ``~taxon`` for a tip. There are three ways to fill an engine's slots; each begins at slot 0, so
-that one program overwrites what another one left behind.
+A CLA belongs to an inner node and a branch there: it covers the subtree at the node, seen through that branch, and is
+needed at the branch's other end. An operand is a slot, or ``~taxon`` for a tip. There are three ways to fill the slots.
+Each starts at slot 0, so one program overwrites the CLAs of another.
 
-- All directed CLAs: inner node u looking away from its neighbour in column k is slot ``3 (u - n_taxa) + k``
-  (`DirectedView`). A search keeps its scratch behind them.
-- A round over all branches: the CLA of inner node u that looks at the root tip's side is slot ``u - n_taxa``; those
-  that look the other ways live on a stack behind them (`Descent`), each used at once and then overwritten.
-- The likelihood alone: the CLAs that look at the root tip's side, on a stack.
+- All directed CLAs: slot ``3 (u - n_taxa) + k`` covers the subtree at inner node u, seen from its neighbour in column k
+  (`DirectedView`). A search keeps its scratch slots behind them.
+- A round over all branches: slot ``u - n_taxa`` covers the subtree at inner node u, seen from the root tip. The CLAs of
+  the other directions are on a stack behind these (`Descent`); each is used at once and then overwritten.
+- The likelihood alone: the CLAs seen from the root tip, on a stack.
 
-A stack is as deep as the branches that lead into the smaller one of two subtrees are on the way from the root to any
-node. Each of them halves the tips at least, so the depth is a logarithm of the number of taxa, caterpillars included.
+The depth of the stack is the largest number of branches, on the way from the root to any node, that lead into the
+smaller of two subtrees. Each of them at least halves the number of tips, so the depth is at most logarithmic in the
+number of taxa, also for caterpillars.
 """
 
 from __future__ import annotations
@@ -18,39 +20,40 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.tree.topology import IntArray, Tree
+from plltool.arrays import IntArray
+from plltool.tree.topology import Tree
 
-ROOT = 0  # traversals start at the branch of this tip; any branch gives the same likelihood
+ROOT = 0  # the tip at whose branch traversals start; any branch gives the same likelihood
 
 
 def directed_slots(n_taxa: int) -> int:
-    """CLAs of a tree, one per directed inner edge."""
+    """Number of all directed CLAs: three for each inner node."""
     return 3 * (n_taxa - 2)
 
 
 def stack_slots(n_taxa: int) -> int:
-    """The deepest stack that any tree needs, and all slots that the likelihood alone takes."""
+    """The deepest stack that a tree may need; the likelihood alone needs no other slots."""
     return (n_taxa - 1).bit_length()
 
 
 def round_slots(n_taxa: int) -> int:
-    """Slots of a round over all branches."""
+    """Number of slots of a round over all branches."""
     return n_taxa - 2 + stack_slots(n_taxa)
 
 
 class Descent:
-    """The nodes of a tree seen from its root tip, parents first, the smaller one of two subtrees before the larger one.
+    """The nodes of a tree seen from its root tip: parents first, the smaller of two subtrees before the larger one.
 
-    Backwards it is a post-order that makes the CLA of the larger subtree first.
+    Read backwards it is a post-order in which the CLA of the larger subtree comes first.
 
     Attributes
     ----------
-    order : (n_nodes - 1,) every node but the root tip
-    parent, branch : (n_nodes,) the neighbour towards the root tip, and the branch to it; -1 at the root tip
-    sibling : (n_nodes,) the parent's other child; -1 at the root tip and at its neighbour
-    depth : (n_nodes,) how many branches towards the root tip lead into the smaller one of two subtrees: a stack's slot
+    order : (n_nodes - 1,) every node except the root tip
+    parent, branch : (n_nodes,) the neighbour towards the root tip, and the branch to it; -1 for the root tip
+    sibling : (n_nodes,) the parent's other child; -1 for the root tip and its neighbour
+    depth : (n_nodes,) number of branches between a node and the root tip that lead into the smaller of two subtrees,
+        which is the node's place on the stack
     """
 
     def __init__(self, tree: Tree):
@@ -60,7 +63,7 @@ class Descent:
         self.parent: IntArray = np.full(n_nodes, -1, dtype=np.int32)
         self.branch: IntArray = np.full(n_nodes, -1, dtype=np.int32)
         self.parent[nodes], self.branch[nodes] = parents, branches
-        below = nodes[1:]  # all but the neighbour of the root tip
+        below = nodes[1:]  # all except the neighbour of the root tip
         above = self.parent[below]
         self.sibling: IntArray = np.full(n_nodes, -1, dtype=np.int32)
         self.sibling[below] = tree.neighbours[above].sum(axis=1) - self.parent[above] - below
@@ -72,7 +75,7 @@ class Descent:
         smaller = np.zeros(n_nodes, dtype=np.int64)
         other = self.sibling[below]
         smaller[below] = (size[below] < size[other]) | ((size[below] == size[other]) & (below < other))
-        stride = np.ones(n_nodes, dtype=np.int64)  # places behind its parent: itself, and a smaller sibling's subtree
+        stride = np.ones(n_nodes, dtype=np.int64)  # places behind its parent: 1, and a smaller sibling's subtree
         stride[below] += np.where(smaller[below], 0, 2 * size[other] - 1)
         depth, place = smaller.tolist(), stride.tolist()
         for node, parent, _ in rows[1:]:
@@ -87,9 +90,9 @@ class DirectedView:
 
     Attributes
     ----------
-    away : int32 (n_nodes, 3), the operand of each node looking away from each neighbour
-    facing : int32 (n_nodes, 3), the operand of each neighbour looking away from the node
-    back : int32 (n_nodes, 3), the column under which each neighbour knows the node
+    outgoing : int32 (n_nodes, 3), the operand of the subtree at each node, seen from the neighbour in each column
+    incoming : int32 (n_nodes, 3), the operand of the subtree behind the neighbour in each column, seen from the node
+    back : int32 (n_nodes, 3), the column of the node among the neighbours of each of its neighbours
     """
 
     def __init__(self, tree: Tree):
@@ -111,15 +114,15 @@ class DirectedView:
         return Descent(self.tree)
 
     @cached_property
-    def preorder(self) -> npt.NDArray[np.int32]:
-        """(n_taxa - 2, 2): inner nodes seen from the root tip, parents first, with the parent's column."""
+    def preorder(self) -> IntArray:
+        """(n_taxa - 2, 2): inner nodes, parents first, each with the column of its parent."""
         nodes = self.descent.order[self.descent.order >= self.tree.n_taxa]
         columns = np.argmax(self.tree.neighbours[nodes] == self.descent.parent[nodes][:, None], axis=1)
         return np.column_stack([nodes, columns]).astype(np.int32)
 
     @cached_property
     def branch_order(self) -> IntArray:
-        """(n_edges,) the branches in the order in which the post-order meets them, that of the root tip last."""
+        """(n_edges,) the branches in the order of the post-order; that of the root tip is the last."""
         nodes, columns = self.preorder[::-1].T
         edges = self.tree.edges
         below = np.stack([edges[nodes, (columns + 1) % 3], edges[nodes, (columns + 2) % 3]], axis=1)
@@ -131,7 +134,7 @@ class DirectedView:
         return np.argsort(self.branch_order).astype(np.int32)
 
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
-        """The newview that makes each CLA (node, column): slot, a, branch a, b, branch b."""
+        """The newview of each CLA (node, column): slot, operand a, its branch, operand b, its branch."""
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3
         edges = self.tree.edges
         return (

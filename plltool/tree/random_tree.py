@@ -1,4 +1,4 @@
-"""Random topologies by stepwise insertion, and the insertion step that every start tree shares."""
+"""Random topologies by stepwise insertion, and the insertion step that all start trees use."""
 
 from __future__ import annotations
 
@@ -6,17 +6,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.tree.topology import FloatArray, IntArray, Tree
+from plltool.tree.topology import Tree
 
 
 def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[int, int, int]:
     """Insert a tip into a branch of a growing tree, in place.
 
-    `branch`, which joined (a, b), joins (a, inner) afterwards; the first new branch joins (inner, b), the
-    second (tip, inner). A tree grows from two tips that share branch 0, so k placed tips use the first
-    2k - 3 branches and the first k - 2 inner nodes.
+    `branch` joined (a, b) and joins (a, inner) afterwards. The first new branch joins (inner, b), the second
+    (tip, inner). A tree grows from two tips joined by branch 0, so k placed tips use the first 2k - 3 branches
+    and the first k - 2 inner nodes.
 
     Parameters
     ----------
@@ -38,9 +39,9 @@ def attach_tip(ends: IntArray, branch: int, tip: int, n_placed: int) -> tuple[in
 
 
 def random_topology(n_taxa: int, rng: np.random.Generator) -> IntArray:
-    """Draw an unrooted binary topology, each labelled topology being equally likely.
+    """Draw an unrooted binary topology; all labelled topologies are equally likely.
 
-    Taxa are inserted in random order, each into a uniformly chosen branch: every labelled topology arises
+    Taxa are inserted in random order, each into a branch chosen uniformly: every labelled topology comes
     from exactly one sequence of choices.
 
     Returns
@@ -75,7 +76,7 @@ def random_tree(names: Sequence[str], rng: np.random.Generator) -> Tree:
 
 
 def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator) -> tuple[IntArray, FloatArray]:
-    """Replace each node of more than three branches by a random binary tree, each being equally likely.
+    """Replace each node with more than three branches by a random binary tree; all are equally likely.
 
     Parameters
     ----------
@@ -85,8 +86,8 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
 
     Returns
     -------
-    ends, lengths : the same branches in the same order, some with new inner nodes, then the new branches, of
-        the least length; new nodes have the numbers after those in use.
+    ends, lengths : the same branches in the same order, some with new inner nodes, then the new branches, which
+        have the minimum length; new nodes have the numbers after those in use.
     """
     sides = ends.copy().reshape(-1)
     degrees = np.bincount(sides)
@@ -109,23 +110,23 @@ def resolve_nodes(ends: IntArray, lengths: FloatArray, rng: np.random.Generator)
 
 
 def randomise_short_branches(tree: Tree, least: float | FloatArray, rng: np.random.Generator) -> Tree:
-    """The tree with its short inner branches, which say nothing, drawn anew.
+    """Replace the short inner branches of a tree, which carry no information, by random ones.
 
-    Each of them is taken away, and the nodes of more than three branches that this leaves are resolved at random.
+    Each short inner branch is contracted, and the resulting nodes with more than three branches are resolved at random.
 
     Parameters
     ----------
-    tree : lengths (n_edges,), or (n_edges, n_parts), in expected substitutions per site; it stays as it is.
-    least : the length up to which a branch is short, one for all parts or (n_parts,), in all of which it must be.
+    tree : with lengths (n_edges,) or (n_edges, n_parts), in expected substitutions per site; it is not changed.
+    least : the length up to which a branch is short, for all parts or (n_parts,); it must be short in all parts.
     rng : the source of the choices.
 
     Returns
     -------
-    A tree of the same taxa; branches that are new have MIN_BRANCH_LENGTH.
+    A tree over the same taxa; new branches have MIN_BRANCH_LENGTH.
     """
     excess = (tree.lengths - least).reshape(tree.n_edges, -1).max(axis=1)
     is_gone = tree.is_inner_branch & (excess <= 0)
-    merged = np.arange(tree.n_nodes)  # of each node the one that it becomes a part of
+    merged = np.arange(tree.n_nodes)  # the node into which each node is merged
     for node, parent, branch in tree.directed_from(0):
         if is_gone[branch]:
             merged[node] = merged[parent]

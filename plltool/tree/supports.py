@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.tree.splits import branch_splits, inner_splits
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
 
@@ -24,7 +25,7 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
     InputError
         If the taxa are not the same.
     """
-    shares = dict(zip(replicates.splits, (replicates.counts / replicates.n_trees).tolist(), strict=True))
+    shares = replicates.shares
     values = np.array([shares.get(split, 0.0) for split in branch_splits(tree, replicates.names)])
     values[~tree.is_inner_branch] = np.nan
     return values
@@ -33,15 +34,15 @@ def frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
 def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
     """Transfer bootstrap expectations (Lemoine et al. 2018).
 
-    One less the mean over the replicates of d / (p - 1): d is the least number of taxa that must change sides to make
-    the branch one of the replicate's, p the number of taxa on its smaller side.
+    The support is 1 - mean(d / (p - 1)) over the replicates: d is the least number of taxa that must change sides to
+    turn the branch into one of the replicate's, p the number of taxa on its smaller side.
 
-    Returns, and raises, as `frequencies`.
+    Returns and errors as for `frequencies`.
     """
     splits = inner_splits(tree, replicates.names)
     sides = _unpack(splits, tree.n_taxa)
     sizes = sides.sum(axis=1, dtype=np.float64)
-    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until the branch is that of a tip
+    most = np.minimum(sizes, tree.n_taxa - sizes) - 1  # taxa to move until one is left on that side
     found = np.zeros(len(splits))
     for number in range(replicates.n_trees):
         own = [replicates.splits[member] for member in replicates.of_tree(number).tolist()]
@@ -56,7 +57,7 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
 
 
 def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:
-    """Splits as rows of zeros and ones (n_splits, n_taxa), of a type whose sums are exact below 2^24."""
+    """Splits as rows of zeros and ones (n_splits, n_taxa); sums of the type are exact below 2^24."""
     n_bytes = -(-n_taxa // 8)
     raw = b"".join(split.to_bytes(n_bytes, "little") for split in splits)
     rows = np.frombuffer(raw, np.uint8).reshape(-1, n_bytes)

@@ -1,21 +1,24 @@
 """An unrooted binary tree as integer arrays.
 
 Nodes 0 .. n_taxa-1 are the tips, in the order of ``names``; nodes n_taxa .. 2 n_taxa-3 are inner nodes of
-degree 3. Nothing here recurses, so trees of any depth work.
+degree 3. Nothing here is recursive, so trees of any depth work.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError
 
-IntArray = npt.NDArray[np.int32]
-FloatArray = npt.NDArray[np.float64]
+if TYPE_CHECKING:
+    import Bio.Phylo.BaseTree
+    import dendropy
 
 NO_NODE = -1
 
@@ -28,14 +31,16 @@ class Tree:
     names : tuple of str
         Taxon names, one per tip.
     neighbours : int32 array (2 n_taxa - 2, 3)
-        The neighbours of each node; a tip uses column 0 only, its other columns are -1.
+        The neighbours of each node; a tip uses only column 0, its other columns are -1.
     edges : int32 array (2 n_taxa - 2, 3)
         The index of the branch to each of those neighbours; -1 likewise.
     ends : int32 array (2 n_taxa - 3, 2)
         The two nodes of each branch.
     lengths : float64 array (2 n_taxa - 3,)
-        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) where the parts of an alignment
-        have lengths of their own, see `unlink`.
+        Branch lengths in expected substitutions per site; (2 n_taxa - 3, n_parts) if the parts of an alignment have
+        lengths of their own, see `unlink`.
+    warnings : tuple of str
+        What a user should know about the tree as it was read, one line each; copies have none.
     """
 
     def __init__(
@@ -46,6 +51,7 @@ class Tree:
         self.edges = edges
         self.ends = ends
         self.lengths = lengths
+        self.warnings: tuple[str, ...] = ()
 
     @classmethod
     def from_edges(
@@ -62,7 +68,7 @@ class Tree:
         Raises
         ------
         InputError
-            If the branches do not form an unrooted binary tree over all nodes.
+            If the branches do not form an unrooted binary tree of all nodes.
         """
         n_taxa = len(names)
         ends_array = np.array(ends, dtype=np.int32).reshape(-1, 2)
@@ -101,7 +107,7 @@ class Tree:
         return 2 * self.n_taxa - 3
 
     @property
-    def is_inner_branch(self) -> npt.NDArray[np.bool_]:
+    def is_inner_branch(self) -> BoolArray:
         """(n_edges,) whether each branch joins two inner nodes: those branches tell topologies apart."""
         return np.asarray((self.ends >= self.n_taxa).all(axis=1))
 
@@ -109,7 +115,7 @@ class Tree:
         return node < self.n_taxa
 
     def copy(self) -> Tree:
-        """A deep copy that shares only the names."""
+        """A deep copy; only the names are shared."""
         return Tree(self.names, self.neighbours.copy(), self.edges.copy(), self.ends.copy(), self.lengths.copy())
 
     def with_lengths(self, lengths: FloatArray) -> Tree:
@@ -119,11 +125,11 @@ class Tree:
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
-        """A copy in which each of `n_parts` parts has lengths of its own, as they are now."""
+        """A copy in which each of `n_parts` parts has lengths of its own, equal to the current ones."""
         return self.with_lengths(np.repeat(self.lengths[:, None], n_parts, axis=1))
 
     def assign(self, other: Tree) -> None:
-        """Take over topology and lengths of a tree over the same taxa, bit for bit, in place."""
+        """Copy the topology and the lengths of a tree over the same taxa, bit for bit, in place."""
         self.neighbours[:], self.edges[:], self.ends[:] = other.neighbours, other.edges, other.ends
         self.lengths[:] = other.lengths
 
@@ -140,7 +146,7 @@ class Tree:
         return int(self.edges[a, self.position(a, b)])
 
     def directed_from(self, root: int) -> Iterable[tuple[int, int, int]]:
-        """Yield (node, parent, branch) for every node but `root`, each parent before its children."""
+        """Yield (node, parent, branch) for every node except `root`, parents before their children."""
         neighbours, edges = self.neighbours.tolist(), self.edges.tolist()
         stack = [
             (child, root, edge) for child, edge in zip(neighbours[root], edges[root], strict=True) if child != NO_NODE
@@ -152,3 +158,83 @@ class Tree:
                 for child, child_edge in zip(neighbours[node], edges[node], strict=True):
                     if child != parent:
                         stack.append((child, node, child_edge))
+
+    def ordered_from(
+        self, root: int, left_out: BoolArray | None = None
+    ) -> list[tuple[int, int, int]]:
+        """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
+
+        `left_out`, a mask (n_edges,), contracts inner branches: their lower nodes are missing, and the children of
+        these are the children of the node above.
+        """
+        visits = list(self.directed_from(root))
+        first_tip = list(range(self.n_nodes))  # inner nodes come after all tips
+        for node, parent, _ in reversed(visits):
+            first_tip[parent] = min(first_tip[parent], first_tip[node])
+        if left_out is not None:
+            kept = list(range(self.n_nodes))  # for each node the lowest one at or above it that is not missing
+            for node, parent, branch in visits:
+                if left_out[branch]:
+                    kept[node] = kept[parent]
+            visits = [(node, kept[parent], branch) for node, parent, branch in visits if not left_out[branch]]
+        children: list[list[tuple[int, int, int]]] = [[] for _ in range(self.n_nodes)]
+        for visit in sorted(visits, key=lambda visit: first_tip[visit[0]], reverse=True):
+            children[visit[1]].append(visit)
+        ordered, stack = [], children[root]
+        while stack:
+            visit = stack.pop()
+            ordered.append(visit)
+            stack.extend(children[visit[0]])
+        return ordered
+
+    def total_length(self) -> float:
+        """The sum of all branch lengths, in expected substitutions per site."""
+        return float(self.lengths.sum())
+
+    def __repr__(self) -> str:
+        """One line: the size of the tree and its total length."""
+        several = self.lengths.ndim > 1
+        length = f"lengths of {self.lengths.shape[1]} parts" if several else f"length {self.total_length():.4g}"
+        return f"<Tree: {self.n_taxa} taxa, {self.n_edges} branches, {length}>"
+
+    # --- other libraries ------------------------------------------------------------------------------------
+
+    def to_dendropy(self) -> dendropy.Tree:
+        """An unrooted dendropy tree, seeded at the inner node next to tip 0.
+
+        Its taxon namespace holds the names in the tree's order, unchanged; children are in the order in which
+        `write_newick` writes them; lengths are in expected substitutions per site.
+        """
+        import dendropy
+
+        taxa = [dendropy.Taxon(label=name) for name in self.names]
+        root = int(self.neighbours[0, 0])
+        made = {root: dendropy.Node()}
+        for node, parent, branch in self.ordered_from(root):
+            taxon = taxa[node] if self.is_tip(node) else None
+            made[node] = dendropy.Node(taxon=taxon, edge_length=float(self.lengths[branch]))
+            made[parent].add_child(made[node])
+        result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(taxa), seed_node=made[root])
+        result.is_rooted = False
+        return result
+
+    def to_biopython(self) -> Bio.Phylo.BaseTree.Tree:
+        """An unrooted tree of Bio.Phylo, as `to_dendropy` makes one of dendropy.
+
+        Raises
+        ------
+        ImportError
+            If Biopython is not installed.
+        """
+        try:
+            from Bio.Phylo.BaseTree import Clade
+            from Bio.Phylo.BaseTree import Tree as BiopythonTree
+        except ImportError:
+            raise ImportError("Tree.to_biopython needs Biopython: pip install biopython") from None
+        root = int(self.neighbours[0, 0])
+        made = {root: Clade()}
+        for node, parent, branch in self.ordered_from(root):
+            name = self.names[node] if self.is_tip(node) else None
+            made[node] = Clade(branch_length=float(self.lengths[branch]), name=name)
+            made[parent].clades.append(made[node])
+        return BiopythonTree(root=made[root], rooted=False)

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.tree.splits import everyone
-from plltool.tree.topology import FloatArray
 
-IndexArray = npt.NDArray[np.intp]
 Splits = Mapping[int, float]
 
 DISTANCES = RF, WEIGHTED_RF, BRANCH_SCORE = "rf", "wrf", "branch-score"
@@ -25,10 +23,10 @@ class TreeSet:
     Attributes
     ----------
     names : the taxa, in the order of the splits' bits
-    splits : the distinct splits of all inner branches, in the order in which they were first seen
-    starts : (n_trees + 1,) where the splits of each tree begin in `members`
+    splits : the distinct splits of all inner branches in the order of first occurrence, see `plltool.tree.splits`
+    starts : (n_trees + 1,) where the splits of each tree start in `members`
     members : (starts[-1],) numbers of splits, ascending within a tree
-    lengths : (starts[-1],) lengths of these branches, NaN where a tree gives none
+    lengths : (starts[-1],) lengths of these branches, NaN if a tree gives none
     pendants : (n_trees, n_taxa) lengths of the branches at the tips
     """
 
@@ -39,21 +37,29 @@ class TreeSet:
     lengths: FloatArray
     pendants: FloatArray
 
+    def __repr__(self) -> str:
+        return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct inner splits>"
+
     @property
     def n_trees(self) -> int:
         return len(self.pendants)
 
     @property
     def counts(self) -> IndexArray:
-        """How many trees have each split: (n_splits,)."""
+        """The number of trees that have each split: (n_splits,)."""
         return np.bincount(self.members, minlength=len(self.splits))
+
+    @property
+    def shares(self) -> dict[int, float]:
+        """The share of the trees that have each split."""
+        return dict(zip(self.splits, (self.counts / self.n_trees).tolist(), strict=True))
 
     def of_tree(self, number: int) -> IndexArray:
         """The numbers of the splits of one tree, ascending."""
         return self.members[self.starts[number] : self.starts[number + 1]]
 
     def part(self, first: int, last: int) -> TreeSet:
-        """The trees from `first` up to, not including, `last`; all splits keep their numbers."""
+        """The trees `first` to `last` - 1; all splits keep their numbers."""
         ends = self.starts[first : last + 1]
         own = slice(ends[0], ends[-1])
         return TreeSet(
@@ -62,7 +68,7 @@ class TreeSet:
 
 
 def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
-    """A set of trees, each given as its splits (those of tips included) with branch lengths.
+    """A set of trees, each given as its splits, including those of tips, with branch lengths.
 
     Raises InputError if there is no tree.
     """
@@ -95,19 +101,19 @@ def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
 
 
 def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
-    """The distances of all pairs of trees: (n_trees, n_trees).
+    """The distances between all pairs of trees: (n_trees, n_trees).
 
     Parameters
     ----------
-    kind : "rf", the splits in exactly one of two trees (Robinson & Foulds 1981); "wrf", the summed absolute differences
-        of the lengths of corresponding branches, one that is missing counting as 0 (Robinson & Foulds 1979);
-        "branch-score", the root of their summed squares (Kuhner & Felsenstein 1994). The last two count the branches
-        at the tips as well; a root is no node and splits no branch.
+    kind : "rf", the number of splits in exactly one of two trees (Robinson & Foulds 1981); "wrf", the sum of absolute
+        differences between the lengths of corresponding branches, where a missing branch has length 0 (Robinson &
+        Foulds 1979); "branch-score", the root of the sum of their squares (Kuhner & Felsenstein 1994). The last two
+        include the branches at the tips. A root is ignored.
 
     Raises
     ------
     InputError
-        If `kind` is unknown, or lengths are asked for that a tree does not have.
+        If `kind` is unknown, or needs lengths that a tree does not have.
     """
     if kind not in DISTANCES:
         raise InputError(f"distance: found {kind!r}, expected one of: {', '.join(DISTANCES)}")
@@ -125,7 +131,7 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
     power = 1 if kind == WEIGHTED_RF else 2
     for i, row in _rows(trees, trees.lengths):
         both = _sum_trees(trees, np.abs(row - trees.lengths) ** power)
-        shared = _sum_trees(trees, row**power)  # in the same order for trees with the same splits
+        shared = _sum_trees(trees, row**power)  # summed in the same order for trees with the same splits
         tips = (np.abs(trees.pendants - trees.pendants[i]) ** power).sum(axis=1)
         result[i] = both + (shared[i] - shared) + tips
     result = np.maximum(result, 0.0)
@@ -133,7 +139,7 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
 
 
 def _rows(trees: TreeSet, values: FloatArray) -> Iterable[tuple[int, FloatArray]]:
-    """Of each tree in turn: its value at every member of every tree, 0 where it lacks the split."""
+    """For each tree in turn: its values at all members of all trees, 0 for splits that it lacks."""
     dense = np.zeros(len(trees.splits))
     for i in range(trees.n_trees):
         own = slice(trees.starts[i], trees.starts[i + 1])
@@ -143,7 +149,7 @@ def _rows(trees: TreeSet, values: FloatArray) -> Iterable[tuple[int, FloatArray]
 
 
 def _sum_trees(trees: TreeSet, values: FloatArray) -> FloatArray:
-    """The sum of `values`, one for each member, over each tree: (n_trees,)."""
+    """The sum of `values` (one per member) over the members of each tree: (n_trees,)."""
     padded = np.append(values, 0.0)
     sums = np.add.reduceat(padded, trees.starts[:-1])
     return np.where(np.diff(trees.starts) > 0, sums, 0.0)

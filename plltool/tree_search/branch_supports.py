@@ -1,81 +1,77 @@
 """Supports of branches by the likelihood of their nearest neighbours: SH-aLRT and aBayes.
 
-Each inner branch is compared with its two interchanges, whose five branch lengths are optimised, by their site lnL.
+Each inner branch is compared with its two interchanges by their site lnL; the five branch lengths around it are
+optimised on each.
 """
 
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from plltool.constants import ALRT_MARGIN
+from plltool.arrays import FloatArray
+from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.neighbours import neighbour_sites
 
 
-@dataclass(frozen=True, eq=False)
-class BranchSupports:
-    """Supports of inner branches.
-
-    Attributes
-    ----------
-    branches : (n,) inner branches, as the tree numbers them
-    lnl : (n, 3) of the tree and its two interchanges at each branch
-    sh_alrt : (n,) share of replicates, 0 to 1, that the branch's likelihood ratio exceeds; None if not asked for
-    abayes : (n,) posterior probability, 0 to 1, of the branch among the three
-    """
-
-    branches: npt.NDArray[np.intp]
-    lnl: FloatArray
-    sh_alrt: FloatArray | None
-    abayes: FloatArray
-
-
-def support_branches(likelihood: TreeLikelihood, n_replicates: int, rng: np.random.Generator) -> BranchSupports:
+def support_branches(
+    likelihood: TreeLikelihood, kinds: Sequence[str], n_replicates: int, rng: np.random.Generator
+) -> tuple[dict[str, FloatArray], FloatArray]:
     """Supports of all inner branches of a tree whose lengths and model are optimised.
 
-    The tree stays as it is. The engine needs two scratch slots at least behind the directed CLAs.
+    The tree stays as it is. The engine needs at least two scratch slots behind the directed CLAs.
 
     Parameters
     ----------
-    n_replicates : of the resampling that SH-aLRT is made of; 0 leaves it out. All branches see the same replicates
-    rng : source of the replicates
+    kinds : some of NEIGHBOUR_KINDS
+    n_replicates : number of resampled alignments for SH-aLRT; all branches see the same ones
+    rng : source of the resampling
+
+    Returns
+    -------
+    values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips
+    lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; NaN at the branches of tips
     """
     branches = np.flatnonzero(likelihood.tree.is_inner_branch)
-    weights = likelihood.engine.weights[0]
+    weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
-    alrt = np.empty(len(branches)) if n_replicates else None
+    shares = np.empty(len(branches))
     for some in batches(len(branches), 2 * len(own)):
         differences = neighbour_sites(likelihood, branches[some]) - own
         gains[some] = differences @ weights
-        if alrt is not None:
+        if SH_ALRT in kinds:
             parts = likelihood.split_patterns(weights)
             drawn = resampled_sums(differences.reshape(-1, len(own)), parts, n_replicates, copy.deepcopy(rng))
-            alrt[some] = sh_alrt(gains[some], drawn.reshape(n_replicates, -1, 2))
-    lnl = float(own @ weights) + np.column_stack([np.zeros(len(branches)), gains])
-    return BranchSupports(branches, lnl, alrt, abayes(gains))
+            shares[some] = sh_alrt(gains[some], drawn.reshape(n_replicates, -1, 2))
+    found = {SH_ALRT: 100 * shares, ABAYES: abayes(gains)}
+    values = {kind: np.full(likelihood.tree.n_edges, np.nan) for kind in kinds}
+    for kind in kinds:
+        values[kind][branches] = found[kind]
+    lnl = np.full((likelihood.tree.n_edges, 3), np.nan)
+    lnl[branches] = float(own @ weights) + np.column_stack([np.zeros(len(branches)), gains])
+    return values, lnl
 
 
 def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
     """SH-like approximate likelihood ratio tests (Guindon et al. 2010, p. 310).
 
-    The statistic of a branch is what its lnL has over that of the better interchange. A replicate's is what the best of
-    the three has over the second best, each less its lnL on the data (Shimodaira and Hasegawa's centring).
+    The statistic of a branch is the difference of its lnL to that of the better interchange. The statistic of a
+    replicate is the difference between the best and the second best of the three, after the lnL on the data has been
+    subtracted from each (Shimodaira and Hasegawa's centring).
 
     Parameters
     ----------
-    gains : (n, 2) lnL of the interchanges less that of the tree
-    drawn : (n_replicates, n, 2) the same of resampled alignments
+    gains : (n, 2) lnL of the interchanges minus lnL of the tree
+    drawn : (n_replicates, n, 2) the same for resampled alignments
 
     Returns
     -------
-    (n,) the share of replicates whose statistic is smaller, by ALRT_MARGIN at least.
+    (n,) the share of replicates whose statistic is smaller by at least ALRT_MARGIN.
     """
     centred = np.concatenate([np.zeros((*drawn.shape[:2], 1)), drawn - gains], axis=2)
     centred.sort(axis=2)
@@ -84,9 +80,9 @@ def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:
 
 
 def abayes(gains: FloatArray) -> FloatArray:
-    """Posterior probability (n,) of each branch among it and its interchanges, equal before (Anisimova et al. 2011).
+    """Posterior probability (n,) of each branch against its two interchanges (Anisimova et al. 2011).
 
-    `gains` as of `sh_alrt`.
+    The three have equal prior probabilities; `gains` is that of `sh_alrt`.
     """
     relative = np.concatenate([np.zeros((len(gains), 1)), gains], axis=1)
     relative -= relative.max(axis=1, keepdims=True)

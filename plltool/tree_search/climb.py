@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
     BROAD_CUTOFF,
     BROAD_PER_PRUNE,
@@ -25,7 +26,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
-from plltool.tree.topology import NO_NODE, FloatArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
 from plltool.tree_search.progress import Move
 from plltool.tree_search.scan import Steps, all_prunes, scan
@@ -37,9 +38,9 @@ class Breadth:
 
     Attributes
     ----------
-    per_prune : at most so many of each subtree, the best by score
-    cutoff : times the typical loss: insertions that lose more are not looked at
-    near_misses : how many moves are tried singly where none promises to gain, at most two for each joint
+    per_prune : the most insertions of each subtree, the best by score
+    cutoff : times the typical loss: insertions that lose more are left out
+    near_misses : number of moves to try singly if none promises a gain, at most two for each joint
     patient : whether scans cross valleys, see `scan`; on 2,000 taxa moves that gained 20 to 60 each lay beyond one
     """
 
@@ -53,8 +54,8 @@ NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
 BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES, patient=True)
 
 
-def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> npt.NDArray[np.intp]:
-    """Indices of the steps that `breadth` admits, in their order; `lnl` is that of the current tree."""
+def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> IndexArray:
+    """Indices of the steps that `breadth` admits, ascending; `lnl` is that of the current tree."""
     floor = lnl - breadth.cutoff * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
     order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
@@ -74,7 +75,7 @@ def find_moves(
 ) -> Insertions:
     """Every promising move of the subtrees at `joints` (None: all) within `radius`.
 
-    `lnl` is that of the current tree, which obeys the `constraint`, as it does after any one of the moves.
+    `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     """
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
@@ -82,7 +83,7 @@ def find_moves(
     return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 
-def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
+def rank_moves(moves: Insertions, lnl: float) -> IndexArray:
     """Indices of the moves that gain at least MIN_MOVE_GAIN, best first; ties by index."""
     gain = np.round((moves.lnl - lnl) / GAIN_GRID)
     worthy = np.flatnonzero(gain * GAIN_GRID >= MIN_MOVE_GAIN)
@@ -92,15 +93,15 @@ def rank_moves(moves: Insertions, lnl: float) -> npt.NDArray[np.intp]:
 def apply_moves(
     likelihood: TreeLikelihood,
     moves: Insertions,
-    ranked: npt.NDArray[np.intp],
+    ranked: IndexArray,
     most: int | None = None,
     changed: Iterable[int] = (),
     constraint: Constraint | None = None,
 ) -> list[tuple[int, Undo]]:
-    """Apply moves in order, at most `most` of them, leaving out those that touch what an earlier one changed.
+    """Apply moves in order, at most `most` of them, except those that touch nodes that an earlier move changed.
 
-    `changed` are nodes that moves applied before have changed. Two moves may break a `constraint` together that obey it
-    each alone; then only so many are applied that the tree obeys. Returns (move, undo) of those applied.
+    `changed` holds nodes changed by moves before. Two moves may together break a `constraint` that each of them obeys;
+    then only as many are applied as the constraint allows. Returns (move, undo) for each move applied.
     """
     tree = likelihood.tree
     touched = set(changed)
@@ -128,7 +129,7 @@ def apply_moves(
     return applied
 
 
-def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> npt.NDArray[np.bool_]:
+def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> BoolArray:
     """Mask (n_nodes,) of the nodes at most `distance` branches from any of `nodes`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     near[nodes] = True
@@ -140,18 +141,18 @@ def nodes_near(tree: Tree, nodes: npt.NDArray[np.integer], distance: int) -> npt
 
 @dataclass(frozen=True)
 class Round:
-    """What one round of climbing did.
+    """The result of one round of climbing.
 
     Attributes
     ----------
-    lnl : reached; never below what it was, and higher without moves where branch lengths were owed something
-    n_moves, chosen : moves that were kept
-    joints : inner nodes whose subtrees are worth another look: near a change, or with a gain that had to wait
+    lnl : lnL after the round; never lower than before, and higher without moves if branch lengths were not optimal
+    n_moves, chosen : the moves that were kept
+    joints : inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
     """
 
     lnl: float
     n_moves: int
-    joints: npt.NDArray[np.intp]
+    joints: IndexArray
     chosen: tuple[Move, ...] = ()
 
 
@@ -164,9 +165,9 @@ def climb_round(
     epsilon: float = ROUND_EPSILON,
     constraint: Constraint | None = None,
 ) -> Round:
-    """Find moves (of the subtrees at `joints` only, if given), apply the compatible ones, smooth to `epsilon`.
+    """Find moves (only of the subtrees at `joints`, if given), apply the compatible ones, and smooth to `epsilon`.
 
-    Where none of them gains, near misses are tried, if `breadth` says so. The tree obeys the `constraint` all along.
+    If none of them gains, near misses are tried if `breadth` says so. The tree obeys the `constraint` at all times.
     """
     moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
     ranked = rank_moves(moves, lnl)
@@ -184,7 +185,7 @@ def climb_round(
             return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))
         _take_back(likelihood, applied, before)
         most = max(1, len(applied) // 2)
-        if len(applied) == 1:  # it fails even alone: the others get their turn
+        if len(applied) == 1:  # it fails even alone: try the others
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
     n_joints = tree.n_taxa - 2 if joints is None else len(joints)
@@ -194,17 +195,17 @@ def climb_round(
 def try_near_misses(
     likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
 ) -> Round:
-    """Apply moves one at a time that promise no gain, the best `most` of them, and keep those that gain all the same.
+    """Apply the best `most` moves that promise no gain, one at a time, and keep those that gain nevertheless.
 
-    A move's promise is made by three branches; further away lengths may have to follow. Moves that promise neither gain
-    nor loss are left out: they lead to other resolutions of a node without support, as good as the present one.
+    The promise of a move accounts for three branch lengths only; others may have to change, too. Moves that promise
+    neither gain nor loss are left out: they lead to other, equally good resolutions of a node without support.
     """
     tree = likelihood.tree
     order = np.argsort(-moves.lnl, kind="stable")
     near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
     kept: list[Undo] = []
     chosen: list[Move] = []
-    if len(near_misses):  # or what is owed to the lengths would be put down to a move
+    if len(near_misses):  # otherwise a move would get the credit for better lengths
         lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
     before = tree.lengths.copy()
     for k in near_misses.tolist():
@@ -223,7 +224,7 @@ def try_near_misses(
 
 
 def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
-    """Move `k`, which has been applied to the tree; `lnl` is what it had before."""
+    """Describe move `k`, which has been applied to the tree; `lnl` is that of the tree before."""
     joint, column = int(moves.joints[k]), int(moves.columns[k])
     subtree, first, second = (int(tree.neighbours[joint, (column + turn) % 3]) for turn in range(3))
     roots = [(subtree, joint)]
@@ -242,7 +243,7 @@ def _some_taxon(tree: Tree, node: int, parent: int) -> str:
 
 
 def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], lengths: FloatArray) -> None:
-    """Undo moves, and give the branches the `lengths` that they had before."""
+    """Undo moves and restore the branch `lengths`."""
     for _, undo in reversed(applied):
         undo.restore(likelihood.tree)
     likelihood.tree.lengths[:] = lengths
@@ -251,8 +252,8 @@ def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], leng
 
 def _worth_another_look(
     tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
-) -> npt.NDArray[np.intp]:
-    """The inner nodes near what moves have changed, and those `waiting` besides."""
+) -> IndexArray:
+    """The inner nodes near the changes of some moves, and those that are `waiting`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     for undo in applied:
         near[undo.nodes] = True

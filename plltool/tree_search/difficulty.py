@@ -1,8 +1,8 @@
-"""A quick look at an alignment: how hard will it be to find its best tree?
+"""A quick estimate of how hard it will be to find the best tree of an alignment.
 
-Where the data speak clearly, parsimony trees grown in different orders agree; where they contradict themselves or say
-little, each order ends elsewhere, and so will a climb. Haag et al. (2022) learned to predict difficulty from such
-features; here two of them make a score by a plain formula.
+If the data have a clear signal, parsimony trees built in different orders agree. If the signal is weak or
+contradictory, each order leads to another tree, and so does each climb. Haag et al. (2022) predict difficulty from such
+features by machine learning; here a simple formula combines two of them.
 """
 
 from __future__ import annotations
@@ -14,21 +14,22 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEIGHT
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.parsimony import CodeArray, stepwise_addition
 
 
 @dataclass(frozen=True)
 class Difficulty:
-    """What was seen.
+    """The features of an alignment that the score is computed from.
 
     Attributes
     ----------
-    disagreement : share of inner branches in which two quick trees differ, mean over all pairs; 0 to 1
-    patterns_per_taxon : distinct columns per sequence
+    disagreement : share of inner branches in which two quick trees differ, the mean over all pairs; 0 to 1
+    patterns_per_taxon : number of distinct columns per sequence
     gaps : share of undetermined characters
     """
 
@@ -38,7 +39,7 @@ class Difficulty:
 
     @property
     def score(self) -> float:
-        """0 (easy) to 1 (hopeless): the disagreement, more where there are few patterns for so many taxa."""
+        """0 (easy) to 1 (hopeless): the disagreement, plus a term if there are few patterns per taxon."""
         sparse = SPARSE_WEIGHT * math.log2(max(1.0, ENOUGH_PATTERNS_PER_TAXON / self.patterns_per_taxon))
         return min(1.0, self.disagreement + sparse)
 
@@ -56,7 +57,7 @@ def assess_difficulty(
     rng: np.random.Generator,
     constraint: Constraint | None = None,
 ) -> Difficulty:
-    """Look at an alignment through QUICK_TREES parsimony trees; arguments as of `stepwise_addition`."""
+    """Estimate the difficulty of an alignment from QUICK_TREES parsimony trees; arguments as in `stepwise_addition`."""
     trees = [stepwise_addition(codes, weights, names, rng, constraint) for _ in range(QUICK_TREES)]
     pairs = list(itertools.combinations(trees, 2))
     disagreement = sum(_share_of_branches(a, b) for a, b in pairs) / len(pairs)
@@ -66,5 +67,5 @@ def assess_difficulty(
 
 
 def _share_of_branches(a: Tree, b: Tree) -> float:
-    """Robinson-Foulds distance over the most that it can be."""
+    """The Robinson-Foulds distance as a share of the largest possible one."""
     return rf_distance(a, b) / max(1, 2 * (a.n_taxa - 3))

@@ -1,4 +1,4 @@
-"""How hard to search: options, the presets by name, and what the data's difficulty makes of them."""
+"""How hard to search: options of the user, presets by name, and the plan that follows from the data's difficulty."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from plltool.tree_search.scan import MAX_RADIUS
 
 @dataclass(frozen=True)
 class SearchPlan:
-    """What one search does.
+    """What one search does, with all options settled.
 
     Attributes
     ----------
-    starts : start trees
-    radii : SPR radii, a stage each; from the second on, one that gains nothing is the last
-    broad : whether the rounds at the last radius look at more insertions; they are made in any case
-    perturbations : most steps of the ratchet, on all trees together, the best climb first
-    nstop : steps of the ratchet in a row without gain after which a tree counts as settled
-    epsilon : lnL gained by a round below which a climb ends, and by a perturbation below which it counts as failed
+    starts : number of start trees
+    radii : SPR radii, one stage each; from the second on, a stage without gain is the last one
+    broad : whether the rounds at the last radius are broad, which optimise more insertions
+    perturbations : the most perturbations, on all trees together, the best climb first
+    nstop : number of perturbations in a row without gain after which a tree is left as it is
+    epsilon : a climb ends when a round gains less lnL; a perturbation that gains less has failed
     stop : the rule that ends a climb before its last stage, see `stopping.StopRule`
     optimise_parameters : whether free model parameters are optimised
-    constraint : that start trees obey and every tree after them
+    constraint : obeyed by the start trees and all trees after them
     """
 
     starts: int = 1
@@ -67,9 +67,9 @@ class SearchPlan:
 
 @dataclass(frozen=True)
 class Preset:
-    """A preset: a plan, and how many starts and perturbations easy data and the most difficult ask for.
+    """A preset: a plan, and the numbers of starts and perturbations for easy data and for the most difficult data.
 
-    Data of a difficulty up to EASY count as easy; from there to 1 the numbers are interpolated and rounded up.
+    Data with a difficulty up to EASY are easy; from there to 1 the numbers are interpolated and rounded up.
     """
 
     plan: SearchPlan
@@ -86,7 +86,7 @@ EFFORTS = {
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """How hard to search. What is None is left to the effort, and by that to the data's difficulty.
+    """How hard to search. Options that are None follow from the effort and the data's difficulty.
 
     Attributes
     ----------
@@ -106,26 +106,27 @@ class SearchOptions:
     def __post_init__(self) -> None:
         if self.effort not in EFFORTS:
             raise InputError(f"effort: found {self.effort!r}, expected one of: {', '.join(EFFORTS)}")
-        self.plan(0.0)  # refuses what cannot be
+        self.plan(0.0)  # refuses impossible options
 
     @property
     def depends_on_difficulty(self) -> bool:
-        """Whether `plan` heeds the difficulty."""
+        """Whether the result of `plan` depends on the difficulty."""
         preset = EFFORTS[self.effort]
         free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
         return any(given is None and low != high for given, (low, high) in free)
 
     def plan(self, difficulty: float = 0.0, size: int = 0) -> SearchPlan:
-        """What to do with data of that difficulty, 0 to 1, and of so many taxa times patterns.
+        """The plan for data of this difficulty, 0 to 1, and of this size, taxa times patterns.
 
-        From LARGE_ALIGNMENT on a climb ends once a stage gains nothing significant, unless the effort is thorough.
+        If the size is LARGE_ALIGNMENT or more and the effort is not thorough, a climb ends when a stage gains nothing
+        significant.
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
             math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
-        wishes = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
+        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
         planned = replace(preset.plan, starts=starts, perturbations=perturbations, stop=stop)
-        return replace(planned, **{name: wish for name, wish in wishes.items() if wish is not None})
+        return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

@@ -1,4 +1,4 @@
-"""Promising insertions with their three branch lengths optimised, hundreds at a time."""
+"""Optimise the three branch lengths at promising insertions, hundreds at a time."""
 
 from __future__ import annotations
 
@@ -7,33 +7,35 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths
 
 
 @dataclass(frozen=True)
 class Insertions:
-    """Moves of one neighbourhood, ready to apply.
+    """Moves of one neighbourhood, ready to be applied.
 
     Attributes
     ----------
-    joints, columns : (n,) what to prune: inner node and column of its subtree
-    branches : (n,) the branch to regraft into, as the tree numbers it before any move
+    joints, columns : (n,) inner node and column of the subtree to prune
+    branches : (n,) the branch to regraft into, as numbered before any move
     toward_gap : (n,) bool, whether the first end of that branch is the one nearer to the gap
-    healed : (n,) length of the branch that closes the gap; (n, n_parts) where parts have lengths of their own
-    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; (n, n_parts, 3)
-    lnl : (n,) log-likelihood with these lengths, all others as they are
+    healed : (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
+    lengths : (n, 3) optimised lengths from the joint towards the gap, away from it, and to the subtree; likewise
+        (n, n_parts, 3)
+    lnl : (n,) log-likelihood with these lengths and all other lengths unchanged
     """
 
     joints: IntArray
     columns: IntArray
-    branches: npt.NDArray[np.int64]
-    toward_gap: npt.NDArray[np.bool_]
+    branches: IndexArray
+    toward_gap: BoolArray
     healed: FloatArray
     lengths: FloatArray
     lnl: FloatArray
@@ -43,13 +45,13 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> Insertions:
-    """Newton-optimise the three branch lengths at each of the `chosen` steps' insertions.
+    """Optimise the three branch lengths at the insertions of the `chosen` steps by Newton's method.
 
-    One scratch slot per insertion holds the CLA that looks at the insertion from the gap; as many insertions as
-    there are scratch slots share each launch. Insertions that do not promise to reach the lnL `floor` are given up
-    on the way, with what they had reached.
+    A scratch slot per insertion holds the CLA of the side with the gap, so each launch takes as many insertions as
+    there are scratch slots. Insertions that do not promise to reach the lnL `floor` are given up early; the result
+    holds the best lengths that they met.
     """
     lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), *likelihood.tree.lengths.shape[1:], 3))
     for start in range(0, len(chosen), likelihood.n_scratch):
@@ -67,7 +69,7 @@ def optimise_insertions(
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: npt.NDArray[np.intp], floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
 ) -> tuple[FloatArray, FloatArray]:
     tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
@@ -81,7 +83,7 @@ def _optimise_batch(
     best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl = np.full(best.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
-    values = np.empty((*best_lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
         answer = join(prepared, operands[active], trial)
         better = answer[..., 0] > best_lnl[active]
@@ -99,9 +101,9 @@ def _optimise_batch(
 
 
 def join(clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray) -> FloatArray:
-    """Values of `program.triplet` for nodes at which three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
+    """Values of `program.triplet` at nodes where three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
 
-    Returns (n, 10), or (n, n_parts, 10) where parts have lengths of their own.
+    Returns (n, 10), or (n, n_parts, 10) if parts have lengths of their own.
     """
     branches = np.arange(operands.size).reshape(-1, 3)
     joins = np.stack([operands, branches], axis=2).reshape(-1, 6)
@@ -119,10 +121,10 @@ def add_parts(lnl: FloatArray) -> FloatArray:
     return lnl if lnl.ndim == 1 else lnl.sum(axis=1)
 
 
-def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArray[np.int64]) -> IntArray:
-    """The newviews from the gap to each chosen step, each chain in a slot of its own."""
+def _chain_program(steps: Steps, chosen: IndexArray, slots: IndexArray) -> IntArray:
+    """The newviews along the path from the gap to each chosen step; each path has a slot of its own."""
     rows = []
-    at: npt.NDArray[np.int64] = np.asarray(chosen, dtype=np.int64)
+    at: IndexArray = np.asarray(chosen, dtype=np.int64)
     while len(at):  # from the insertion back to the gap
         depth = steps.depth[at]
         source = np.where(depth == 0, steps.source[at], slots)
@@ -135,11 +137,11 @@ def _chain_program(steps: Steps, chosen: npt.NDArray[np.intp], slots: npt.NDArra
 
 
 def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Newton step (..., 3) for the three lengths of each join, and the gain in lnL (...) that it promises.
+    """Newton step (..., 3) for the three lengths at each node, and the gain in lnL (...) that it promises.
 
     `values` (..., 10) are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of
-    different orders weigh alike, and its eigenvalues made negative: the step leads uphill even where lnL is not
-    concave.
+    different magnitudes have the same weight. Its eigenvalues are made negative, so that the step leads uphill even
+    where lnL is not concave.
     """
     hessian = np.empty((*lengths.shape, 3))
     for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):

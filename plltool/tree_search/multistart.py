@@ -1,4 +1,4 @@
-"""Several start trees: climb from each, give up hopeless ones, perturb and polish the best."""
+"""Searches from several start trees: climb from each, give up hopeless climbs, perturb and polish the best."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _log = logging.getLogger("plltool")
 
 @dataclass(frozen=True, eq=False)
 class SearchOutcome:
-    """The best tree and its models, one for each part.
+    """The best tree with its models, one per part.
 
     Attributes
     ----------
-    lnls : reached by the climb from each start tree, or by the time it was given up; the winner's after all stages
+    lnls : lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
     interrupted : whether the listener stopped the search
     """
 
@@ -41,7 +41,7 @@ class SearchOutcome:
 def climb_in_turn(
     starts: ClimbStarts, engine: AnyEngine, plan: SearchPlan, forecast: Forecast, report: Listener
 ) -> Iterator[ClimbState]:
-    """Climb from each start tree, made when its turn comes, until one is interrupted."""
+    """Climb from one start tree after the other, each made when needed, until a climb is interrupted."""
     rivals: list[Sequence[float]] = []
     for number in range(plan.starts):
         _log.info("start tree %d of %d", number + 1, plan.starts)
@@ -62,7 +62,7 @@ def search_on(
     forecast: Forecast,
     report: Listener,
 ) -> TreeSearch:
-    """The search from start tree `number`, at the state in which it is."""
+    """The search from start tree `number`, continued from `state`."""
     likelihood = TreeLikelihood(state.tree, state.models, engine)
     return TreeSearch(likelihood, plan, forecast, report, state.cursor, starts.saver(number))
 
@@ -76,11 +76,10 @@ def search_starts(
     forecast: Forecast,
     report: Listener,
 ) -> SearchOutcome:
-    """The best of all climbs, which are made as this asks for them, after perturbations and a polish.
+    """The best of all climbs after perturbations and a polish; the climbs are made as they are drawn from `climbs`.
 
-    `rng` is the source of the perturbations; what is left of them when the best climb has come to rest is spent on the
-    next best. Climbs that are given up have no say in who wins. Climbs that have been perturbed or polished before are
-    not again.
+    `rng` is the source of the perturbations. If the best climb does not use all of them, the next best gets the rest.
+    Climbs that were given up cannot win. What an earlier run has perturbed or polished is not repeated.
     """
     everyone: list[ClimbState] = []
 
@@ -110,7 +109,7 @@ def search_starts(
 
 
 def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
-    """The best in that order; one that is better by less than PLATEAU_DEPTH owes it to convergence."""
+    """The first of the best in that order; differences below PLATEAU_DEPTH are left over from convergence."""
     leader = order[0]
     for number in order:
         if lnls[number] > lnls[leader] + PLATEAU_DEPTH:

@@ -1,7 +1,7 @@
-"""The nearest-neighbour interchanges of inner branches, with their five branch lengths optimised, many at a time.
+"""The nearest-neighbour interchanges of inner branches, with five branch lengths optimised, many at a time.
 
-An inner branch joins two pairs of subtrees, 0 1 | 2 3; its interchanges are 0 2 | 1 3 and 0 3 | 1 2. A sweep takes
-one of the two nodes of every new branch with its three lengths through Newton steps, then the other.
+An inner branch joins two pairs of subtrees, 0 1 | 2 3; its interchanges are 0 2 | 1 3 and 0 3 | 1 2. A sweep optimises
+the three lengths at one end of each new inner branch by Newton steps, then the three lengths at the other end.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IntArray
 from plltool.constants import (
     MAX_BACKTRACKS,
     MAX_BRANCH_LENGTH,
@@ -17,22 +18,22 @@ from plltool.constants import (
     NEIGHBOUR_EPSILON,
 )
 from plltool.engine import program as prog
+from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
 from plltool.engine.shards import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
-from plltool.tree.topology import FloatArray, IntArray
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
-INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # how the four subtrees are paired: the first two, the last two
-SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the node that is optimised, then beyond
-INNER = 4  # place of the inner branch's length
+INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # the four subtrees in pairs: the first two, the last two
+SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the optimised node, then at the other
+INNER = 4  # place of the length of the inner branch
 
 
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
-    """lnL of each pattern on the two interchanges of each inner branch, all five lengths around it optimised.
+    """lnL of each pattern on the two interchanges of each inner branch, with the five lengths around it optimised.
 
-    The tree stays as it is. As many interchanges share each launch as half the scratch slots.
+    The tree is not changed. Each launch takes half as many interchanges as there are scratch slots.
 
     Returns
     -------
@@ -55,7 +56,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
 def _surroundings(
     likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]
 ) -> tuple[IntArray, FloatArray]:
-    """Of each branch the operands of its four subtrees (n, 4) and five lengths (n, [n_parts,] 5), its own last."""
+    """The operands of the four subtrees (n, 4) and the five lengths (n, [n_parts,] 5) at each branch, its own last."""
     tree, view = likelihood.tree, likelihood.view
     operands, edges = [], []
     for end in range(2):
@@ -69,7 +70,7 @@ def _surroundings(
 
 
 def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
-    """The best lengths (n, [n_parts,] 5) met, from those given."""
+    """Optimise the lengths (n, [n_parts,] 5) from those given."""
     best = np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     lnl = np.full(len(operands), -np.inf)
     active = np.arange(len(operands))
@@ -94,14 +95,15 @@ def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
 
 
 def _climb(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """lnL (n,) and lengths (n, [n_parts,] 3) where Newton's method for the nodes at which operands (n, 3) meet ends.
+    """Optimise the lengths (n, [n_parts,] 3) at nodes where operands (n, 3) meet; returns lnL (n,) and the lengths.
 
-    A step takes all three lengths together. Where it fails, each goes its own way uphill, half as far every time.
+    A Newton step changes all three lengths together. If it fails, each length takes a step of its own uphill, which is
+    halved after every further failure.
     """
     best = lengths.copy()
     lnl = np.full(best.shape[:-1], -np.inf)
     failures = np.zeros(best.shape[:-1], dtype=np.int64)
-    values = np.empty((*lnl.shape, prog.TRIPLET_VALUES))
+    values = np.empty((*lnl.shape, TRIPLET_VALUES))
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         answer = join(clas, operands[active], trial)
@@ -122,7 +124,7 @@ def _climb(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[Floa
 
 
 def _evaluate(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
-    """lnL of each pattern (n, n_patterns) where the subtrees 0 1 | 2 3 are joined with such lengths."""
+    """lnL of each pattern (n, n_patterns) on subtrees joined as 0 1 | 2 3 with these lengths."""
     n = len(operands)
     slots = likelihood.scratch + 2 * np.arange(n)
     branch = 5 * np.arange(n)
@@ -132,5 +134,5 @@ def _evaluate(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
         prog.evaluate(np.arange(n), slots, slots + 1, branch + INNER),
     ], axis=1)  # fmt: skip
     pieces = 3 * np.arange(n, dtype=np.int32)
-    request = prog.Request(rows.reshape(-1, prog.N_WORDS), n, "neighbours", pieces=pieces)
+    request = prog.Request(rows.reshape(-1, INSTRUCTION_WORDS), n, "neighbours", pieces=pieces)
     return likelihood.directed().execute_sites(request, flatten_lengths(lengths).T)

@@ -1,9 +1,9 @@
-"""Start trees by randomised stepwise addition under Fitch parsimony (Fitch 1971), and the score of a tree.
+"""Start trees by randomised stepwise addition under Fitch parsimony (Fitch 1971).
 
-A set of states is held bit-sliced: one plane of 64-bit words per state, one bit per site, so that one word
-operation serves 64 sites. Every branch of the growing tree holds the Fitch set of the subtree on either side
-of it. Joining the two gives the set of the states that cost least at a node on that branch, and inserting a
-tip there adds one change at exactly those sites where that set and the tip's share no state (Goloboff 1996).
+Sets of states are stored bit-sliced: one plane of 64-bit words per state, one bit per site, so that one word
+operation handles 64 sites. Every branch of the growing tree has the Fitch sets of the subtrees on both sides.
+Joining the two gives the states with the least changes at a node on that branch. Inserting a tip there adds
+one change at exactly those sites where this set and the set of the tip share no state (Goloboff 1996).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.tree.constraint import Constraint, Growth
 from plltool.tree.random_tree import attach_tip
-from plltool.tree.topology import NO_NODE, FloatArray, Tree
+from plltool.tree.topology import NO_NODE, Tree
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 PlaneArray = npt.NDArray[np.uint64]
-IndexArray = npt.NDArray[np.int64]
 
 SITES_PER_WORD = 64
 
@@ -33,18 +33,18 @@ def stepwise_addition(
     rng: np.random.Generator,
     constraint: Constraint | None = None,
 ) -> Tree:
-    """Build a start tree: taxa in random order, each into a branch where it adds the fewest changes.
+    """Build a start tree: insert taxa in random order, each into a branch where it adds the fewest changes.
 
-    Ties are broken at random, so one `rng` state gives one tree. All branches get the default length. With a constraint
-    the taxa that it names come first, each into the best of the branches that it leaves them.
+    Ties are broken at random; equal states of `rng` give equal trees. All branches get the default length. With a
+    constraint its taxa come first, each into the best branch that the constraint allows.
 
     Parameters
     ----------
     codes : unsigned array (n_taxa, n_patterns)
         The set of states of each taxon at each pattern; bit s stands for state s (DNA: 1, 2, 4, 8 and their
-        unions, 15 where undetermined).
+        unions; 15 means undetermined).
     weights : float array (n_patterns,)
-        How many sites show each pattern; whole numbers.
+        Number of sites with each pattern; whole numbers.
     names : n_taxa >= 3 taxon names.
     rng : the source of the order and of the choices among ties.
     constraint : over the same names; the tree obeys it.
@@ -64,7 +64,7 @@ def stepwise_addition(
     for tip in order[2:]:
         added = growing.added_changes(tip)
         if growth is not None:
-            added = np.where(growth.legal(tip), added, 1)  # legal insertions add 0 or fewer, less the constant
+            added = np.where(growth.legal(tip), added, 1)  # legal insertions have values of at most 0
         best = np.flatnonzero(added == added.min())
         branch = int(best[rng.integers(len(best))])
         growing.insert(tip, branch)
@@ -74,19 +74,19 @@ def stepwise_addition(
 
 
 class _GrowingTree:
-    """The tree so far, with the Fitch sets that tell what each insertion would cost.
+    """The tree so far, with the Fitch sets that give the cost of each insertion.
 
-    Message 2e + s is the set of the subtree at end s of branch e, so message m leaves node
-    ``ends.flat[m]`` and message m ^ 1 goes the other way.
+    Message 2e + s is the set of the subtree at end s of branch e. It leaves node ``ends.flat[2e + s]``;
+    message m ^ 1 has the opposite direction to message m.
 
     Attributes
     ----------
     tips : uint64 array (n_taxa, n_states, words), the tips' sets.
     ends : int32 array (2 n_taxa - 3, 2), the two nodes of each branch.
-    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses column 0 only.
+    leaving : int64 array (2 n_taxa - 2, 3), the messages that leave each node; a tip uses only column 0.
     messages : uint64 array (2 (2 n_taxa - 3), n_states, words).
     joined : uint64 array (2 n_taxa - 3, n_states, words), the two messages of each branch, joined.
-    n_placed : the number of tips in the tree; the first 2 n_placed - 3 branches exist.
+    n_placed : the number of tips in the tree, which uses the first 2 n_placed - 3 branches.
     """
 
     def __init__(self, tips: PlaneArray, first: int, second: int):
@@ -104,7 +104,7 @@ class _GrowingTree:
         self._join(np.array([0]))
 
     def added_changes(self, tip: int) -> IndexArray:
-        """How many changes the tip would add in each branch, less a constant: (2 n_placed - 3,)."""
+        """The changes that the tip would add in each branch, minus the number of sites: (2 n_placed - 3,)."""
         joined, states = self.joined[: 2 * self.n_placed - 3], self.tips[tip]
         agreeing = joined[:, 0] & states[0]
         for state in range(1, len(states)):
@@ -112,7 +112,7 @@ class _GrowingTree:
         return -np.bitwise_count(agreeing).sum(axis=1, dtype=np.int64)
 
     def insert(self, tip: int, branch: int) -> None:
-        """Insert a tip into a branch and bring all sets up to date."""
+        """Insert a tip into a branch and update all sets."""
         old_end = int(self.ends[branch, 1])
         inner, lower, pendant = attach_tip(self.ends, branch, tip, self.n_placed)
         self.n_placed += 1
@@ -120,7 +120,7 @@ class _GrowingTree:
         row[row == 2 * branch + 1] = 2 * lower + 1
         self.leaving[inner] = 2 * branch + 1, 2 * lower, 2 * pendant + 1
         self.leaving[tip, 0] = 2 * pendant
-        # Without the tip the new node passes on what came through the branch before; the tip then changes it.
+        # Without the tip the new node passes on the old messages of the branch; then the tip changes them.
         self.messages[[2 * lower, 2 * lower + 1]] = self.messages[[2 * branch, 2 * branch + 1]]
         self.messages[2 * pendant] = self.tips[tip]
         self.messages[2 * pendant + 1] = self.joined[branch]
@@ -128,7 +128,7 @@ class _GrowingTree:
         self._join(np.concatenate([changed >> 1, [branch, lower, pendant]]))
 
     def _propagate(self, start: int) -> IndexArray:
-        """Recompute outwards from a changed message, as far as changes reach; return what changed."""
+        """Update messages outwards from a changed one as far as they change; return the changed ones."""
         sources = self.ends.reshape(-1)
         changed = [np.empty(0, dtype=np.int64)]
         frontier = np.array([start])
@@ -146,12 +146,12 @@ class _GrowingTree:
         return np.concatenate(changed)
 
     def _join(self, branches: IndexArray) -> None:
-        """Join the two messages of each of these branches."""
+        """Join the two messages of each of the `branches`."""
         self.joined[branches] = _join_sets(self.messages[2 * branches], self.messages[2 * branches + 1])
 
 
 def _join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
-    """Fitch's rule at every site: the common states, or where there are none those of either.
+    """Fitch's rule at every site: the common states, or the states of either if there are none.
 
     Both arrays and the result: (rows, n_states, words).
     """
@@ -161,10 +161,10 @@ def _join_sets(a: PlaneArray, b: PlaneArray) -> PlaneArray:
 
 
 def _informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
-    """The columns that can tell insertions apart, each repeated as its weight says: (n_taxa, n_sites).
+    """The columns that distinguish insertions, each repeated by its weight: (n_taxa, n_sites).
 
-    A column where at most one state occurs in more than one determined taxon adds the same number of changes
-    wherever a tip goes.
+    A column in which at most one state occurs in more than one determined taxon adds the same number of changes
+    for any insertion.
     """
     n_states = int(codes.max(initial=1)).bit_length()
     undetermined = (1 << n_states) - 1
@@ -177,7 +177,7 @@ def _informative_sites(codes: CodeArray, weights: FloatArray) -> CodeArray:
 
 
 def _bit_slice(codes: CodeArray) -> PlaneArray:
-    """Turn sets of states (n_taxa, n_sites) into planes (n_taxa, n_states, words); spare bits are 0."""
+    """Convert sets of states (n_taxa, n_sites) into planes (n_taxa, n_states, words); spare bits are 0."""
     n_taxa, n_sites = codes.shape
     n_states = int(codes.max(initial=1)).bit_length()
     words = max(1, -(-n_sites // SITES_PER_WORD))

@@ -1,4 +1,4 @@
-"""What a running search tells whoever listens, and how it foretells its end."""
+"""Progress reports of a running search, and forecasts of how long it takes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from dataclasses import dataclass
 
 from plltool.constants import PERTURB, STAGE_COSTS
 
-ACTIVITY = "activity"  # attribute of log records, see `announce`
-
-REPLICATE_STAGE = "bootstrap"  # whose rounds are replicates
-ULTRAFAST_STAGE = "ufboot"  # whose rounds are excursions
+ACTIVITY = "activity"  # an attribute of log records, see `announce`
 
 _log = logging.getLogger("plltool")
 
@@ -24,10 +21,10 @@ class Move:
 
     Attributes
     ----------
-    subtree : one taxon, or two whose paths meet at its root
-    branch : where it went: a taxon on either side of the branch
-    gain : lnL that the move promised
-    nodes : (4,) the inner node that moved along, the subtree's root, and the ends of the branch
+    subtree : one taxon, or two taxa whose paths meet at the root of the subtree
+    branch : the branch that it moved into: one taxon on each side
+    gain : gain in lnL that the move promised
+    nodes : (4,) the inner node that moved with the subtree, the root of the subtree, and the ends of the branch
     """
 
     subtree: tuple[str, ...]
@@ -42,17 +39,17 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; "bootstrap" and "ufboot", whose rounds are
-        replicates and excursions
+    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; or "bootstrap", whose rounds are replicates,
+        or "ufboot", whose rounds are excursions
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
-    moves : topological moves accepted in this round
-    radius : of the NNI (1) and SPR rounds; 0 elsewhere
-    seconds : since the search began
-    n_rounds : that the stage has at most; 0 where nobody knows
-    start : number of the start tree, from 1, where several are climbed at the same time; 0 elsewhere
-    chosen : those moves
-    stage_left, left : about how many seconds the stage and the whole search still take; None where nobody knows
+    moves : number of topological moves accepted in this round
+    radius : radius of NNI (1) and SPR rounds; 0 in other stages
+    seconds : since the search started
+    n_rounds : the most rounds of the stage; 0 if it is not known
+    start : number of the start tree, from 1, if several climbs run at the same time; 0 otherwise
+    chosen : the accepted moves
+    stage_left, left : estimated seconds until the stage and the whole search end; None if they cannot be estimated
     """
 
     stage: str
@@ -67,48 +64,53 @@ class Progress:
     start: int = 0
     chosen: tuple[Move, ...] = ()
 
+    @property
+    def name(self) -> str:
+        """The stage and, where it tells anything, its radius."""
+        return f"{self.stage} radius {self.radius}" if self.radius > 1 else self.stage
+
 
 Listener = Callable[[Progress], None]
 
 
 def announce(activity: str) -> None:
-    """Log what is about to be done: a handler may want to know what takes so long before the next event."""
+    """Log what starts now, so that a handler can show what is running until the next event."""
     _log.debug("now: %s", activity, extra={ACTIVITY: activity})
 
 
 def ignore(_: Progress) -> None:
-    """The listener of a search that nobody watches."""
+    """A listener that does nothing."""
 
 
 class Trace:
-    """Keeps what a listener hears."""
+    """Records the events that a listener gets."""
 
     def __init__(self, listener: Listener = ignore):
         self._listener = listener
         self._heard: list[Progress] = []
 
     def hear(self, event: Progress) -> None:
-        """The listener that is to be given to the search."""
+        """The listener to pass to the search."""
         self._heard.append(event)
         self._listener(event)
 
     def in_order(self) -> tuple[Progress, ...]:
-        """The events of climbs that went on at the same time one after another, then those that the climbs share."""
+        """The events sorted by climb, if climbs ran at the same time, then the events that belong to no climb."""
         return tuple(sorted(self._heard, key=lambda event: event.start or math.inf))
 
 
 class StopSearch(Exception):  # noqa: N818 - a request, as StopIteration is
-    """Raised by a listener: the search ends, and its best tree so far is the result."""
+    """A listener may raise this: the search then ends, and its best tree so far is the result."""
 
 
 class Forecast:
-    """Foretells how long a search takes, from what its stages cost one another (STAGE_COSTS) and the time spent so far.
+    """Estimates how long a search takes, from the relative costs of its stages (STAGE_COSTS) and the time so far.
 
-    Nothing but reports depends on it. Stages whose number of rounds is known are timed by the round.
+    Only reports depend on it. Stages with a known number of rounds are timed by the round.
 
     Parameters
     ----------
-    stages : all that are planned, in order, each with its number of rounds, 0 if nobody knows
+    stages : the planned stages in order, each with its number of rounds, 0 if it is not known
     """
 
     def __init__(self, stages: Sequence[tuple[str, int]]):
@@ -120,32 +122,32 @@ class Forecast:
 
     @property
     def seconds(self) -> float:
-        """Since the forecast was made."""
+        """Seconds since the forecast was made."""
         return time.perf_counter() - self._began
 
     @property
     def n_rounds(self) -> int:
-        """Of the present stage."""
+        """The number of rounds of the current stage, 0 if it is not known."""
         return self._now[1]
 
     def begin(self, rounds_before: int = 0) -> None:
-        """The next stage begins, or goes on after rounds that were made before."""
+        """Start the next stage, of which `rounds_before` rounds were made in an earlier run."""
         self._cost_done += self._cost(self._now)
         self._rounds_before = rounds_before
         self._now = self._ahead.pop(0)
         self._stage_began = time.perf_counter()
 
     def skip(self, n_stages: int) -> None:
-        """So many stages will not be made."""
+        """Leave out the next `n_stages` stages."""
         del self._ahead[:n_stages]
 
     def made_elsewhere(self, n_stages: int, at_once: int) -> None:
-        """The next so many stages have been made, several at a time, by others."""
+        """Count the next `n_stages` stages as done by other processes, `at_once` at a time."""
         self._cost_done += self.cost_of(self._ahead[:n_stages]) / at_once
         self.skip(n_stages)
 
     def left(self, round_: int) -> tuple[float | None, float | None]:
-        """Seconds that the present stage, after that round, and the whole search still take."""
+        """Estimated seconds until the current stage, after this round, and the whole search end."""
         now = time.perf_counter()
         spent = now - self._stage_began
         if self._now[1]:
@@ -155,13 +157,13 @@ class Forecast:
         elif self._cost_done:
             price = (self._stage_began - self._began) / self._cost_done
             stage_left = max(0.0, price * self._cost(self._now) - spent)
-        else:  # the first stage reports when it is over
+        else:  # the first stage reports only when it is over
             price, stage_left = spent / self._cost(self._now), 0.0
         return stage_left, stage_left + price * self.cost_of(self._ahead)
 
     @classmethod
     def cost_of(cls, stages: Sequence[tuple[str, int]]) -> float:
-        """What stages cost together, in units of STAGE_COSTS."""
+        """The total cost of stages, in units of STAGE_COSTS."""
         return sum(map(cls._cost, stages))
 
     @staticmethod

@@ -1,15 +1,15 @@
 """Leaving local optima: the ratchet (Nixon 1999; for likelihood Vos 2003).
 
-A climb ends where no move gains on the data as they are. With sites reweighted at random other moves gain, those that
-many sites speak for. Applied all at once they lead to a tree from which climbing on the true weights may end higher.
-Only the neighbourhood of what has changed is climbed.
+A climb ends when no move gains on the original weights. On randomly reweighted sites other moves gain, which many sites
+support. Applied all at once they lead to a tree from which a climb on the original weights may end higher. Only the
+neighbourhood of the changes is climbed.
 """
 
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     PLATEAU_DEPTH,
     RATCHET_EPSILON,
@@ -24,27 +24,27 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.climb import NARROW, Round, climb_round, nodes_near
 from plltool.tree_search.progress import Move
 
 
 def reweight(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Weights of which each is RATCHET_FACTOR times as large with probability RATCHET_SHARE; same shape."""
+    """The weights, each multiplied by RATCHET_FACTOR with probability RATCHET_SHARE; same shape."""
     return np.where(rng.random(weights.shape) < RATCHET_SHARE, RATCHET_FACTOR, 1.0) * weights
 
 
 class Ratchet:
     """Keeps the best tree of a likelihood and looks for a better one nearby.
 
-    Between two steps the likelihood's tree is the one that the next step sets out from. It may lie PLATEAU_DEPTH
-    below the best: where many trees are as good as each other, a better one is found by wandering among them.
+    Between two steps the likelihood's tree is the one from which the next step starts. It may be up to PLATEAU_DEPTH
+    lnL units below the best: among many equally good trees, a walk through them finds a better one.
 
     Attributes
     ----------
-    lnl, best : the best tree, and its lnL; the likelihood's, unless that already wanders
-    radius : of the climb after a perturbation
-    constraint : that every tree obeys
+    lnl, best : lnL and tree of the best; at first those of the likelihood, unless another best tree is given
+    radius : radius of the climb after a perturbation
+    constraint : obeyed by every tree
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Ratchet:
         self.best = best or self._base
 
     def step(self) -> tuple[Move, ...]:
-        """Perturb and climb; returns the moves on the way to a better tree, none if none was found."""
+        """Perturb and climb; return the moves that led to a better tree, none if there is no better tree."""
         likelihood = self.likelihood
         jump = self._jump()
         lnl, moves = self._climb(jump.joints)
@@ -85,16 +85,16 @@ class Ratchet:
         self._return_to(self.best)
 
     def _jump(self) -> Round:
-        """What gains on reweighted sites in some region of the tree."""
+        """Apply all moves that gain on reweighted sites in a region of the tree."""
         likelihood, joints = self.likelihood, self._region()
-        with likelihood.reweighted(reweight(likelihood.engine.weights[0], self._rng)):
+        with likelihood.reweighted(reweight(likelihood.engine.weights, self._rng)):
             lnl = likelihood.lnl()
             return climb_round(likelihood, lnl, RATCHET_RADIUS, NARROW, joints, RATCHET_EPSILON, self.constraint)
 
-    def _region(self) -> npt.NDArray[np.intp] | None:
-        """About RATCHET_REGION inner nodes around a random one; None for all, if there are no more.
+    def _region(self) -> IndexArray | None:
+        """About RATCHET_REGION inner nodes around a random one; None (all) if the tree has no more.
 
-        In a large tree a perturbation everywhere gains in some places and loses in others, and is judged by the sum.
+        In a large tree a perturbation of all regions would gain in some and lose in others; only the sum would count.
         """
         tree = self.likelihood.tree
         if tree.n_taxa - 2 <= RATCHET_REGION:
@@ -106,10 +106,10 @@ class Ratchet:
             near = np.flatnonzero(mask)
         return near
 
-    def _climb(self, joints: npt.NDArray[np.intp]) -> tuple[float, tuple[Move, ...]]:
-        """Rounds on the true weights around `joints`; returns lnL and the moves.
+    def _climb(self, joints: IndexArray) -> tuple[float, tuple[Move, ...]]:
+        """Make rounds on the original weights around `joints`; return lnL and the moves.
 
-        A tree still behind the best after a round is given up: another round has hardly ever made up for that.
+        A tree that is still behind the best after a round is given up, because further rounds hardly ever catch up.
         """
         lnl = smooth(self.likelihood, ROUND_EPSILON).lnl
         moves: tuple[Move, ...] = ()

@@ -1,7 +1,7 @@
-"""Estimated lnL of trees on resampled alignments, and which tree each of these keeps (RELL; Minh et al. 2013).
+"""Estimated lnL of trees on resampled alignments, and the best tree for each of these (RELL; Minh et al. 2013).
 
-The lnL of a tree on a resampled alignment is estimated by the lnL of its sites, summed with the weights of the
-resampled one. Of all trees met each resampled alignment keeps the best.
+The lnL of a tree on a resampled alignment is estimated by the sum of its site lnL with the resampled weights. Each
+resampled alignment keeps the best of all trees met.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import RELL_CHUNK, RELL_TIE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import resample_once
 from plltool.tree.splits import inner_splits
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
-IndexArray = npt.NDArray[np.intp]
 WeightArray = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
-KEY_BYTES = 16  # of a topology's digest
+KEY_BYTES = 16  # length of a topology's digest
 
 
 def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.random.Generator) -> WeightArray:
-    """How often each pattern is drawn in so many resampled alignments: (n_patterns, n_sets).
+    """How often each pattern is drawn in each of `n_sets` resampled alignments: (n_patterns, n_sets).
 
-    `part_patterns` holds of each part the pattern of each of its sites, (n_sites of the part,); patterns are counted
-    from 0 in each part, and the parts' patterns follow one another in the result. Each part is resampled by itself.
+    `part_patterns` holds for each part the pattern of each of its sites, (n_sites of the part,). Patterns are numbered
+    from 0 in each part; in the result the patterns of the parts follow each other. Each part is resampled by itself.
     """
     ends = np.cumsum([int(patterns.max()) + 1 for patterns in part_patterns])
     columns = [patterns + first for patterns, first in zip(part_patterns, (0, *ends[:-1]), strict=True)]
@@ -42,14 +42,14 @@ def draw_weights(part_patterns: Sequence[IndexArray], n_sets: int, rng: np.rando
 
 
 class RellPool:
-    """Of the trees met so far, the one that is best for each resampled alignment.
+    """The best of the trees met so far for each resampled alignment.
 
-    Trees whose estimated lnL differ by less than RELL_TIE are as good as each other: one of them is kept at random,
-    each with the same probability, lest a node without support be resolved as the tree that was met first has it.
+    Trees whose estimated lnL differ by less than RELL_TIE are equally good: one of them is kept at random, each with
+    the same probability. Otherwise nodes without support would always be resolved as in the tree that was met first.
 
     Attributes
     ----------
-    trees : those that are kept, by their numbers
+    trees : the trees that are kept, by their numbers
     chosen : (n_sets,) the number of the tree that each resampled alignment keeps
     """
 
@@ -65,11 +65,11 @@ class RellPool:
 
     @property
     def n_met(self) -> int:
-        """How many topologies were met; they are numbered in this order."""
+        """The number of topologies met; they are numbered in this order."""
         return len(self._seen)
 
     def add(self, likelihood: TreeLikelihood) -> None:
-        """Take the tree as it stands into account, unless its topology is known."""
+        """Add the current tree, unless its topology has been met before."""
         key = _digest(likelihood.tree)
         if key in self._seen:
             return
@@ -87,7 +87,7 @@ class RellPool:
         self.trees = {kept: candidates[kept] for kept in np.unique(self.chosen).tolist()}
 
     def estimate(self, site_lnl: FloatArray) -> FloatArray:
-        """The lnL of a tree on each resampled alignment, (n_sets,), by its lnL of each pattern, (n_patterns,)."""
+        """The lnL of a tree on each resampled alignment, (n_sets,), from its lnL of each pattern, (n_patterns,)."""
         lnls = np.zeros(self._weights.shape[1])
         for first in range(0, len(site_lnl), RELL_CHUNK):
             some = slice(first, first + RELL_CHUNK)
@@ -95,14 +95,14 @@ class RellPool:
         return lnls
 
     def copy(self) -> RellPool:
-        """One that stays as it is when this one meets more trees; its source of random numbers is the same."""
+        """A copy that does not change when this pool meets more trees; both share the source of random numbers."""
         other = RellPool(self._weights, self._rng)
         other.trees, other.chosen = self.trees, self.chosen
         other._best, other._equals, other._seen = self._best, self._equals, self._seen.copy()
         return other
 
     def pack(self) -> Arrays:
-        """The pool as arrays, apart from weights and random numbers; there was a tree at least."""
+        """The pool as arrays, without weights and random numbers; it must have met a tree."""
         return {
             "chosen": self.chosen,
             "best": self._best,

@@ -1,9 +1,10 @@
-"""SPR neighbourhoods in batches: heal every prune, score every insertion within a radius.
+"""SPR neighbourhoods in batches: close the gap of every prune, score every insertion within a radius.
 
-A *prune* is an inner node (the joint) with one of its three subtrees; there are 3 (n_taxa - 2). Taking joint and
-subtree away leaves a gap between the joint's other neighbours, healed by one branch whose length is optimised
-while both its CLAs exist. A *step* walks from the gap over one more branch: one NEWVIEW into a scratch slot (the
-walk's depth bounds the scratch, not its size) and one INSERT score of the subtree in the middle of that branch.
+A *prune* is an inner node (the *joint*) with one of its three subtrees; there are 3 (n_taxa - 2). Removing joint and
+subtree leaves a *gap* between the other two neighbours of the joint. The *healed* branch closes the gap; its length is
+optimised while both its CLAs exist. A *step* walks from the gap over one more branch: one NEWVIEW into a scratch slot
+(the depth of the walk determines the number of scratch slots, its size does not) and one INSERT, which scores the
+subtree in the middle of that branch.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import HEALING_ROUNDS, SCAN_PHASES, SCAN_STEPS_PER_PRUNE, SCAN_VALUES_PER_LAUNCH, WALK_CUTOFF
 from plltool.engine import program as prog
+from plltool.engine.contract import Opcode
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, newton_step
 from plltool.tree.constraint import Admission
 from plltool.tree.operations import directed_slots
-from plltool.tree.topology import FloatArray, IntArray
 
-IndexArray = npt.NDArray[np.int64]
-MAX_RADIUS = 28  # a path is two bits a branch in one int64
+MAX_RADIUS = 28  # a path takes two bits per branch of one int64
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Prunes:
     Attributes
     ----------
     joints, columns : (n,) inner node and the column of its subtree
-    healed : (n,) length of the branch that closes the gap; (n, n_parts) where parts have lengths of their own
+    healed : (n,) length of the branch that closes the gap; (n, n_parts) if parts have lengths of their own
     """
 
     joints: IntArray
@@ -46,20 +47,20 @@ class Prunes:
 
 @dataclass(frozen=True)
 class Steps:
-    """Insertions that were scored; all columns are int64.
+    """Scored insertions; all columns are int64.
 
     Attributes
     ----------
     prune : (n,) index of the prune
-    parent : (n,) index of the step before, -1 at the gap; always smaller than the step's own index
-    depth : (n,) branches walked before this one
-    source, source_branch : (n,) the CLA that comes along the walk and the branch it comes through; at the gap
-        that is the CLA beyond it, through the healed branch; further on ``source`` is unused
-    side, side_branch : (n,) the sibling's CLA and branch
+    parent : (n,) index of the step before, -1 at the gap; always smaller than the index of the step itself
+    depth : (n,) number of branches walked before this one
+    source, source_branch : (n,) the CLA from which the step starts, and the branch to it; at the gap, the CLA on the
+        other side and the healed branch; at later steps ``source`` is not used
+    side, side_branch : (n,) CLA and branch of the sibling
     beyond, branch : (n,) the CLA beyond the branch of insertion, and that branch
     key : (n,) orders the steps of a prune depth first
-    scores : (n,) lnL of regrafting the subtree in the middle of the branch, other lengths as they are
-    typical_loss : median of what the insertions next to the gap lose, at least 0; the data's own scale of lnL
+    scores : (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged
+    typical_loss : median loss of lnL of the insertions next to the gap, at least 0; a scale of lnL for these data
     """
 
     prune: IndexArray
@@ -84,7 +85,7 @@ Columns = dict[str, IndexArray]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
-    """Every prune (or those at `joints`) with its healed branch, the best length of HEALING_ROUNDS evaluations."""
+    """Every prune (or those at `joints`); HEALING_ROUNDS evaluations optimise the lengths of the healed branches."""
     tree, view = likelihood.tree, likelihood.view
     if joints is None:
         joints = np.arange(tree.n_taxa, tree.n_nodes)
@@ -113,11 +114,11 @@ def scan(
 ) -> Steps:
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
-    The walk pauses at the depths of SCAN_PHASES and goes on only from steps that lose less than a cutoff, WALK_CUTOFF
-    times the median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A
-    `patient` walk also goes on where an earlier step since the last pause lost less, so that it crosses narrow valleys.
-    A phase is one launch; the first one makes the P matrices for all. Where `admits` says no, no step is made, and none
-    beyond it: the branches that a constraint leaves to a subtree are connected.
+    The walk pauses at the depths of SCAN_PHASES and continues only from steps that lose less than WALK_CUTOFF times the
+    median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A `patient` walk
+    also continues if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one
+    launch; the first phase computes the P matrices for all. A step that `admits` refuses is not made, and neither are
+    steps beyond it: the branches that a constraint allows for a subtree are connected.
     """
     frontier = _gaps(likelihood, prunes)
     columns: Columns = {name: np.zeros(0, dtype=np.int64) for name in STEP_COLUMNS}
@@ -127,7 +128,9 @@ def scan(
         first = len(scores)
         columns, frontier = _walk(likelihood, columns, frontier, stop, admits)
         scores = np.concatenate([scores, _score(likelihood, prunes, columns, first)])
-        if first == 0 and len(scores):
+        if not len(scores):  # as of 3 taxa
+            break
+        if first == 0:
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
         last = frontier["parent"]
         reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
@@ -147,7 +150,7 @@ def _best_since(first: int, scores: FloatArray, parent: IndexArray, last: IndexA
 
 
 def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
-    """Both sides of every gap, about to be left: the node to enter next and what comes along."""
+    """The starts of the walks, on both sides of every gap: the node to enter, and the CLA from which it is entered."""
     tree, view = likelihood.tree, likelihood.view
     prune = np.tile(np.arange(len(prunes)), 2)
     sides = np.repeat([1, 2], len(prunes))
@@ -168,7 +171,7 @@ def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
 def _walk(
     likelihood: TreeLikelihood, columns: Columns, frontier: Columns, stop: int, admits: Admission | None
 ) -> tuple[Columns, Columns]:
-    """Walk on from `frontier` until `stop` branches from the gap; returns all steps and the new frontier."""
+    """Walk from `frontier` to `stop` branches from the gap; return all steps and the new frontier."""
     tree, view = likelihood.tree, likelihood.view
     levels = [columns]
     n_steps = len(columns["prune"])
@@ -212,13 +215,13 @@ def _walk(
 
 
 def branch_lengths(likelihood: TreeLikelihood, prunes: Prunes) -> FloatArray:
-    """Lengths that go with a scan: of every branch, of half of every branch, and the healed ones."""
+    """The lengths that a scan uses: of every branch, of half of every branch, and of the healed branches."""
     lengths = likelihood.tree.lengths
     return np.concatenate([lengths, lengths / 2, prunes.healed])
 
 
 def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: int) -> FloatArray:
-    """lnL of the steps from `first` on; earlier steps only serve as the way there."""
+    """Scores of the steps from `first` on; earlier steps are made only where they lead there."""
     needed = np.zeros(len(columns["prune"]), dtype=bool)
     needed[first:] = True
     at = np.arange(first, len(needed))
@@ -239,12 +242,12 @@ def _score(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, first: 
 
 
 def scan_limit(n_taxa: int, n_groups: int) -> int:
-    """Most insertions that are scored in one launch: all those of a narrow radius, if the sums' memory allows."""
+    """The most insertions in one launch: all those of a narrow radius, if there is memory for the sums."""
     return max(1, min(SCAN_VALUES_PER_LAUNCH // n_groups, SCAN_STEPS_PER_PRUNE * directed_slots(n_taxa)))
 
 
-def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> Iterator[slice]:
-    """Cut steps ordered by prune into launches of bounded size, each prune in one piece."""
+def _launch_parts(prune: IndexArray, likelihood: TreeLikelihood) -> Iterator[slice]:
+    """Split steps, ordered by prune, into launches of bounded size; each prune stays in one launch."""
     limit = scan_limit(likelihood.tree.n_taxa, likelihood.engine.n_groups)
     ends = np.flatnonzero(np.diff(prune, append=-1)) + 1
     start = 0
@@ -256,9 +259,9 @@ def _launch_parts(prune: npt.NDArray[np.int64], likelihood: TreeLikelihood) -> I
 
 
 def _scan_request(
-    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: npt.NDArray[np.bool_]
+    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: BoolArray
 ) -> prog.Request:
-    """Per prune one PROPAGATE of the subtree, per step one NEWVIEW and, where `scored`, one INSERT.
+    """The request of a launch: a PROPAGATE per prune, a NEWVIEW per step and an INSERT per `scored` step.
 
     Each prune is a piece of its own. The values are the scores, in the order of the steps.
     """
@@ -279,6 +282,6 @@ def _scan_request(
     rows[heads, 0] = propagates
     present[heads, 0], present[:, 1], present[:, 2] = True, True, scored
     program = rows[present]
-    pieces = np.flatnonzero(program[:, 0] == prog.PROPAGATE).astype(np.int32)
+    pieces = np.flatnonzero(program[:, 0] == Opcode.PROPAGATE).astype(np.int32)
     scratch = range(moving, first_slot + int(depth.max()) + 1)
     return prog.Request(program, int(np.count_nonzero(scored)), "scan", pieces=pieces, scratch=scratch)

@@ -1,4 +1,4 @@
-"""The stages of a search: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
+"""The search from one start tree: lengths and model, NNI and SPR rounds, perturbations, a final polish."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from plltool.tree_search.stopping import StopRule
 
 
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
-    """The stages of a search, each with its number of rounds, 0 if nobody knows."""
+    """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = [("start", 1), ("nni", 0)]
     for _ in plan.narrow_radii:
         climb += [("spr", 0), ("model", 1)]
@@ -48,10 +48,10 @@ class Stage:
     Attributes
     ----------
     name : as in `Progress`
-    epsilon : lnL gained by a round below which the stage ends; of lengths and model, the precision
-    radius : of the moves; 0 where there are none, but lengths and model are optimised
-    breadth : of the rounds
-    share : like `epsilon`, as a share of lnL; the larger one counts
+    epsilon : the stage ends when a round gains less lnL; for lengths and model, the precision
+    radius : radius of the moves; 0 if the stage optimises lengths and model instead
+    breadth : breadth of the rounds
+    share : like `epsilon`, as a share of lnL; the larger of the two counts
     """
 
     name: str
@@ -62,14 +62,14 @@ class Stage:
 
 
 class TreeSearch:
-    """One start tree on its way.
+    """The search from one start tree.
 
-    It goes on from where `cursor` says that it stands, and says after every step where that is.
+    It continues from the position `cursor`, and keeps the cursor up to date after every step.
 
     Parameters
     ----------
-    likelihood : of the tree and the models as they are there
-    save : hears of every state
+    likelihood : with the tree and the models at that position
+    save : called with every new state
     """
 
     def __init__(
@@ -89,12 +89,12 @@ class TreeSearch:
         self._save = save
 
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
-        """Climb from the start tree to a local optimum, unless that is given up on the way.
+        """Climb from the start tree to a local optimum, or until the climb is given up.
 
-        Lengths and model roughly; NNI rounds; SPR rounds at each of the narrow radii, the model re-optimised after
-        each, until a wider radius than the first gains nothing; if the plan says so, rounds at the last radius that
-        look at more insertions. A climb is given up after a stage where it is hopelessly behind one of `rivals`, the
-        marks of earlier climbs, see `stages_with_hope`; it ends early where ``plan.stop`` says so.
+        The stages are: rough lengths and model; NNI rounds; SPR rounds at each narrow radius, with the model optimised
+        after each, until a radius after the first gains nothing; and, if the plan says so, broad rounds at the last
+        radius, which optimise more insertions. The climb is given up after a stage in which it is hopelessly behind one
+        of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if ``plan.stop`` says so.
         """
         at, stages = self._at, self._stages()
         if at.climbed:
@@ -124,7 +124,7 @@ class TreeSearch:
         return self._state().judge(rivals)
 
     def _end_stage(self, stage: Stage, rule: StopRule) -> None:
-        """Note what a stage's gain says of the next ones."""
+        """Decide from the gain of a stage which stages follow."""
         at = self._at
         if stage.name == "spr" and stage.radius > self.plan.radii[0]:
             at.wide_enough = at.lnl - at.marks[-1] < max(STAGE_EPSILON, STAGE_SHARE * abs(at.lnl))
@@ -146,9 +146,9 @@ class TreeSearch:
         return stages
 
     def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[ClimbState, int]:
-        """Steps of the ratchet, until there were ``plan.perturbations`` or ``plan.nstop`` in a row failed.
+        """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
-        `done` of the former have been spent on other trees; also returns how many have been spent now.
+        `done` perturbations have been spent on other trees. Also returns the number spent in total.
         """
         at, interrupted, plan = self._at, False, self.plan
         announce(PERTURB)
@@ -174,7 +174,7 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Lengths and model in turn until neither gains."""
+        """Optimise lengths and model in turn until neither gains."""
         at = self._at
 
         def report(round_: int, lnl: float, is_last: bool) -> None:
@@ -195,7 +195,7 @@ class TreeSearch:
 
     @contextmanager
     def _naming_models(self) -> Iterator[None]:
-        """Within, numbers that cannot be represented are reported with the values of the models that led there."""
+        """Within the context, an EngineError is raised again with the values of the models that caused it."""
         try:
             yield
         except EngineError as error:
@@ -203,23 +203,23 @@ class TreeSearch:
             raise EngineError(f"{error}; model {values}") from error
 
     def _save_state(self) -> None:
-        """Tell where the climb stands."""
+        """Save the state of the climb."""
         if self._save is not None:
             self._save(self._state().copy())
 
     def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
-        """Save and report what has been reached; in this order, for whoever listens may stop the search."""
+        """Save the state and then report it; in this order, because the listener may stop the search."""
         self._save_state()
         forecast = self._forecast
         times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
         self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
 
     def _make_rounds(self, stage: Stage) -> None:
-        """The rounds of a stage that are still to be made.
+        """Make the rounds of a stage that are left.
 
-        Those with moves look at the whole tree and then each at what the last one changed. They end with one that gains
-        less than the stage's epsilon or share; the next stage looks at the whole tree again. After the last one nobody
-        does: that has hardly ever gained anything.
+        The first round with moves scans the whole tree, and each further one the neighbourhood of the last changes. The
+        stage ends with a round that gains less than its epsilon or share. The next stage scans the whole tree again.
+        After the last stage nothing does, because such a scan hardly ever gains anything.
         """
         at = self._at
         self._forecast.begin(at.round)
@@ -240,7 +240,7 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Model parameters between two smoothings; returns lnL."""
+        """Optimise lengths, model parameters and lengths again; return lnL."""
         likelihood, epsilon = self.likelihood, stage.epsilon
         lnl = smooth(likelihood, epsilon).lnl
         if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):

@@ -1,8 +1,8 @@
-"""Where a search stands, as one object for each climb: what is written down so that it can be resumed.
+"""The state of a search, one object per climb, which is saved so that the search can be resumed.
 
-A climb is a function of its state, the data and the plan; every step of it, a round or a perturbation, leads from one
-state to the next. So a search that is begun again from any state that it once was in ends with the same bits, and the
-states of several climbs need not have been saved at the same time: what is missing is done again.
+A climb is a function of its state, the data and the plan. Every step, a round or a perturbation, leads from one state
+to the next. So a search that is resumed from any earlier state ends with the same bits, and the states of several
+climbs need not be saved at the same time: missing steps are repeated.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import IndexArray
 from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
@@ -29,33 +30,33 @@ TREE_ARRAYS = ("neighbours", "edges", "ends", "lengths")
 
 @dataclass
 class Cursor:
-    """What the rest of a climb depends on besides its tree and models.
+    """The position of a climb: all that the rest of it depends on, besides tree and models.
 
     Attributes
     ----------
-    lnl : reached; of the ratchet's best tree while that is at work
-    marks : lnL after each stage of the climb that is over
-    round : rounds of the present stage that are over; later those of the polish
-    stage_over : whether they are all that the stage has
-    joints : inner nodes whose subtrees the next round looks at; None for all
-    wide_enough : whether a wider radius is not worth while
-    memory : of the stop rule
+    lnl : current lnL; during perturbations, that of the best tree
+    marks : lnL at the end of each finished stage of the climb
+    round : number of finished rounds of the current stage, later of the polish
+    stage_over : whether the current stage needs no more rounds
+    joints : inner nodes whose subtrees the next round scans; None for all
+    wide_enough : whether a wider radius is not worthwhile
+    memory : what the stop rule remembers
     climbed : whether the climb is over
-    given_up : whether it fell hopelessly behind another one; lnL and marks are those of that stage
-    settled : whether the plan's rule ended it, so that perturbations are not worth while
-    spent : perturbations of this climb and those before it, once there was one
-    failures : the last so many perturbations gained nothing
-    generator : the state of the source of perturbations after the last one
-    best : the best tree, where the ratchet wanders elsewhere
-    rest_lnl : reached by perturbations, once they have come to rest
-    polished : whether nothing is left to do
+    given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
+    settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
+    spent : number of perturbations of this climb and the climbs before it; None before the first
+    failures : number of perturbations without gain since the last success
+    generator : the state of the random numbers for perturbations, after the last one
+    best : the best tree, if the current tree is another one
+    rest_lnl : lnL at the end of the perturbations; None until then
+    polished : whether the search is finished
     """
 
     lnl: float = -math.inf
     marks: tuple[float, ...] = ()
     round: int = 0
     stage_over: bool = False
-    joints: npt.NDArray[np.intp] | None = None
+    joints: IndexArray | None = None
     wide_enough: bool = False
     memory: Memory | None = None
     climbed: bool = False
@@ -70,24 +71,24 @@ class Cursor:
 
     @property
     def stage(self) -> int:
-        """Index of the present stage of the climb."""
+        """Index of the current stage of the climb."""
         return len(self.marks)
 
     def end_stage(self) -> None:
-        """Note what the present stage has reached, and stand before the next one."""
+        """Finish the current stage and move on to the next one."""
         self.marks += (self.lnl,)
         self.round, self.stage_over, self.joints = 0, False, None
 
 
 @dataclass(frozen=True, eq=False)
 class ClimbState:
-    """How far the search from one start tree came, apart from any engine.
+    """The state of the search from one start tree, independent of any engine.
 
     Attributes
     ----------
-    tree, models : reached
-    cursor : what else the rest depends on
-    interrupted : whether the listener stopped it
+    tree, models : the current ones
+    cursor : the position of the climb
+    interrupted : whether the listener stopped the search
     """
 
     tree: Tree
@@ -97,7 +98,7 @@ class ClimbState:
 
     @property
     def lnl(self) -> float:
-        """Of `best`."""
+        """The lnL of `best`."""
         return self.cursor.lnl
 
     @property
@@ -107,16 +108,16 @@ class ClimbState:
 
     @property
     def climb_lnl(self) -> float:
-        """Reached by the climb alone, if that is over."""
+        """lnL at the end of the climb, without perturbations; the current one if the climb is not over."""
         return self.cursor.marks[-1] if self.cursor.climbed else self.lnl
 
     @property
     def rest_lnl(self) -> float:
-        """Reached after perturbations, if there were any, without a polish."""
+        """lnL after the perturbations, or after the climb if there were none, without a polish."""
         return self.climb_lnl if self.cursor.rest_lnl is None else self.cursor.rest_lnl
 
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
-        """The same, given up where it fell hopelessly behind one of `rivals`, whether or not it climbed on."""
+        """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
         marks = self.cursor.marks
         hopeful = stages_with_hope(marks, rivals)
         if hopeful == len(marks):
@@ -126,11 +127,11 @@ class ClimbState:
         )
 
     def copy(self) -> ClimbState:
-        """One that shares nothing that a search changes."""
+        """A copy that does not change when the search goes on."""
         return ClimbState(self.tree.copy(), [model.copy() for model in self.models], replace(self.cursor))
 
     def pack(self) -> Arrays:
-        """The state as arrays, which `unpack` reads; numbers keep every bit."""
+        """The state as arrays, for `unpack`; numbers keep every bit."""
         names = "\0".join(self.tree.names).encode("utf-8", "surrogateescape")
         packed: Arrays = {"names": np.frombuffer(names, np.uint8)} | pack_tree("tree", self.tree)
         for number, model in enumerate(self.models):
@@ -144,7 +145,7 @@ class ClimbState:
 
     @classmethod
     def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], models: Sequence[Model]) -> ClimbState:
-        """The state that was packed, with models of the specifications of `models`, which stay what they are."""
+        """The state that was packed; `models` have the specifications of its models and are not changed."""
         names = packed["names"].tobytes().decode("utf-8", "surrogateescape").split("\0")
         own = [model.copy() for model in models]
         for number, model in enumerate(own):
@@ -161,31 +162,32 @@ class ClimbState:
 
 
 def pack_tree(name: str, tree: Tree) -> Arrays:
-    """A tree's arrays, with the order of its neighbours, which decides ties."""
+    """The arrays of a tree, including the order of neighbours, which decides ties."""
     return {f"{name} {array}": getattr(tree, array) for array in TREE_ARRAYS}
 
 
 def unpack_tree(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> Tree:
-    """The tree that `pack_tree` was given."""
+    """The tree that was given to `pack_tree`."""
     return Tree(names, *(packed[f"{name} {array}"] for array in TREE_ARRAYS))
 
 
 def pack_trees(name: str, trees: Sequence[Tree]) -> Arrays:
-    """The arrays of several trees over the same taxa, one at least, tree after tree."""
+    """The stacked arrays of one or more trees over the same taxa."""
     return {f"{name} {array}": np.stack([getattr(tree, array) for tree in trees]) for array in TREE_ARRAYS}
 
 
 def unpack_trees(name: str, packed: Mapping[str, npt.NDArray[Any]], names: Sequence[str]) -> list[Tree]:
-    """The trees that `pack_trees` was given."""
+    """The trees that were given to `pack_trees`."""
     arrays = [packed[f"{name} {array}"] for array in TREE_ARRAYS]
     return [Tree(names, *rows) for rows in zip(*arrays, strict=True)]
 
 
 def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) -> int:
-    """After how many stages a climb with these lnL may still be expected to end above each of its rivals.
+    """The number of stages until the climb with these `marks` is hopelessly behind a rival; all stages if it never is.
 
-    There is no hope if it has to gain by ABANDON_MARGIN more than ABANDON_FACTOR times what the rival gained from that
-    stage on. The first ABANDON_STAGES tell nothing: what NNI leaves a climb behind with, SPR often makes up for.
+    It is hopeless if, to catch up with the end of the rival, the climb must gain more than ABANDON_FACTOR times what
+    the rival gained from that stage on, plus ABANDON_MARGIN. The first ABANDON_STAGES are not judged, because SPR often
+    makes up for what a climb lost in NNI.
     """
     for stage, lnl in enumerate(marks[ABANDON_STAGES:], start=ABANDON_STAGES):
         for rival in rivals:
@@ -195,7 +197,7 @@ def stages_with_hope(marks: Sequence[float], rivals: Sequence[Sequence[float]]) 
 
 
 class Store(Protocol):
-    """Keeps states by name, see `plltool.io.checkpoint.Checkpoint`."""
+    """Saves states by name, see `plltool.io.checkpoint.Checkpoint`."""
 
     def load(self, name: str) -> Mapping[str, npt.NDArray[Any]] | None: ...
 
@@ -206,13 +208,13 @@ class Store(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class ClimbStarts:
-    """Where climbs begin: at their start trees, or where a store says that they stand.
+    """Where climbs start: from their start trees, or from states saved in a store.
 
     Attributes
     ----------
-    make_tree : makes start tree `number`, from 0; a function of a module or a partial of one
+    make_tree : makes start tree `number`, from 0; it can be pickled: a function of a module, or a partial of one
     models : with their start values
-    store : of this very search; None for none
+    store : the saved states of this search, if there are any
     """
 
     make_tree: Callable[[int], Tree]
@@ -220,14 +222,14 @@ class ClimbStarts:
     store: Store | None = None
 
     def begin(self, number: int) -> ClimbState:
-        """Where climb `number` stands."""
+        """The state from which climb `number` starts or continues."""
         saved = self.store.load(_name(number)) if self.store else None
         if saved is not None:
             return ClimbState.unpack(saved, self.models)
         return ClimbState(self.make_tree(number), [model.copy() for model in self.models])
 
     def saver(self, number: int) -> Callable[[ClimbState], None] | None:
-        """What is told of every state of climb `number`."""
+        """The function that saves every state of climb `number`; None without a store."""
         return partial(self.store.save, _name(number)) if self.store else None
 
 

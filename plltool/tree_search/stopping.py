@@ -1,4 +1,4 @@
-"""When a climb has come far enough: what its last stage changed, against a rule."""
+"""Rules that end a climb early, by what its last stage changed."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from typing import Any
 
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.constants import KH_QUANTILE, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 Memory = npt.NDArray[Any]
 
 
 class StopRule:
-    """Compares a likelihood's tree after each stage with the one before.
+    """Compares the tree after each stage with the tree of the stage before.
 
     Parameters
     ----------
-    rule : "epsilon" never ends a climb before its last stage; "rf" does once a stage changed at most RF_SHARE of the
-        inner branches (RAxML's -D); "kh" once what a stage gained could be chance, see `is_significant`
-    memory : what it knows of the stage before, if it has seen one
+    rule : "epsilon" never ends a climb before its last stage; "rf" ends it after a stage that changed at most RF_SHARE
+        of the inner branches (RAxML's -D); "kh" after a stage whose gain may be due to chance, see `is_significant`
+    memory : the `memory` after the stage before, if there was one
 
     Attributes
     ----------
-    memory : of the last stage: the ends of its branches, or lnL of each pattern; None for a rule that asks for neither
+    memory : for "rf" the ends of the branches after the last stage, for "kh" the lnL of each pattern, otherwise None
     """
 
     def __init__(self, rule: str, likelihood: TreeLikelihood, memory: Memory | None = None):
@@ -35,7 +36,7 @@ class StopRule:
         self.memory = memory
 
     def says_enough(self) -> bool:
-        """Whether the stage that has just ended should be the last one; never of the first one that is looked at."""
+        """Whether the stage that has just ended should be the last one; never true after the first stage."""
         before, likelihood = self.memory, self._likelihood
         tree = likelihood.tree
         if self._rule == "rf":
@@ -43,12 +44,12 @@ class StopRule:
             return before is not None and _distance(before, tree) <= RF_SHARE * 2 * (tree.n_taxa - 3)
         if self._rule == "kh":
             self.memory = likelihood.site_lnl()
-            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights[0])
+            return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
         return False
 
 
 def _distance(ends: Memory, tree: Tree) -> int:
-    """Robinson-Foulds distance of two trees, one of which is known by the ends of its branches."""
+    """The Robinson-Foulds distance between a tree and another one, given by the ends of its branches."""
     return rf_distance(Tree.from_edges(tree.names, ends), tree)
 
 
@@ -58,7 +59,7 @@ def is_significant(before: FloatArray, after: FloatArray, weights: FloatArray) -
     Parameters
     ----------
     before, after : (n_patterns,) lnL of each pattern on the two trees
-    weights : (n_patterns,) how often each pattern occurs; sites are taken as independent draws
+    weights : (n_patterns,) number of sites with each pattern; sites are treated as independent draws
     """
     n_sites = float(weights.sum())
     difference = after - before

@@ -1,8 +1,8 @@
-"""Excursions of the ultrafast bootstrap, on which it meets trees (after Minh et al. 2013 and Hoang et al. 2018).
+"""The search of the ultrafast bootstrap for trees that resampled alignments favour (Minh 2013; Hoang 2018).
 
-To meet trees that some resampled alignments favour, the data are exchanged for one of them for a moment: all moves that
-gain there are made, or a tree is found there from a start tree of its own; then that is climbed again on the true data.
-Every tree on this way counts.
+The search makes *excursions*. Each excursion replaces the data by a resampled alignment for a while: it either applies
+all moves that gain there, or climbs there from a new start tree. Then it climbs on the original data. Every tree on the
+way counts.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     NNI_EPSILON,
     RATCHET_EPSILON,
@@ -30,25 +31,25 @@ from plltool.constants import (
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.climb import NARROW, climb_round
-from plltool.tree_search.rell import IndexArray, RellPool, WeightArray
+from plltool.tree_search.rell import RellPool, WeightArray
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
 
 @dataclass(eq=False)
 class UfbootState:
-    """Where the excursions stand: all that the rest of them depends on, apart from the data.
+    """The state of the search: all that the remaining excursions depend on, apart from the data.
 
     Attributes
     ----------
-    pool : of the trees met
+    pool : the trees met
     optima : lnL and tree of the best local optima, the best first
-    n_made : excursions
-    n_drawn : resampled alignments that have had their turn
-    supports : (n_inner_branches,) of the tree that they are made for, at the last test; None before
-    is_over : whether the supports have settled, or it has been given up to wait for that
-    generator : the state of the source of random numbers
+    n_made : number of excursions made
+    n_drawn : number of resampled alignments used
+    supports : (n_inner_branches,) supports of the target tree at the last convergence test; None before
+    is_over : whether the supports have converged, or the search has reached its limit
+    generator : the state of the random numbers
     """
 
     pool: RellPool
@@ -61,7 +62,7 @@ class UfbootState:
 
     @property
     def lnl(self) -> float:
-        """Of `best`."""
+        """The lnL of `best`."""
         return self.optima[0][0]
 
     @property
@@ -70,12 +71,12 @@ class UfbootState:
         return self.optima[0][1]
 
     def copy(self, rng: np.random.Generator) -> UfbootState:
-        """What later excursions leave as it is, with the state that `rng` has now."""
+        """A copy that later excursions do not change, with the current state of `rng`."""
         generator = rng.bit_generator.state
         return replace(self, pool=self.pool.copy(), optima=self.optima.copy(), generator=generator)
 
     def pack(self) -> Arrays:
-        """The same as arrays, which `unpack` reads; numbers keep every bit."""
+        """The state as arrays, for `unpack`; numbers keep every bit."""
         lnls, trees = zip(*self.optima, strict=True)
         packed = self.pool.pack() | pack_trees("optimum", trees) | {"optimum lnl": np.array(lnls)}
         packed |= {name: np.array(getattr(self, name)) for name in ("n_made", "n_drawn", "is_over")}
@@ -86,7 +87,7 @@ class UfbootState:
     def unpack(
         cls, packed: Mapping[str, npt.NDArray[Any]], start: Tree, weights: WeightArray, rng: np.random.Generator
     ) -> UfbootState:
-        """What was packed, over the taxa of `start`; `rng` takes the state that it had."""
+        """The state that was packed, over the taxa of `start`; `rng` is set to its state at that time."""
         generator = json.loads(packed["generator"].item())
         rng.bit_generator.state = generator
         optima = zip(packed["optimum lnl"].tolist(), unpack_trees("optimum", packed, start.names), strict=True)
@@ -96,20 +97,20 @@ class UfbootState:
 
 
 class UfbootSearch:
-    """Meets trees without end.
+    """Makes excursions, one at a time.
 
-    Excursions set out in turn from afar, from the `fresh` start tree of the next resampled alignment, climbed there
-    first, and from one of the UFBOOT_CANDIDATES best local optima, chosen at random, with UFBOOT_JUMPS jumps to what
-    the next resampled alignments favour: from one alone the climb hardly ever leads to another optimum. All trees obey
-    the `constraint`.
+    Every second excursion starts far away: from a new start tree for the next resampled alignment, with a rough climb
+    there. The others start from one of the UFBOOT_CANDIDATES best local optima, chosen at random, and make UFBOOT_JUMPS
+    jumps, each to what the next resampled alignment favours; after a single jump the climb hardly ever leads to another
+    optimum. All trees obey the `constraint`.
 
     Parameters
     ----------
-    likelihood : of the tree that the first excursions set out from; later its tree is any
-    at : where the excursions stand, which each of them brings forward
+    likelihood : with the tree from which the first excursions start; later its tree may be any
+    at : the state of the search, which each excursion updates
     weights : how often each pattern is drawn in each resampled alignment, see `draw_weights`
-    rng : source of random numbers, that of the pool as well
-    fresh : makes a start tree by the weights of all patterns (n_patterns,)
+    rng : source of random numbers, the same as in the pool
+    fresh : makes a start tree from the weights of all patterns (n_patterns,)
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class UfbootSearch:
             at.pool.add(likelihood)
 
     def make(self) -> None:
-        """Make one more excursion."""
+        """Make the next excursion."""
         at, tree = self.at, self._likelihood.tree
         joints: IndexArray | None = None
         if at.n_made % 2 == 0:
@@ -158,7 +159,7 @@ class UfbootSearch:
         return column.astype(np.float64)
 
     def _climb_afar(self, weights: FloatArray) -> None:
-        """Climb from the tree as it stands with other weights, roughly: NNI, then SPR nearby."""
+        """Climb roughly from the current tree with other weights: NNI, then SPR with a small radius."""
         likelihood = self._likelihood
         likelihood.topology_changed()
         with likelihood.reweighted(weights):
@@ -167,7 +168,7 @@ class UfbootSearch:
                 lnl = self._climb(lnl, radius, NNI_EPSILON)
 
     def _jump(self, weights: FloatArray) -> IndexArray:
-        """Make all moves that gain with other weights; returns the joints that are worth another look."""
+        """Make all moves that gain with other weights; return the joints to scan next."""
         likelihood = self._likelihood
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
@@ -176,8 +177,9 @@ class UfbootSearch:
             ).joints
 
     def _climb_back(self, joints: IndexArray | None) -> float:
-        """Climb around `joints` (None: everywhere) on the true weights; the pool takes each tree on the way, its
-        lengths nearly optimal. Returns lnL.
+        """Climb around `joints` (None: everywhere) on the original weights; return lnL.
+
+        The pool gets each tree on the way, with nearly optimal lengths.
         """
         lnl = smooth(self._likelihood, ROUND_EPSILON).lnl
         meet = partial(self.at.pool.add, self._likelihood)
@@ -192,7 +194,7 @@ class UfbootSearch:
         joints: IndexArray | None = None,
         meet: Callable[[], None] = lambda: None,
     ) -> float:
-        """Rounds around `joints` until one gains less than `epsilon`, `meet` called after each; from lnL to lnL."""
+        """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; `meet` is called after each."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
             done = climb_round(self._likelihood, lnl, radius, NARROW, joints, constraint=self._constraint)

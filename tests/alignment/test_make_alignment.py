@@ -1,7 +1,9 @@
+import itertools
+
 import numpy as np
 import pytest
 
-from plltool.alignment.alignment import gap_share, identical_groups, make_alignment, show_name
+from plltool.alignment.alignment import gap_share, has_informative_site, identical_groups, make_alignment, show_name
 from plltool.alignment.partition import PartSpec, cut_alignment, without_duplicates
 from plltool.errors import InputError
 
@@ -37,8 +39,8 @@ def test_codes_are_those_of_the_characters():
             ["ACGT", "ACGT", "ACJT", "ACGT"],
             "x.fa: taxon 'C' (line 5), site 3: found 'J', expected DNA, that is one of ABCDGHKMNORSTUVWXY-.?",
         ),
-        (NAMES[:3], ["A"] * 3, "x.fa: found 3 taxa, expected at least 4"),
-        ([], [], "x.fa: found 0 taxa, expected at least 4"),
+        (NAMES[:2], ["A"] * 2, "x.fa: found 2 taxa, expected at least 3"),
+        ([], [], "x.fa: found 0 taxa, expected at least 3"),
         (NAMES, [""] * 4, "x.fa: found 0 sites, expected at least 1"),
     ],
 )
@@ -80,7 +82,56 @@ def test_names_stay_on_one_line_of_a_message():
 
 
 def test_no_warning_without_a_reason():
-    assert align("ACGT", "AC-T", "ACTT", "TCTT").warnings == ()
+    assert align("ACGT", "AC-T", "TCTT", "TCTA").warnings == ()
+
+
+def is_informative_by_brute_force(column):
+    """Whether the three topologies of some four taxa differ in their parsimony scores (Fitch 1971)."""
+    sets = {"A": "A", "C": "C", "T": "T", "R": "AG", "Y": "CT", "N": "ACGT", "-": "ACGT", "K": "GT", "M": "AC"}
+
+    def join(a, b):
+        both = set(a[0]) & set(b[0])
+        return both or set(a[0]) | set(b[0]), a[1] + b[1] + (not both)
+
+    for quartet in itertools.combinations([(sets[letter], 0) for letter in column], 4):
+        a, b, c, d = quartet
+        scores = {join(join(*x), join(*y))[1] for x, y in (((a, b), (c, d)), ((a, c), (b, d)), ((a, d), (b, c)))}
+        if len(scores) > 1:
+            return True
+    return False
+
+
+@pytest.mark.parametrize("letters", ["ACT", "AC-", "AYRC", "RYKMN"])
+def test_a_site_is_informative_if_topologies_differ_in_parsimony(letters):
+    for column in itertools.product(letters, repeat=5):
+        found, expected = has_informative_site(align(*column)), is_informative_by_brute_force(column)
+        assert found or not expected, column
+        assert found == expected or not set("RYKM").isdisjoint(letters), column
+
+
+def test_an_alignment_without_an_informative_site():
+    lonely = align("ACGTA", "ACGTC", "ACCTG", "TCGTT")
+    assert lonely.warnings == ("x.fa: no site is parsimony-informative, so the topology is practically arbitrary",)
+    many = align(*("A" * 999 + row for row in ("A", "A", "C", "C")))
+    assert not any("informative" in warning for warning in many.warnings), "the last one of 1000 sites is"
+
+
+def test_three_taxa_have_one_topology():
+    assert align("ACG", "ACT", "AGT", names="abc").warnings == ("x.fa: 3 taxa have only one topology",)
+
+
+@pytest.mark.parametrize(
+    ("sequence", "hint"),
+    [
+        ("01", "; morphological and binary data are not supported"),
+        ("A{", "; sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
+        ("AE", None),
+    ],
+)
+def test_characters_of_unsupported_data_are_refused_as_such(sequence, hint):
+    with pytest.raises(InputError) as caught:
+        align(sequence, "AC", "AC", "AC")
+    assert str(caught.value).endswith(hint or "expected DNA, that is one of ABCDGHKMNORSTUVWXY-.?")
 
 
 def test_warnings_name_what_they_found():

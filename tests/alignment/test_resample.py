@@ -1,10 +1,10 @@
 """Resampled patterns, against the columns that were drawn."""
 
 import numpy as np
+from helpers import read_states
 
 from plltool.alignment.patterns import compress
 from plltool.alignment.resample import draw_sites, take_sites
-from plltool.io.alignment_reader import read_states
 
 
 def test_patterns_are_those_of_the_columns_drawn(data_dir):

@@ -7,13 +7,13 @@ from itertools import pairwise
 import dendropy
 import numpy as np
 import pytest
+from helpers import read_states
 
 from plltool.alignment.alignment import make_alignment
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 from plltool.io.newick import parse_newick
 from plltool.io.record import RECORD_KEYS
 from plltool.tree.splits import rf_distance

@@ -13,8 +13,8 @@ from plltool.analyses.bench.compare import BENCHMARK_KEYS, compare_rows, read_be
 from plltool.analyses.bench.data import FixedModel, Shape, encode_states, make_data
 from plltool.analyses.bench.items import count_rescaled, make_items
 from plltool.analyses.bench.run import bench, newview_bound, time_in_turn
-from plltool.engine.base import Peak
-from plltool.engine.select import make_engine
+from plltool.engine.base import EngineData, Peak
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware
@@ -27,8 +27,9 @@ DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 def likelihood_of(components, tree, states):
     """On the numpy engine, with room for a scan."""
     n_taxa, n_patterns = states.shape
-    layout, slots = (components.n_states, 4, n_taxa, (n_patterns,)), Slots(3 * n_taxa)
-    engine, _ = make_engine(1 << states, np.ones(n_patterns), *layout, slots, device="numpy")
+    shape = DataShape(components.n_states, 4, n_taxa, (n_patterns,))
+    data = EngineData(1 << states, np.ones(n_patterns))
+    engine, _ = make_engine(data, shape, Slots(3 * n_taxa), Hardware("numpy"))
     return TreeLikelihood(tree, [FixedModel(components)], engine)
 
 
@@ -203,7 +204,7 @@ def test_there_and_back(tmp_path):
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("", "something else than JSON"),
+        ("", "something other than JSON"),
         ("[]", "a JSON list, expected the output of `plltool bench`"),
         ('{"rows": []}', "it lacks benchmark, version, date, device, driver"),
         ({"rows": 3}, "rows: found a JSON int"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from plltool.analyses import replicates
-from plltool.analyses.bootstrap import bootstrap, replicate_options, resample_alignment
+from plltool.analyses.bootstrap import bootstrap, replicate_options, resampled_alignments
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.analyses.support import supports
@@ -17,7 +17,6 @@ from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.newick import write_newick
 from plltool.run import memory
-from plltool.run.inputs import resolve_inputs
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import members_of, rf_distance, splits_of
 from plltool.tree_search.effort import SearchOptions
@@ -50,11 +49,8 @@ def test_a_replicate_depends_on_seed_and_number_only(primates, three):
 
 
 def test_each_is_the_search_of_its_alignment(primates, three):
-    sequences = read_alignment(primates)
-    data, _ = resolve_inputs(sequences, MODEL)
-    for number, (tree, lnl) in enumerate(zip(three.trees, three.lnls, strict=True)):
-        resampled = resample_alignment(sequences, data, 4, number)
-        own = {name: row.decode() for name, row in resampled.items()}
+    alignments = resampled_alignments(primates, MODEL, replicates=3, seed=4)
+    for own, tree, lnl in zip(alignments, three.trees, three.lnls, strict=True):
         again = evaluate(own, tree, MODEL, device="numpy")
         assert lnl - 0.01 < again.lnl < lnl + 3.0  # lengths and model to 1 each, and no polish
         assert again.lnl >= search(own, MODEL, device="numpy", effort="fast").lnl - 0.5
@@ -73,11 +69,10 @@ def test_parts_are_resampled_by_themselves(primates, tmp_path):
     scheme = tmp_path / "two.part"
     scheme.write_text(PARTS)
     sequences = read_alignment(primates)
-    data, _ = resolve_inputs(sequences, str(scheme))
-    resampled = resample_alignment(sequences, data, 1, 0)
+    resampled = next(resampled_alignments(sequences, scheme, replicates=1, seed=1))
     columns = [set(), set()]
     old = np.array([list(row) for row in sequences.rows])
-    new = np.array([list(row) for row in resampled.values()])
+    new = np.array([list(row) for row in resampled.rows])
     for part, ranges in zip(columns, ([*range(200)], [*range(200, 400), *range(401, 898)]), strict=True):
         part.update(map(tuple, old[:, ranges].T.tolist()))
         assert all(tuple(column) in part for column in new[:, ranges].T.tolist())
@@ -94,7 +89,7 @@ def test_duplicates_come_back_in_an_order_by_chance(data_dir):
     sequences |= {f"twin{k}": first for k in range(2)}
     found = bootstrap(sequences, "JC", replicates=12, device="numpy", workers=1)
     shares = supports(found.trees[0], found.trees).values["fbp"]
-    assert np.nanmin(shares) < 1  # of three identical sequences no two are always the closest
+    assert np.nanmin(shares) < 100  # of three identical sequences no two are always the closest
 
 
 def _some(data_dir, n_taxa):
@@ -172,6 +167,65 @@ def test_replicates_that_were_kept_are_not_made_again(primates, tmp_path, monkey
         bootstrap(primates, replicates=3, seed=2, **settings)
 
 
+@pytest.fixture
+def made(monkeypatch):
+    """The numbers of the replicates that were searched, in order; each is saved as soon as it is there."""
+    numbers = []
+    monkeypatch.setattr(checkpoint, "CHECKPOINT_PATIENCE", 0.0)
+    monkeypatch.setattr(replicates.Replicator, "__call__", count(numbers, replicates.Replicator.__call__))
+    return numbers
+
+
+QUICK = {"model": "JC", "device": "numpy", "workers": 1, "options": SearchOptions("fast", radii=(1,))}
+
+
+def test_more_replicates_are_added_to_those_of_a_finished_run(primates, tmp_path, made):
+    first = bootstrap(primates, replicates=2, checkpoint=tmp_path, **QUICK)
+    assert (first.n_kept, made) == (0, [0, 1])
+    again = bootstrap(primates, replicates=2, checkpoint=tmp_path, **QUICK)
+    assert (again.n_kept, made) == (2, [0, 1])
+    assert again.lnls == first.lnls
+    more = bootstrap(primates, replicates=4, checkpoint=tmp_path, **QUICK)
+    assert (more.n_kept, made) == (2, [0, 1, 2, 3])
+    assert more.lnls == bootstrap(primates, replicates=4, **QUICK).lnls
+    with pytest.raises(InputError, match=r"replicates: found 3, expected at least 4, which .* keeps already; --redo"):
+        bootstrap(primates, replicates=3, checkpoint=tmp_path, **QUICK)
+
+
+@pytest.mark.parametrize("rapid", [False, True])
+def test_a_damaged_replicate_alone_is_made_again(primates, tmp_path, made, monkeypatch, caplog, rapid):
+    monkeypatch.setattr(replicates, "RAPID_CHAINS", 1)
+    run = QUICK | {"rapid": rapid, "checkpoint": tmp_path}
+    whole = bootstrap(primates, replicates=4, **run)
+    made.clear()
+    damaged = tmp_path / "replicate-2.state"
+    damaged.write_bytes(damaged.read_bytes()[:-100])
+    (tmp_path / "replicate-3.state").unlink()
+    found = bootstrap(primates, replicates=5, **run)
+    assert made == [1, 2, 4]
+    assert found.n_kept == 2
+    assert found.lnls[:4] == whole.lnls
+    assert [write_newick(tree) for tree in found.trees[:4]] == [write_newick(tree) for tree in whole.trees]
+    for number in (2, 3):
+        assert f"replicate {number} is missing or damaged and is made again" in caplog.text
+    made.clear()
+    assert bootstrap(primates, replicates=5, **run).n_kept == 5
+    assert made == []
+
+
+def test_a_test_of_the_number_counts_all_replicates_that_are_kept(data_dir, tmp_path, made):
+    """It would have been satisfied with 50 replicates, but more are there already."""
+    small = {name: row.decode() for name, row in _some(data_dir, 4).items()}
+    enough = bootstrap(small, replicates="auto", **QUICK)
+    assert len(enough.trees) == 50
+    made.clear()
+    bootstrap(small, replicates=52, checkpoint=tmp_path, **QUICK)
+    found = bootstrap(small, replicates="auto", checkpoint=tmp_path, **QUICK)
+    assert len(found.trees) == found.n_kept == 52
+    assert made == [*range(52)]
+    assert found.convergence[-1].converged
+
+
 def count(made, call):
     def counted(self, number, before, report=None):
         made.append(number)
@@ -214,10 +268,8 @@ def test_rapid_replicates_begin_where_earlier_ones_ended(primates, short_chains,
 
 def test_a_rapid_replicate_is_a_search_of_its_alignment(primates):
     """With the parameters that are best for all sites, on whatever good tree."""
-    sequences = read_alignment(primates)
-    data, _ = resolve_inputs(sequences, MODEL)
     found = bootstrap(primates, replicates=11, workers=1, **RAPID)
-    own = {name: row.decode() for name, row in resample_alignment(sequences, data, 4, 10).items()}
+    *_, own = resampled_alignments(primates, MODEL, replicates=11, seed=4)
     values = evaluate(primates, found.trees[0], MODEL, device="numpy").models[0].to_string()
     assert abs(evaluate(own, found.trees[10], values, device="numpy").lnl - found.lnls[10]) < 3
     assert found.lnls[10] > search(own, values, device="numpy", effort="fast").lnl - 3

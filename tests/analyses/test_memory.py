@@ -3,6 +3,7 @@
 import logging
 
 import pytest
+from helpers import read_states
 
 from plltool.alignment.partition import without_duplicates
 from plltool.alignment.patterns import compress
@@ -11,7 +12,6 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
-from plltool.io.alignment_reader import read_states
 from plltool.run.inputs import resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.tree.operations import round_slots, stack_slots
@@ -101,5 +101,5 @@ def test_workers_share_the_memory(sequences):
 
 
 def test_too_little(sequences):
-    with pytest.raises(DeviceError, match=r"^\d+ CLAs of \d+ patterns, the least, take \d+ bytes; the memory for them"):
+    with pytest.raises(DeviceError, match=r"^memory: found 1000 bytes, expected at least \d+K: \d+ taxa need that for"):
         search(sequences, MODEL, device="numpy", memory=1000)

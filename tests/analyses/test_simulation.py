@@ -67,7 +67,7 @@ def test_trees_with_multifurcations(tmp_path):
 
 
 def test_a_tree_without_lengths():
-    for tree in ("((a,b),(c,d));", "(a,b,c,d,e);"):
+    for tree in ("(a,b,(c,d));", "(a,b,c,d,e);"):
         assert simulate(tree, "JC", 5).warnings == ("all branch lengths are 0.1; does the tree have none?",)
     assert simulate(TREE, "JC", 5).warnings == ()
 
@@ -115,7 +115,7 @@ def test_errors(tmp_path):
         with pytest.raises(InputError, match=message):
             simulate(*arguments)
     assert "no values for rates" in simulate(TREE, "HKY+FE", 10).warnings[0]
-    assert simulate(TREE, "JC+B", 10).warnings == ("scalers of the branch lengths of parts have no values, used as 1",)
+    assert simulate(TREE, "JC+B", 10).warnings == ("scalers of the branch lengths of parts have no values; 1 is used",)
 
 
 def test_command(data_dir, tmp_path):
@@ -140,7 +140,7 @@ def test_command(data_dir, tmp_path):
         assert read.names == expected.names
         assert tuple(row.decode() for row in read.rows) == expected.sequences
     assert call("--model", MODEL).stdout == fasta.read_text()
-    record = tmp_path / "e.json"
+    record = tmp_path / "e.evaluate.json"
     arguments = ["evaluate", str(fasta), "--tree", str(tree), "--device", "numpy", "--prefix", str(tmp_path / "e")]
     assert CliRunner().invoke(main, arguments).exit_code == 0
     assert read_record(record)["n_taxa"] == 6

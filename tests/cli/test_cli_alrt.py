@@ -19,13 +19,19 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
     result = plltool("alrt", small, "--tree", tree, *QUICK, "--replicates", 100, "--prefix", tmp_path / "a")
     assert result.exit_code == 0, result.stderr
     assert "supports: sh-alrt/abayes" in result.stdout
-    record = json.loads((tmp_path / "a.json").read_text())["supports"]
+    record = json.loads((tmp_path / "a.alrt.json").read_text())["supports"]
     assert (tmp_path / "a.support.nwk").read_text() == record["tree"] + "\n"
     assert len(record["branches"]) == 3
     for branch in record["branches"]:
-        label = f"{100 * branch['sh_alrt']:.1f}/{branch['abayes']:.3f}"
+        label = f"{branch['sh-alrt']:.1f}/{branch['abayes']:.3f}"
         assert f"){label}:" in record["tree"]
         assert 2 <= len(branch["taxa"]) <= 3
+        assert max(branch["lnl"]) == branch["lnl"][0], "the tree is better than its interchanges"
+    assert record == json.loads((tmp_path / "a.support.json").read_text())
+    names = {path.name for path in tmp_path.glob("a.*")}
+    assert names == {"a.alrt.json", "a.alrt.log"} | {
+        f"a.support.{ending}" for ending in ("nwk", "sh-alrt.nwk", "abayes.nwk", "nex", "json")
+    }
     again = plltool("alrt", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a")
     assert again.exit_code == 1
     assert "--redo" in again.stderr
@@ -35,15 +41,17 @@ def test_supports_stay_with_their_branches(plltool, small, tree):
     here = alrt(small, tree, "HKY+F", n_replicates=100, device="numpy")
     names = sorted(here.tree.names)
     there = alrt(small, tree, "HKY+F", n_replicates=100, device="numpy", outgroup=names[:1])
-    assert here.labelled != there.labelled
+    assert here.supports.newick() != there.supports.newick()
+    assert there.supports.outgroup == names[:1]
     assert here.as_record()["supports"]["branches"] == there.as_record()["supports"]["branches"]
 
 
 def test_one_kind(plltool, small, tree):
     result = plltool("alrt", small, "--tree", tree, *QUICK, "--supports", "abayes,abayes", "--json")
     record = json.loads(result.stdout)["supports"]
-    assert record["labels"] == ["abayes"]
-    assert all(branch["sh_alrt"] is None for branch in record["branches"])
+    assert list(record["kinds"]) == ["abayes"]
+    assert record["kinds"]["abayes"]["replicates"] is None
+    assert all(0 < branch["abayes"] <= 1 and "sh-alrt" not in branch for branch in record["branches"])
 
 
 def test_alrt_and_support_know_of_each_other(plltool, small):
@@ -64,9 +72,8 @@ def test_supports_of_a_search(plltool, small, tree, tmp_path):
     rows = json.loads((tmp_path / "s.support.json").read_text())["branches"]
     alone = alrt(small, tree, "HKY+F", device="numpy").as_record()["supports"]["branches"]
     expected = {frozenset(row["taxa"]): row for row in alone}
-    names = {name for row in alone for name in row["taxa"]}
     for row in rows:
-        other = expected.get(frozenset(row["taxa"])) or expected[frozenset(names - set(row["taxa"]))]
-        assert row["sh-alrt"] == pytest.approx(100 * other["sh_alrt"], abs=2)  # lengths differ in the last digits
+        other = expected[frozenset(row["taxa"])]
+        assert row["sh-alrt"] == pytest.approx(other["sh-alrt"], abs=2)  # lengths differ in the last digits
         assert row["abayes"] == pytest.approx(other["abayes"], abs=1e-3)
     assert (tmp_path / "s.support.sh-alrt.nwk").is_file()

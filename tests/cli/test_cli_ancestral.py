@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 
-from plltool.analyses.ancestral import ancestral_states, format_states
+from plltool.analyses.ancestral import ancestral_states
 from plltool.io.newick import parse_newick
 from plltool.tree.splits import rf_distance
 
@@ -32,7 +32,7 @@ def test_files(plltool, small, tree, tmp_path):
     assert ["ACGT"[k] for k in values.argmax(axis=1)] == [row[2] for row in rows[1:]]
     newick = (tmp_path / "a.state.nwk").read_text()
     assert sorted(re.findall(r"\)(Node\d)", newick)) == ["Node1", "Node2", "Node3", "Node4"]
-    record = json.loads((tmp_path / "a.json").read_text())
+    record = json.loads((tmp_path / "a.ancestral.json").read_text())
     assert rf_distance(parse_newick(newick, "it"), parse_newick(record["tree"], "it")) == 0
     assert record["ancestors"]["sequences"]["Node1"] == "".join(row[2] for row in rows[1:301])
     assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
@@ -56,7 +56,7 @@ def test_the_outgroup_roots_and_states_stay_with_their_nodes(small, tree):
     assert frozenset(outgroup) in found["Node1"]
     assert frozenset(outgroup) not in expected["Node1"], "else nothing was tested"
     sequences, others = rooted.sequences(), plain.sequences()
-    lines = [line.split("\t")[0] for line in format_states(rooted).splitlines()[1:]]
+    lines = [line.split("\t")[0] for line in rooted.format_states().splitlines()[1:]]
     assert list(dict.fromkeys(lines)) == ["Node1", "Node2", "Node3", "Node4"]
     assert {found[node]: sequences[node] for node in found} == {expected[node]: others[node] for node in expected}
 

@@ -35,7 +35,7 @@ def row(item, rate):
 def fixed(monkeypatch):
     """A benchmark whose figures are known."""
     done = Benchmark("a device", "a driver", "a reason", (row("newview", 3e8), row("scan", 1e8)))
-    monkeypatch.setattr("plltool.bench", lambda *_: done)
+    monkeypatch.setattr("plltool.bench", lambda *_, **__: done)
     return done
 
 
@@ -95,7 +95,7 @@ def test_a_broken_file_is_one_line(plltool, tmp_path, monkeypatch):
     result = plltool("bench", *SMALL, "--compare", path)
     assert result.exit_code == 1
     assert result.stderr.count("\n") == 1
-    assert result.stderr.startswith(f"plltool: error: {path}: found something else than JSON")
+    assert result.stderr.startswith(f"plltool: error: {path}: found something other than JSON")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ import signal
 import pytest
 
 from plltool.analyses.replicates import Replicator
+from plltool.constants import SUPPORT_KINDS
 from plltool.errors import DeviceError
+from plltool.io.checkpoint import remove_checkpoint
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.tree_set import distances
 from plltool.tree_search.ufboot_search import UfbootSearch
@@ -18,7 +20,8 @@ def test_bootstrap(plltool, small, tmp_path):
     done = plltool(*common, "--prefix", tmp_path / "run", "--write-replicates")
     assert done.exit_code == 0, done.stderr
     trees = tmp_path / "run.bootstraps.nwk"
-    assert f"bootstrap trees: {trees} (3 replicates, " in done.stdout
+    assert "replicates: 3 in " in done.stdout
+    assert f"bootstrap trees: {trees}" in done.stdout.splitlines()
     assert "round 3/3" in done.stderr
     assert len(trees.read_text().splitlines()) == 3
     assert sorted(path.name for path in tmp_path.glob("run.replicate.*")) == [
@@ -31,6 +34,7 @@ def test_bootstrap(plltool, small, tmp_path):
     assert again.exit_code == 0, again.stderr
     both = read_tree_set([trees, tmp_path / "run.replicate.2.fasta.plltool.best.nwk"])
     assert distances(both)[1, 3] <= 2  # of 6: another start tree may end at another optimum
+    remove_checkpoint(tmp_path / "run.bootstrap.checkpoint")
     refused = plltool(*common, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
     assert "run.bootstraps.nwk: exists already" in refused.stderr
@@ -69,15 +73,19 @@ def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     assert caplog.text.index("now: polish") < caplog.text.index("now: bootstrap")
     record = json.loads((tmp_path / "run.support.json").read_text())
     assert list(record["kinds"]) == ["tbe", "abayes", "fbp"], "in the order asked for"
-    named = (tmp_path / "run.support.nwk").read_text()
+    assert record["tree"] + "\n" == (tmp_path / "run.support.nwk").read_text()
+    for branch in record["branches"]:
+        assert f"){branch['tbe']:.6g}/{branch['abayes']:.3f}/{branch['fbp']:.6g}:" in record["tree"]
+    named = (tmp_path / "run.support.nex").read_text()
     assert named.index("[&tbe=") < named.index(",abayes=") < named.index(",fbp=")
     assert record["kinds"]["fbp"]["replicates"] == 2
     assert {branch["fbp"] for branch in record["branches"]} <= {0, 50, 100}
     assert len(record["branches"]) == 3
     lines = done.stdout.splitlines()
-    assert any(line.endswith("(2 trees)") and "run.support.fbp.nwk" in line for line in lines)
-    told = [line.split(": ")[0].removeprefix(f"{tmp_path}/run.support.") for line in lines if "run.support." in line]
-    assert told == ["tbe.nwk", "abayes.nwk", "fbp.nwk", "nwk", "json"]
+    assert [line.split(": ")[0] for line in lines if line.split(": ")[0] in SUPPORT_KINDS] == ["tbe", "abayes", "fbp"]
+    assert any(line.startswith("fbp: ") and line.endswith("(per cent, 2 replicates)") for line in lines)
+    told = {line.split(f"{tmp_path}/run.support.")[1] for line in lines if "run.support." in line}
+    assert told == {"nwk", "tbe.nwk", "abayes.nwk", "fbp.nwk", "nex", "json"}
     again = plltool("search", small, "--supports", "ufboot", "--prefix", tmp_path / "run2", "--bootstrap", "x")
     assert again.exit_code == 2
 
@@ -107,7 +115,7 @@ def test_rapid_replicates(plltool, small, tmp_path):
 def test_supports_that_make_no_sense(plltool, small):
     done = plltool("search", small, "--supports", "tbe")
     assert done.exit_code == 2
-    assert "--supports tbe takes replicates: --bootstrap N or --bootstrap auto" in done.stderr
+    assert "--supports tbe needs replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
     assert done.exit_code == 2
     assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
@@ -178,7 +186,117 @@ def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):
     refused = plltool(*run, "--prefix", tmp_path / "run")
     assert refused.exit_code == 1
     assert refused.stderr.splitlines() == [
-        f"plltool: error: {damaged.parent}: a checkpoint of supports, but none of this search; --redo starts over"
+        f"plltool: error: {damaged.parent}: a checkpoint of another run; --redo starts over"
     ]
     assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
     assert not list(tmp_path.glob("*.checkpoint"))
+
+
+QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1", "--replicate-effort", "fast")
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """The numbers of the replicates that are made, in order."""
+    numbers, make = [], Replicator.__call__
+
+    def count(self, number, before, report=None):
+        numbers.append(number)
+        return make(self, number, before, report)
+
+    monkeypatch.setattr(Replicator, "__call__", count)
+    return numbers
+
+
+@pytest.fixture
+def bootstrap(plltool, small, tmp_path):
+    """Call the command for a number of replicates."""
+    run = ("bootstrap", small, *QUICK, "--prefix", tmp_path / "run")
+    return lambda number, *more: plltool(*run, "--replicates", number, *more)
+
+
+def test_a_larger_number_adds_replicates(bootstrap, small, tmp_path, made):
+    trees = tmp_path / "run.bootstraps.nwk"
+    assert bootstrap(2, "--write-replicates").exit_code == 0
+    first = trees.read_text()
+    more = bootstrap(4)
+    assert more.exit_code == 0, more.stderr
+    assert made == [0, 1, 2, 3]
+    assert "replicates: 4 in " in more.stdout
+    assert ", 2 of them from an earlier run\n" in more.stdout
+    assert trees.read_text().startswith(first)
+    assert trees.read_text().count("\n") == 4
+    assert len([*tmp_path.glob("run.replicate.*")]) == 2, "those of the first run stay"
+    at_once = bootstrap(4, "--prefix", tmp_path / "whole")
+    assert at_once.exit_code == 0
+    assert (tmp_path / "whole.bootstraps.nwk").read_text() == trees.read_text()
+
+
+def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made):
+    """The same command says so, can add supports, and removes nothing; --redo starts over, as often as it is given."""
+    trees = tmp_path / "run.bootstraps.nwk"
+    assert bootstrap(2).exit_code == 0
+    first = trees.read_text()
+    again = bootstrap(2)
+    assert again.exit_code == 0
+    assert ", all from an earlier run: a larger number adds more, --redo starts over\n" in again.stdout
+    tree = tmp_path / "tree.nwk"
+    tree.write_text(first.splitlines()[0])
+    assert bootstrap(2, "--tree", tree).exit_code == 0
+    assert bootstrap(2, "--tree", tree, "--supports", "fbp,tbe").exit_code == 0
+    assert (tmp_path / "run.support.tbe.nwk").exists()
+    fewer = bootstrap(1)
+    assert fewer.exit_code == 1
+    assert "replicates: found 1, expected at least 2, which " in fewer.stderr
+    assert fewer.stderr.strip().endswith("run.bootstrap.checkpoint keeps already; --redo starts over")
+    assert made == [0, 1]
+    assert trees.read_text() == first
+    for number in (1, 1):
+        assert bootstrap(number, "--redo").exit_code == 0
+        assert trees.read_text() == first.splitlines(keepends=True)[0]
+    assert made == [0, 1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"), [(("--seed", "2"), "seed: found 1, expected 2"), (("--rapid",), "rapid: found False"),
+                         (("--model", "HKY"), "model: found JC, expected HKY")]
+)
+def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, change, what):
+    assert bootstrap(1).exit_code == 0
+    trees = (tmp_path / "run.bootstraps.nwk").read_text()
+    refused = bootstrap(2, *change)
+    assert refused.exit_code == 1
+    assert f"run.bootstrap.checkpoint: a checkpoint of another run: {what}" in refused.stderr
+    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
+
+
+def test_a_damaged_replicate_alone_is_made_again(bootstrap, tmp_path, made):
+    assert bootstrap(3).exit_code == 0
+    trees = (tmp_path / "run.bootstraps.nwk").read_text()
+    (tmp_path / "run.bootstrap.checkpoint" / "replicate-2.state").write_text("x")
+    again = bootstrap(3)
+    assert again.exit_code == 0
+    assert "replicate 2 is missing or damaged and is made again" in again.stderr
+    assert made == [0, 1, 2, 1]
+    assert (tmp_path / "run.bootstraps.nwk").read_text() == trees
+
+
+def test_two_runs_cannot_make_the_same_replicates(bootstrap, plltool, small, tmp_path, monkeypatch):
+    """Whichever of `bootstrap` and `search --bootstrap` comes second is refused before it begins."""
+    search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", "1", "--prefix", tmp_path / "run")
+    make, answers = Replicator.__call__, []
+
+    def meanwhile(self, number, before, report=None):
+        if len(answers) < 2:
+            answers.append(None)
+            answers[-1] = bootstrap(1) if len(answers) == 1 else plltool(*search, "--redo")
+        return make(self, number, before, report)
+
+    monkeypatch.setattr(Replicator, "__call__", meanwhile)
+    assert plltool(*search).exit_code == 0
+    assert bootstrap(1, "--redo").exit_code == 0
+    for refused in answers:
+        assert refused.exit_code == 1
+        assert refused.stderr.strip().endswith(
+            "run.bootstrap.checkpoint: another run is using it; --prefix names other files"
+        )

@@ -32,11 +32,24 @@ def test_memory(plltool, small):
     assert "some patterns at a time" in plltool("check", small, "--device", "numpy", "--memory", "200K").stdout
     too_little = plltool("check", small, "--device", "numpy", "--memory", "1K")
     assert too_little.exit_code == 1
-    assert "the memory for them has 1024 bytes" in too_little.stderr
+    words = too_little.stderr.split()
+    assert " ".join(words[:8]) == "plltool: error: memory: found 1024 bytes, expected at"
+    assert too_little.stderr.endswith("K: 6 taxa need that for conditional likelihoods\n")
+    enough = words[words.index("least") + 1].removesuffix(":")
+    assert plltool("check", small, "--device", "numpy", "--memory", enough).exit_code == 0
+    too_little = plltool("check", small, "--device", "numpy", "--memory", f"{int(enough[:-1]) - 1}K")
+    assert too_little.exit_code == 1
     assert too_little.stderr.count("\n") == 1
     wrong = plltool("check", small, "--memory", "much")
     assert wrong.exit_code == 2
     assert "found 'much', expected a size such as 2G" in wrong.stderr
+
+
+def test_names_of_devices_in_any_case(plltool, small):
+    """As every command that computes takes them."""
+    found = [plltool("check", small, "--device", name, "--json").stdout for name in ("numpy", "NumPy ")]
+    assert json.loads(found[0])["device"] == json.loads(found[1])["device"] == "numpy"
+    assert plltool("check", small, "--device", "AUTO").exit_code == 0
 
 
 def test_a_broken_file(plltool, small):

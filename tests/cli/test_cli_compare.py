@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from importlib import resources
 
 import pytest
 
@@ -78,15 +77,16 @@ def test_a_broken_engine_is_found_and_its_first_moves_are_told(plltool, data_dir
 @pytest.mark.opencl
 def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
     """One line of a copy of the kernels' folder: P matrices are transposed."""
+    from plltool.engine.opencl.kernels import find_kernel_folder
+
     copy = tmp_path / "kernels"
-    with resources.as_file(resources.files("plltool.kernels")) as folder:
-        shutil.copytree(folder, copy)
+    shutil.copytree(find_kernel_folder(), copy)
     source = copy / "pmatrices.cl"
     sound = source.read_text()
     line = "#define ENTRY(i, j) ((i) * N_STATES + (j))"
     assert sound.count(line) == 1
     source.write_text(sound.replace(line, "#define ENTRY(i, j) ((j) * N_STATES + (i))"))
-    monkeypatch.setattr("plltool.engine.opencl.engine.files", lambda _package: copy)
+    monkeypatch.setattr("plltool.engine.opencl.kernels.find_kernel_folder", lambda: copy)
     result = plltool("compare", small, "--a", "numpy", "--b", "opencl", *QUICK)
     assert result.exit_code == 3, result.stdout + result.stderr
     assert "beyond 0.01: row 1 of the table" in result.stdout

@@ -74,8 +74,8 @@ def test_site_lnl_sums_to_lnl(plltool, small, tree, tmp_path):
 def test_prefix_writes_the_same_record(plltool, small, tree, tmp_path):
     result = plltool("evaluate", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "e", "--json")
     assert result.exit_code == 0, result.stderr
-    assert read_record(tmp_path / "e.json") == json.loads(result.stdout)
-    assert (tmp_path / "e.best.nwk").is_file()
+    assert read_record(tmp_path / "e.evaluate.json") == json.loads(result.stdout)
+    assert (tmp_path / "e.evaluate.nwk").is_file()
 
 
 def test_taxa_that_differ_are_named(plltool, small, tmp_path):

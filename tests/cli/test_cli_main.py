@@ -6,15 +6,14 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import click
 import pytest
+from helpers import read_states
 
 from plltool import __version__
 from plltool.analyses.evaluate import evaluate
 from plltool.cli import main
-from plltool.io.alignment_reader import read_states
 from plltool.io.record import read_record
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
@@ -51,12 +50,6 @@ def test_every_command_has_an_example(path, command, plltool):
     assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
     known = {name for parameter in command.params for name in parameter.opts}
     assert set(re.findall("--[a-z-]+", found[1])) <= known
-
-
-@pytest.mark.parametrize("command", all_commands())
-def test_every_command_stands_in_the_readme(command):
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    assert f"\n**{command.name}** " in readme
 
 
 def test_the_commands():

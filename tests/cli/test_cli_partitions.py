@@ -59,12 +59,12 @@ def test_files_of_an_earlier_run_go(plltool, small, scheme, tmp_path):
     names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
     (tmp_path / "t.nwk").write_text("({},{},({},({},({},{}))));".format(*names))
     assert plltool(*arguments, "--model", scheme).exit_code == 0
-    assert (tmp_path / "run.best.model").read_text().count("\n") == 2
+    assert (tmp_path / "run.evaluate.model").read_text().count("\n") == 2
     refused = plltool(*arguments, "--model", "JC")
     assert refused.exit_code == 1
     assert "exists already" in refused.stderr
     assert plltool(*arguments, "--model", "JC", "--redo").exit_code == 0
-    assert not (tmp_path / "run.best.model").exists()
+    assert not (tmp_path / "run.evaluate.model").exists()
 
 
 def test_check_tells_of_parts(plltool, small, scheme):

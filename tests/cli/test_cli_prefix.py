@@ -8,8 +8,14 @@ import time
 import pytest
 
 from plltool.analyses.replicates import Replicator
-from plltool.cli.support import support_files
-from plltool.io.checkpoint import has_states
+from plltool.cli.alrt import ALRT_FILES
+from plltool.cli.ancestral import ANCESTRAL_FILES
+from plltool.cli.bootstrap import BOOTSTRAP_FILES
+from plltool.cli.evaluate import EVALUATE_FILES
+from plltool.cli.search import SEARCH_FILES
+from plltool.cli.support import SUPPORT_FILES
+from plltool.cli.test import TEST_FILES
+from plltool.io.checkpoint import has_checkpoint
 
 RUN = [sys.executable, "-c", "from plltool.cli import main; main(prog_name='plltool')"]
 QUICK = ("--model", "JC", "--device", "numpy", "--workers", "1")
@@ -20,20 +26,75 @@ def prefix(tmp_path):
     return tmp_path / "run"
 
 
+def support_files(prefix):
+    """The support files that exist, of all kinds that plltool knows."""
+    return [path for row in SUPPORT_FILES for path in row.present(prefix) if path.exists()]
+
+
 def test_supports_of_another_tree_do_not_stay(plltool, small, prefix):
     search = ("search", small, *QUICK, "--effort", "fast", "--prefix", prefix)
     assert plltool(*search, "--supports", "abayes").exit_code == 0
     mine = prefix.with_name("run.support.mine.nwk")
     mine.write_text("(a,b,c);")
+    assert plltool(*search, "--seed", 2, "--redo").exit_code == 0
+    assert not support_files(prefix)
+    assert prefix.with_name("run.best.nwk").exists()
+    assert mine.exists()
+
+
+def test_commands_share_a_prefix(plltool, small, prefix):
+    """Each writes its own files beside those of a search, and none of the search's changes."""
+    options = ("--model", "JC", "--device", "numpy", "--prefix", prefix)
+    assert plltool("search", small, *options, "--effort", "fast").exit_code == 0
     best = prefix.with_name("run.best.nwk")
-    evaluate = ("evaluate", small, *QUICK[:4], "--tree", best.rename(prefix.with_name("tree.nwk")), "--prefix", prefix)
-    for again in ((*search, "--seed", 2), evaluate):
-        table = prefix.with_name("run.support.json")
-        table.touch()
-        assert plltool(*again, "--redo").exit_code == 0
-        assert not [path for path in support_files(prefix) if path.exists()]
-        assert best.exists()
-        assert mine.exists()
+    trees = prefix.with_name("trees.nwk")
+    trees.write_text(2 * best.read_text())
+    before = {path: path.read_bytes() for path in prefix.parent.iterdir()}
+    for command, *given in (
+        ("evaluate", "--tree", best),
+        ("test", "--trees", trees, "--replicates", 10),
+        ("ancestral", "--tree", best),
+        ("alrt", "--tree", best, "--replicates", 10),
+        ("bootstrap", "--replicates", 1),
+    ):
+        done = plltool(command, small, *options, *given)
+        assert done.exit_code == 0, done.stderr
+        assert {path: path.read_bytes() for path in before} == before
+    again = plltool("alrt", small, *options, "--tree", best)
+    assert again.exit_code == 1
+    assert "--redo replaces it" in again.stderr
+
+
+def written(table, prefix):
+    """The paths of a table's rows."""
+    return {path for row in table for path in row.present(prefix)}
+
+
+@pytest.mark.parametrize(
+    ("command", "table", "given"),
+    [
+        ("search", SEARCH_FILES, ("--nexus", "--collapse", "1", "--supports", "abayes")),
+        ("evaluate", EVALUATE_FILES, ("--tree", "T", "--nexus", "--collapse", "1")),
+        ("test", TEST_FILES, ("--trees", "T", "--replicates", 10)),
+        ("ancestral", ANCESTRAL_FILES, ("--tree", "T")),
+        ("alrt", ALRT_FILES, ("--tree", "T", "--replicates", 10)),
+        ("bootstrap", BOOTSTRAP_FILES, ("--tree", "T", "--replicates", 1, "--write-replicates")),
+    ],
+)
+def test_what_is_written_stands_in_the_table_and_in_the_help(plltool, small, prefix, tmp_path, command, table, given):
+    names = [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+    tree = tmp_path / "tree"
+    tree.write_text(2 * "({},{},({},({},({},{}))));\n".format(*names))
+    before = set(tmp_path.iterdir())
+    given = [tree if value == "T" else value for value in given]
+    done = plltool(command, small, "--model", "JC", "--device", "numpy", "--prefix", prefix, *given)
+    assert done.exit_code == 0, done.stderr
+    found = set(tmp_path.iterdir()) - before
+    assert found <= written(table, prefix)
+    assert len(found) > 2
+    shown = plltool(command, "--help").stdout
+    for row in table:
+        assert f"\n  PREFIX.{row.ending} " in shown
 
 
 def test_supports_of_other_kinds_do_not_stay(plltool, small, prefix):
@@ -44,10 +105,10 @@ def test_supports_of_other_kinds_do_not_stay(plltool, small, prefix):
     assert plltool(*support, "--supports", "fbp,tbe").exit_code == 0
     refused = plltool(*support, "--supports", "tbe")
     assert refused.exit_code == 1
-    assert "run.support.fbp.nwk: exists already" in refused.stderr
+    assert "run.support.nwk: exists already" in refused.stderr
     assert plltool(*support, "--supports", "tbe", "--redo").exit_code == 0
-    left = sorted(path.name for path in support_files(prefix) if path.exists())
-    assert left == ["run.support.json", "run.support.nwk", "run.support.tbe.nwk"]
+    left = sorted(path.name for path in support_files(prefix))
+    assert left == ["run.support.json", "run.support.nex", "run.support.nwk", "run.support.tbe.nwk"]
 
 
 def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, prefix, monkeypatch):
@@ -62,7 +123,7 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
         stopped = plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix)
     assert stopped.exit_code == 130
     folder = prefix.with_name("run.bootstrap.checkpoint")
-    assert has_states(folder)
+    assert has_checkpoint(folder)
     mine = prefix.with_name("run.support.sh-alrt.nwk")
     mine.write_text("(a,b,c);")  # which no bootstrap writes
     tree = ("--tree", prefix.with_name("run.bootstraps.nwk"))
@@ -74,10 +135,8 @@ def test_replicates_of_another_run_are_seen_before_the_search(plltool, small, pr
     search = ("search", small, *QUICK, "--effort", "fast", "--bootstrap", 2, "--prefix", prefix)
     refused = plltool(*search)
     assert refused.exit_code == 1
-    assert refused.stderr.splitlines() == [
-        f"plltool: error: {folder}: a checkpoint of supports, but none of this search; --redo starts over"
-    ]
-    assert has_states(folder)
+    assert refused.stderr.splitlines() == [f"plltool: error: {folder}: a checkpoint of another run; --redo starts over"]
+    assert has_checkpoint(folder)
     assert plltool("bootstrap", small, *QUICK, "--replicates", 2, "--prefix", prefix).exit_code == 0
 
 
@@ -86,9 +145,7 @@ def test_a_file_in_the_place_of_a_checkpoint_is_seen_before_the_search(plltool, 
     prefix.with_name(f"run.{name}").write_text("mine")
     refused = plltool("search", small, *QUICK, "--bootstrap", 2, "--supports", "fbp,ufboot", "--prefix", prefix)
     assert refused.exit_code == 1
-    assert refused.stderr.splitlines() == [
-        f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"
-    ]
+    assert refused.stderr.splitlines() == [f"plltool: error: {prefix}.{name}: cannot make the folder: it is a file"]
 
 
 def test_two_runs_at_the_same_time(plltool, small, prefix):
@@ -97,7 +154,7 @@ def test_two_runs_at_the_same_time(plltool, small, prefix):
     first = subprocess.Popen([*RUN, *map(str, search)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     folder = prefix.with_name("run.checkpoint")
     deadline = time.monotonic() + 60
-    while not has_states(folder) and first.poll() is None and time.monotonic() < deadline:
+    while not has_checkpoint(folder) and first.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
     first.send_signal(signal.SIGSTOP)  # it has all the time that the second one needs
     log = prefix.with_name("run.log").read_text()
@@ -108,7 +165,7 @@ def test_two_runs_at_the_same_time(plltool, small, prefix):
         assert second.stderr.splitlines() == [
             f"plltool: error: {prefix}.log: another run is writing results with this prefix; --prefix names other files"
         ]
-    assert has_states(folder)
+    assert has_checkpoint(folder)
     first.kill()
     first.wait()
     assert prefix.with_name("run.log").read_text().startswith(log)

@@ -69,7 +69,7 @@ def test_the_same_command_goes_on(small, tmp_path, expected, number, n_events):
     else:
         assert code == 128 + number
     if number == signal.SIGTERM:
-        assert f"saved in {folder}; the same command goes on from there" in stderr
+        assert f"saved in {folder}; the same command continues from there" in stderr
         assert not (tmp_path / "run.best.nwk").exists()
     if number == signal.SIGINT:
         assert "the search was interrupted" in read_record(tmp_path / "run.json")["warnings"][-1]
@@ -107,6 +107,59 @@ def test_another_run_is_refused_and_redo_starts_over(plltool, small, tmp_path):
     assert again.exit_code == 0, again.stderr
     assert "goes on" not in again.stderr
     assert not (tmp_path / "run.checkpoint").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_path, expected, number):
+    """It replaces the results of an earlier run, and is itself not begun once more."""
+    prefix = ("--prefix", tmp_path / "run")
+    quick = ("search", small, "--device", "numpy", "--model", "K80", "--effort", "fast", *prefix)
+    assert plltool(*quick).exit_code == 0
+    code, stderr = stop(*start(small, tmp_path, "--redo"), tmp_path, number, 20)
+    assert code == 128 + number
+    assert "goes on from" not in stderr.split("the same command")[0], "it began anew"
+    folder = tmp_path / "run.checkpoint"
+    states = {path.name for path in folder.glob("*.state")}
+    assert states
+    process, err = start(small, tmp_path, "--redo")
+    process.communicate(timeout=100)
+    assert process.returncode == 0, err.read_text()
+    assert f"the search goes on from {folder}" in err.read_text()
+    assert outcome(tmp_path) == expected
+    assert not folder.exists()
+    refused = plltool(*quick)
+    assert refused.exit_code == 1
+    assert "run.best.nwk: exists already; --redo replaces it" in refused.stderr
+    assert plltool(*quick, "--redo").exit_code == 0, "a finished run starts over"
+
+
+def test_redo_starts_over_where_its_checkpoint_cannot_be_used(plltool, small, tmp_path):
+    """The command line is the same, but its alignment has changed, or its states are damaged."""
+    process, err = start(small, tmp_path, "--redo")
+    stop(process, err, tmp_path, signal.SIGTERM, 3)
+    text = small.read_text()
+    small.write_text(text.replace("A", "C", 1))
+    folder = tmp_path / "run.checkpoint"
+    process, err = start(small, tmp_path, "--redo")
+    _, stderr = stop(process, err, tmp_path, signal.SIGTERM, 3)
+    assert f"plltool: warning: {folder}: a checkpoint of another run: alignment: " in stderr
+    for path in folder.glob("*.state*"):
+        path.write_bytes(b"x")
+    process, err = start(small, tmp_path, "--redo")
+    process.communicate(timeout=100)
+    assert process.returncode == 0, err.read_text()
+    assert "a damaged checkpoint: " in err.read_text()
+
+
+def test_files_that_an_interrupted_run_has_not_claimed_are_not_replaced(plltool, small, tmp_path):
+    process, err = start(small, tmp_path)
+    stop(process, err, tmp_path, signal.SIGTERM, 3)
+    mine = tmp_path / "sites.tsv"
+    mine.write_text("mine")
+    refused = plltool("search", small, *LONG, "--prefix", tmp_path / "run", "--site-lnl", mine)
+    assert refused.exit_code == 1
+    assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it, --prefix names other files\n")
+    assert mine.read_text() == "mine"
 
 
 def test_a_damaged_state_is_noticed(small, tmp_path, expected):

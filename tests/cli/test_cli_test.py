@@ -30,12 +30,12 @@ def test_files_and_table(plltool, small, trees, tmp_path):
     result = plltool("test", small, *arguments)
     assert result.exit_code == 0, result.stderr
     assert "model optimised on: tree 2" in result.stdout
-    record = json.loads((tmp_path / "t.json").read_text())
+    record = json.loads((tmp_path / "t.test.json").read_text())
     rows = record["tests"]["trees"]
     assert record["lnl"] == rows[1]["lnl"] > rows[0]["lnl"]
     assert rows[1]["sh"] == 1.0
     assert record["tests"]["model_tree"] == 2
-    assert (tmp_path / "t.trees.nwk").read_text().split() == [row["tree"] for row in rows]
+    assert (tmp_path / "t.test.nwk").read_text().split() == [row["tree"] for row in rows]
     lines = sites.read_text().splitlines()
     assert lines[0] == "2 300"
     values = np.array([[float(field) for field in line.split()[1:]] for line in lines[1:]])

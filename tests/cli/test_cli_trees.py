@@ -42,14 +42,16 @@ def test_support(plltool, trees, tmp_path):
     done = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "tbe,fbp", "--outgroup", "c,d")
     assert done.exit_code == 0, done.stderr
     written = sorted(path.name for path in tmp_path.glob("best.nwk.plltool.*"))
-    assert written == [f"best.nwk.plltool.support{end}" for end in (".fbp.nwk", ".json", ".nwk", ".tbe.nwk")]
-    assert "best.nwk.plltool.support.fbp.nwk: Felsenstein's bootstrap proportion: per cent" in done.stdout
+    assert written == [f"best.nwk.plltool.support{end}" for end in (".fbp.nwk", ".json", ".nex", ".nwk", ".tbe.nwk")]
+    assert "fbp: Felsenstein's bootstrap proportion: " in done.stdout
+    assert "tree with supports of one kind: " in done.stdout
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text() == "(a:1.0,b:1.0,(c:1.0,d:1.0)66.6667:1.0);\n"
-    named = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
-    assert "[&tbe=0.666667,fbp=66.6667]:1.0" in named
+    both = (tmp_path / "best.nwk.plltool.support.nwk").read_text()
+    assert both == "(a:1.0,b:1.0,(c:1.0,d:1.0)0.666667/66.6667:1.0);\n"
+    assert "[&tbe=0.666667,fbp=66.6667]:1.0" in (tmp_path / "best.nwk.plltool.support.nex").read_text()
     record = json.loads((tmp_path / "best.nwk.plltool.support.json").read_text())
     assert record["branches"][0]["fbp"] == pytest.approx(200 / 3)
-    assert record["tree"] + "\n" == named
+    assert record["tree"] + "\n" == both
     again = plltool("support", "--tree", tree, "--replicates", trees)
     assert again.exit_code == 1
     assert "exists already" in again.stderr
@@ -58,13 +60,13 @@ def test_support(plltool, trees, tmp_path):
     assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe")
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo")
     assert intruder.exit_code == 0
-    assert "the outgroup is not one clade" in intruder.stdout
-    assert "'a' alone is taken for it" in intruder.stdout
+    assert "warning: the outgroup is not one clade" in intruder.stderr
+    assert "'a' alone is used as the outgroup" in intruder.stderr
     assert (tmp_path / "best.nwk.plltool.support.fbp.nwk").read_text().startswith("(a:1.0,")
     rooted = ("--outgroup", "d", "--prefix", tmp_path / "rooted")
     assert plltool("support", "--tree", tree, "--replicates", trees, *rooted).exit_code == 0
     record = json.loads((tmp_path / "rooted.support.json").read_text())
-    assert record["tree"] == "((a:1.0,b:1.0)[&fbp=66.6667]:1.0,c:1.0,d:1.0);"
+    assert record["tree"] == "((a:1.0,b:1.0)66.6667:1.0,c:1.0,d:1.0);"
     assert record["tree"] + "\n" == (tmp_path / "rooted.support.nwk").read_text()
     several = plltool("support", "--tree", trees, "--replicates", trees)
     assert several.stderr == f"plltool: warning: {trees}: found several trees, the first one is taken\n"

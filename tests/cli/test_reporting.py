@@ -11,6 +11,8 @@ import time
 import pytest
 
 from plltool.cli import heartbeat, reporting
+from plltool.cli.bar import draw_progress
+from plltool.cli.heartbeat import Facts
 from plltool.cli.reporting import Reporter, describe_progress
 from plltool.errors import InputError
 from plltool.tree_search.progress import Progress, StopSearch, announce
@@ -36,18 +38,83 @@ def test_a_bar_on_a_terminal(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     reporter = Reporter(quiet=False)
-    reporter.progress(Progress("start", 1, -10.0, 0, 0, 0.5, stage_left=0.25, left=0.5))
-    reporter.progress(Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=0.0))
+    reporter.progress(Progress("start", 1, -10.0, 0, 0, 0.5, stage_left=0.25, left=600.0))
+    reporter.progress(Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0))
     reporter.emit(logging.makeLogRecord({"msg": "by the way", "levelno": logging.INFO}))
-    assert "\n" not in terminal.text.split("plltool: by the way")[0]
-    assert "[##########----------]" in terminal.text
-    assert "[####################]" in terminal.text
+    before, after = terminal.text.split("plltool: by the way\n")
+    assert "\n" not in before
+    bar = f"[{20 * '-'}]"
+    assert f"{bar}  ~10 min left  lnL -10.000  start  round 1  0:00:00" in before
+    assert "[----------]  ~5 min left  lnL -9.000  spr radius 5  round 1  0:00:00  3 moves" in before
+    assert "~5 min left" in after, "the bar is drawn once more below a message"
+
+
+FACTS = {
+    "activity": "spr radius 10",
+    "activity_seconds": 2.0,
+    "best_lnl": -12345.678901,
+    "seconds": 5025.0,
+    "left": 5025.0,
+    "later": "supports",
+    "round": "round 3/20",
+    "moves": "12 moves",
+    "tree": "tree 12",
+}
+
+
+@pytest.mark.parametrize("activity", ["spr radius 10", "parsimony trees that tell how difficult the data are"])
+def test_the_bar_fits_any_width(activity):
+    """From 40 columns up it has the time left, the lnL and the stage, in that order; words are whole."""
+    facts = Facts(**FACTS | {"activity": activity})
+    widest = draw_progress(facts, 1000)
+    bar = "[##########----------]"
+    rest = f"lnL -12345.679  {activity}  round 3/20  1:23:45  12 moves  tree 12"
+    assert widest == f"{bar}  ~84 min left, then supports  {rest}"
+    words = {*widest.replace(",", "").split(), "left,", "[#####-----]", "-12346"}
+    for columns in range(1, 160):
+        line = draw_progress(facts, columns)
+        assert len(line) < columns
+        assert set(line.split()) <= words, line
+        if columns >= 40:
+            assert line.index("~84 min left") < line.index(" lnL -12345.679 ") < line.index(activity.split()[0])
+    assert "lnL" not in draw_progress(Facts(**FACTS | {"best_lnl": None}), 80)
+
+
+def test_a_line_that_a_narrower_terminal_has_wrapped_is_erased(monkeypatch):
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    columns = [120]
+    monkeypatch.setattr(reporting, "count_columns", lambda: columns[0])
+    reporter = Reporter(quiet=False)
+    event = Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0)
+    reporter.progress(event)
+    columns[0] = len(terminal.text) // 3
+    reporter.progress(event)
+    assert "\x1b[3A\r\x1b[J" in terminal.text
+
+
+def test_the_clock_is_that_of_the_whole_run(monkeypatch, tmp_path):
+    """Each step of a search counts its own seconds, and the supports begin at 0."""
+    now = [0.0]
+    monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(reporting, "given_command", lambda: "plltool search x")
+    log = tmp_path / "x.log"
+    reporter = Reporter(True, log)
+    with log.open("w") as reporter._file:
+        reporter.expect("bootstrap")
+        for seconds, stage in ((10.0, "ufboot"), (70.0, "bootstrap")):
+            now[0] = seconds
+            reporter.progress(Progress(stage, 1, -1.0, 0, 0, 0.5, 100, 5.0, 5.0))
+    lines = log.read_text().splitlines()
+    assert [float(line.split(" s ")[0]) for line in lines] == [10.0, 70.0]
+    assert lines[0].endswith("left: stage ~5.0 s, all ~5.0 s, then bootstrap")
+    assert lines[1].endswith("left: stage ~5.0 s, all ~5.0 s")
 
 
 def test_describe_progress():
-    line = describe_progress(Progress("spr", 2, -1234.5, 7, 10, 61.25))
+    line = describe_progress(Progress("spr", 2, -1234.5, 7, 10, 0.0), 61.25)
     assert line.split() == ["61.2", "s", "spr", "radius", "10", "round", "2", "lnL", "-1234.500000", "7", "moves"]
-    line = describe_progress(Progress("perturb", 3, -1.0, 0, 0, 1.0, n_rounds=20, stage_left=34.2, left=250.0))
+    line = describe_progress(Progress("perturb", 3, -1.0, 0, 0, 1.0, n_rounds=20, stage_left=34.2, left=250.0), 1.0)
     assert line.split("lnL")[0].split() == ["1.0", "s", "perturb", "round", "3/20"]
     assert line.endswith("0 moves  left: stage ~34 s, all ~4 min")
 
@@ -90,7 +157,7 @@ def test_a_heartbeat_where_a_round_takes_long(monkeypatch, capsys, tmp_path, imp
     for text in (capsys.readouterr().err, log.read_text()):
         beats = [line for line in text.splitlines() if "at work on" in line]
         assert len(beats) > 2
-        assert "at work on spr radius 10 for 0 s  best lnL -12.500000  left: all ~80 s" in beats[-1]
+        assert "at work on spr radius 10 for 0 s  best lnL -12.500000  left: ~80 s" in beats[-1]
 
 
 def test_no_heartbeat_on_stderr_if_quiet(capsys, tmp_path, impatient):
@@ -105,25 +172,25 @@ def test_the_bar_is_drawn_anew_on_a_terminal(monkeypatch, impatient):
     monkeypatch.setattr("sys.stderr", terminal)
     work_for_long(Reporter(False))
     assert terminal.text.count("] ") > 4
-    assert terminal.text.count("at work on spr radius 10") > 2
+    assert terminal.text.count("  spr radius 10  ") > 2
     assert "\n" not in terminal.text
 
 
 def test_what_is_left_is_not_told_once_it_is_over(monkeypatch):
     now = [100.0]
     monkeypatch.setattr(heartbeat.time, "monotonic", lambda: now[0])
-    told = heartbeat.Pulse()
-    assert told.facts() == {
+    told = heartbeat.Heartbeat()
+    assert told.facts().as_record() == {
         "activity": "reading", "activity_seconds": 0.0, "best_lnl": None, "seconds": 0.0, "left": None
     }  # fmt: skip
-    told.heard(Progress("nni", 1, -7.0, 1, 1, 0.0, left=10.0), "")
+    told.hear(Progress("nni", 1, -7.0, 1, 1, 0.0, left=10.0))
     now[0] += 4
-    assert told.facts()["left"] == pytest.approx(6.0)
+    assert told.facts().left == pytest.approx(6.0)
     now[0] += 7
-    assert told.facts()["left"] is None
-    assert "left" not in told.describe()
-    told.heard(Progress("bootstrap", 1, -3.0, 0, 0, 0.0), "")
-    assert told.facts()["best_lnl"] == -7.0, "lnL of a replicate is that of other data"
+    assert told.facts().left is None
+    assert "left" not in told.facts().describe()
+    told.hear(Progress("bootstrap", 1, -3.0, 0, 0, 0.0))
+    assert told.facts().best_lnl == -7.0, "lnL of a replicate is that of other data"
 
 
 def fail_with_a_warning():

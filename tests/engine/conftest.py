@@ -6,6 +6,7 @@ import pytest
 from engine_kinds import FEW_KINDS, NUMPY_KINDS, OPENCL_KINDS, as_params, find_device
 from helpers import numpy_engine
 
+from plltool.engine.base import EngineData
 from plltool.errors import DeviceError
 
 
@@ -73,7 +74,8 @@ def make_engine(request):
             device = device or find_device(request.getfixturevalue("opencl_devices"), kind, precision)
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")
-            engine = OpenCLEngine(layout, n_slots, codes, weights, device, state_sets=state_sets, memory=memory)
+            data = EngineData(codes, weights, state_sets)
+            engine = OpenCLEngine(layout, n_slots, data, device, memory=memory)
             engine.set_model([mixture.components for mixture in mixtures])
         made.append(engine)
         return engine

@@ -11,10 +11,20 @@ from itertools import product
 import numpy as np
 import pytest
 from engine_kinds import Kind, as_params
-from helpers import caterpillar, make_tree, mix, program_to_branch, program_to_node, random_ends
+from helpers import (
+    caterpillar,
+    evaluate_edges,
+    lnl_of_sites,
+    make_tree,
+    mix,
+    program_to_branch,
+    program_to_node,
+    random_ends,
+)
 from oracles.likelihood import derivative, orient, pruning, transition_matrices
 
 from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.model.rates import gamma_means
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 
@@ -171,9 +181,10 @@ def test_lnl_from_any_root(case, kind, precision, make_engine):
         engine.run(program, case.lengths)
         for ends in ((a, b), (b, a)):
             np.testing.assert_allclose(
-                engine.site_lnl(*ends, branch, case.lengths), case.site_lnl, **site_tolerance(single)
+                lnl_of_sites(engine, *ends, branch, case.lengths), case.site_lnl, **site_tolerance(single)
             )
-        found = [request([(a, b, branch)], case.lengths).flat[0] for request in (engine.evaluate, engine.derivatives)]
+        edge = [(a, b, branch)]
+        found = [evaluate_edges(engine, edge, case.lengths)[0, 0], engine.derivatives(edge, case.lengths)[0, 0, 0]]
         np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=SINGLE_RTOL if single else RTOL)
 
 
@@ -189,7 +200,7 @@ def test_lnl_at_a_node(case, kind, precision, make_engine):
     for turn in range(3):
         (a, pa), (b, pb), (c, pc) = (around[(turn + k) % 3] for k in range(3))
         rows = [prog.propagate(slot, c, pc), prog.insert(0, a, pa, b, pb, slot), prog.triplet(1, a, pa, b, pb, c, pc)]
-        found = engine.execute(prog.Request(np.concatenate(rows), 1 + prog.TRIPLET_VALUES), case.lengths)[0, :2]
+        found = engine.execute(prog.Request(np.concatenate(rows), 1 + TRIPLET_VALUES), case.lengths)[0, :2]
         rtol = RTOL if precision == "double" else SINGLE_RTOL
         np.testing.assert_allclose(found, case.weights @ case.site_lnl, rtol=rtol)
 
@@ -221,7 +232,7 @@ def test_derivatives(steep, slopes, kind, make_engine):
 
 
 @pytest.fixture(scope="module")
-def category_responses(steep):
+def category_gradients(steep):
     """Each category's share of every column, and how much lnL of every column gains with the logarithm of its rate."""
     shares, gains = [], []
     for weight, *process in steep.mixture.oracle:
@@ -236,8 +247,8 @@ def category_responses(steep):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_responses_of_categories(steep, category_responses, kind, make_engine):
-    """GRADIENT and ROOT over all branches: d lnL / d log of each category's weight and of its rate."""
+def test_gradients_of_categories(steep, category_gradients, kind, make_engine):
+    """Both gradients over all branches: d lnL / d log of each category's weight and of its rate."""
     engine = steep.engine(make_engine, kind, "double", directed_slots(steep.n_taxa))
     tree = make_tree(steep.ends, steep.lengths, steep.n_taxa)
     view, components = DirectedView(tree), steep.mixture.components
@@ -249,16 +260,16 @@ def test_responses_of_categories(steep, category_responses, kind, make_engine):
     program = [
         prog.newview(*view.sources(nodes[::-1], columns[::-1])),
         prog.newview(*view.sources(parents, children)),
-        prog.gradient(
+        prog.rate_matrix_gradient(
             0,
             np.append(a, view.outgoing[parents, children]),
             np.append(b, view.incoming[parents, children]),
             np.append(branch, tree.edges[parents, children]),
         ),
-        prog.root(squares, a, b, branch),
+        prog.mass_gradient(squares, a, b, branch),
     ]
     found = engine.execute(prog.Request(np.concatenate(program), squares + masses), tree.lengths)[0]
-    shares, gains = category_responses
+    shares, gains = category_gradients
     np.testing.assert_allclose(found[squares:].reshape(-1, 4).sum(axis=1), shares @ steep.weights, rtol=RTOL)
     by_eigenvalue = np.einsum("ckk->ck", found[:squares].reshape(-1, 4, 4))
     slopes = (by_eigenvalue * components.eigenvalues).sum(axis=1) * components.rates

@@ -5,7 +5,7 @@ import pytest
 from helpers import program_to_branch, program_to_node, random_codes, random_ends, random_mixture
 from oracles.likelihood import derivative, mixed_derivative, pruning
 
-from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 
 # Of the sum of absolute weighted contributions, d1 itself may be near 0. The limit is that of the difference:
 # steps of 1 % of the length leave errors of about 1e-8 (measured: at most 4e-8).
@@ -129,6 +129,6 @@ def test_triplets_of_many_joins_at_once(few_kind, make_engine, case):
     (a, _), (b, _), (c, _) = around
     lengths = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     together = engine.triplets([(a, 0, b, 1, c, 2), (a, 3, b, 4, c, 5)], lengths)
-    assert together.shape == (2, 1, prog.TRIPLET_VALUES)
+    assert together.shape == (2, 1, TRIPLET_VALUES)
     np.testing.assert_array_equal(together[1], engine.triplets([(a, 3, b, 4, c, 5)], lengths)[0])
     assert not np.array_equal(together[0], together[1])

@@ -1,4 +1,4 @@
-"""GRADIENT and ROOT: how lnL answers to rate matrices, weights and frequencies, against differences of the oracle."""
+"""RATE_MATRIX_GRADIENT and MASS_GRADIENT: lnL's slopes in rate matrices, weights and frequencies, by differences."""
 
 import numpy as np
 import pytest
@@ -25,13 +25,13 @@ def case(request):
     return ends, lengths, codes, rng.integers(1, 5, 23).astype(float), mixtures
 
 
-def responses(case, kind, make_engine):
+def gradients(case, kind, make_engine):
     """(lnl, matrices, masses) of the case cut into two parts with a model each."""
     ends, lengths, codes, weights, mixtures = case
     engine = make_engine(kind, 3 * (N_TAXA - 2), codes, weights, mixtures, (14, 9))
     likelihood = TreeLikelihood(make_tree(ends, lengths, N_TAXA), [FixedModel(m.components) for m in mixtures], engine)
     launches = engine.counters.launches
-    answer = likelihood.responses()
+    answer = likelihood.rate_matrix_gradient()
     assert engine.counters.launches - launches <= 3  # matrices, traversal, sums over groups
     return answer
 
@@ -44,12 +44,12 @@ def parts_of(case):
 
 def test_lnl(case, few_kind, make_engine):
     expected = sum(oracle_lnl(*data, mixture.oracle) for _, data, mixture in parts_of(case))
-    assert responses(case, few_kind, make_engine)[0] == pytest.approx(expected, rel=1e-11)
+    assert gradients(case, few_kind, make_engine)[0] == pytest.approx(expected, rel=1e-11)
 
 
 def test_rate_matrices(case, few_kind, make_engine):
     """A reversible process that changes by d Q: the sum over components of matrices * (left dQ right)."""
-    _, matrices, _ = responses(case, few_kind, make_engine)
+    _, matrices, _ = gradients(case, few_kind, make_engine)
     rng = np.random.default_rng(1)
     for part, data, mixture in parts_of(case):
         exchange = [rng.random((mixture.n_states,) * 2) for _ in mixture.oracle]
@@ -71,7 +71,7 @@ def test_rate_matrices(case, few_kind, make_engine):
 
 def test_weights(case, few_kind, make_engine):
     """d lnL / d log weight of a component is the sum of its masses."""
-    _, _, masses = responses(case, few_kind, make_engine)
+    _, _, masses = gradients(case, few_kind, make_engine)
     for part, data, mixture in parts_of(case):
         for c in range(mixture.n_components):
 
@@ -90,6 +90,6 @@ def test_nothing_overflows(few_kind, make_engine):
     mixture = random_mixture(rng, 4, 2, rates=[1e-3, 1e3])
     engine = make_engine(few_kind, 3 * (N_TAXA - 2), random_codes(rng, N_TAXA, 9), np.ones(9), [mixture])
     tree = make_tree(ends, np.full(len(lengths), 5.0), N_TAXA)
-    _, matrices, masses = TreeLikelihood(tree, [FixedModel(mixture.components)], engine).responses()
+    _, matrices, masses = TreeLikelihood(tree, [FixedModel(mixture.components)], engine).rate_matrix_gradient()
     assert np.isfinite(matrices).all()
     assert np.isfinite(masses).all()

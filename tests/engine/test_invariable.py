@@ -7,7 +7,7 @@ constant on either side of a branch, so that the latter becomes impossible only 
 import numpy as np
 import pytest
 from engine_kinds import FEW_KINDS, Kind, as_params
-from helpers import caterpillar, mix, program_to_branch, program_to_node, random_tips
+from helpers import caterpillar, evaluate_edges, lnl_of_sites, mix, program_to_branch, program_to_node, random_tips
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine import program as prog
@@ -79,7 +79,7 @@ def test_every_request(still, kind, precision, make_engine):
     for edge in (0, branch):
         program, a, b = program_to_branch(still.ends, N_TAXA, edge)
         engine.run(program, still.lengths)
-        np.testing.assert_allclose(engine.site_lnl(a, b, edge, still.lengths), still.site_lnl, rtol=rtol)
+        np.testing.assert_allclose(lnl_of_sites(engine, a, b, edge, still.lengths), still.site_lnl, rtol=rtol)
         found = engine.derivatives([(a, b, edge)], still.lengths)[0, 0]
         assert found[0] == pytest.approx(expected, rel=rtol)
     program, around = program_to_node(still.ends, N_TAXA, middle)
@@ -121,7 +121,7 @@ def test_slopes_and_shares(short_branch, kind, make_engine):
     engine.run(program, lengths)
     found = engine.derivatives([(a, b, branch)], lengths)[0, 0, 1:]
     np.testing.assert_allclose(found, expected, rtol=1e-6)  # the limit of the difference
-    shares = engine.execute(prog.Request(prog.root(0, a, b, branch), 8), lengths)[0].reshape(2, 4)
+    shares = engine.execute(prog.Request(prog.mass_gradient(0, a, b, branch), 8), lengths)[0].reshape(2, 4)
     impossible = still.weights[[1, 2, 4, 5]].sum()
     assert shares.sum() == pytest.approx(still.weights.sum(), rel=1e-12)
     assert shares[1].sum() == pytest.approx(impossible, rel=1e-12)
@@ -141,4 +141,4 @@ def test_nothing_is_possible(make_engine):
     program, a, b = program_to_branch(ends, 5, 0)
     engine.run(program, np.full(len(ends), 0.1))
     with pytest.raises(EngineError, match="pattern 1"):
-        engine.evaluate([(a, b, 0)], np.full(len(ends), 0.1))
+        evaluate_edges(engine, [(a, b, 0)], np.full(len(ends), 0.1))

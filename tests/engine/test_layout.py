@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
-from helpers import jukes_cantor_mixture, mix, numpy_engine
+from helpers import evaluate_edges, jukes_cantor_mixture, mix, numpy_engine
 
+from plltool.engine import contract
 from plltool.engine import program as prog
+from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
 from plltool.errors import EngineError
 
@@ -53,11 +55,11 @@ def test_opencl_clas_lie_as_in_the_paper(opencl_device, vw, order):
 
     # OpenCL C has no double1: a single lane is the variant with lanes
     layout = Layout(4, 2, 1, (4,), vw, lane_per_item=vw == 1, tile_major=False)
-    with OpenCLEngine(layout, 2, FIGURE_CODES, np.ones(4), opencl_device) as engine:
+    with OpenCLEngine(layout, 2, EngineData(FIGURE_CODES, np.ones(4)), opencl_device) as engine:
         engine.set_model([two_rates().components])
         engine.run(prog.propagate(1, ~0, 0), np.array([0.3]))
         stored = np.empty(2 * 32)
-        cl.enqueue_copy(engine._queue, stored, engine._chunks[0].clas)
+        cl.enqueue_copy(engine._queue, stored, engine._chunks[0].storage["clas"].buffer)
     np.testing.assert_allclose(stored[32:], figure_values(order), rtol=1e-14)
 
 
@@ -92,8 +94,7 @@ def test_padding_is_undetermined_and_weighs_nothing():
     assert codes.dtype == np.uint8
     # [tile][taxon][block in tile][lane]
     assert codes.tolist() == [[[[1, 2], [4, 15]], [[8, 4], [2, 15]]], [[[8, 15], [15, 15]], [[1, 15], [15, 15]]]]
-    weights = layout.pad_weights(np.array([[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0]]))
-    assert weights.tolist() == [[1, 2, 3, 0, 4, 0, 0, 0], [5, 6, 7, 0, 8, 0, 0, 0]]
+    assert layout.pad_weights(np.array([1.0, 2.0, 3.0, 4.0])).tolist() == [1, 2, 3, 0, 4, 0, 0, 0]
 
 
 def test_codes_of_many_states_take_as_many_bytes_as_they_need():
@@ -140,7 +141,9 @@ def test_macros_name_everything_the_kernels_ask_for():
     assert set(macros) == {
         *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
-        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0"),
+        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DLEAST_TABLE_LANES=8"),
+        *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),
+        *(f"-D{name}={number}" for name, number in contract.macros().items()),
     }
     shared = Layout(20, 2, 2, (1,), vw=32, lane_per_item=True, state_workers=3, column_tile=10).macros()
     assert {macro.split("=")[0] for macro in shared} - {macro.split("=")[0] for macro in macros} == {
@@ -155,5 +158,5 @@ def test_codes_of_a_layout_reach_the_likelihood():
     engine = numpy_engine(0, codes, np.arange(1.0, 6.0), mixtures, (3, 2), vw=2)
     decay = np.exp(-4 / 3 * 0.2)
     same, differ = np.log((1 + 3 * decay) / 16), np.log((1 - decay) / 16)
-    values = engine.evaluate([(~0, ~1, 0)], np.array([0.2]))
-    np.testing.assert_allclose(values[0, :, 0], [6 * same, 4 * same + 5 * differ], rtol=1e-14)
+    values = evaluate_edges(engine, [(~0, ~1, 0)], np.array([0.2]))
+    np.testing.assert_allclose(values[0], [6 * same, 4 * same + 5 * differ], rtol=1e-14)

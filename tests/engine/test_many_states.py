@@ -8,6 +8,7 @@ from helpers import (
     FixedModel,
     as_masks,
     caterpillar,
+    lnl_of_sites,
     make_tree,
     numpy_engine,
     program_to_branch,
@@ -18,6 +19,7 @@ from helpers import (
 from oracles.likelihood import brute_force, derivative, pruning
 
 from plltool.engine import program as prog
+from plltool.engine.base import EngineData
 from plltool.engine.codes import encode_tips
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
@@ -80,7 +82,7 @@ def test_brute_force(few_kind, make_engine, n_states):
     for branch in range(len(case.ends)):
         program, a, b = program_to_branch(case.ends, case.n_taxa, branch)
         engine.run(program, case.lengths)
-        site = engine.site_lnl(a, b, branch, case.lengths)
+        site = lnl_of_sites(engine, a, b, branch, case.lengths)
         np.testing.assert_allclose(site, np.concatenate(expected), rtol=NUMPY_RTOL, atol=1e-13)
         assert abs(site[-1]) < 1e-13  # the probability of no data is 1
 
@@ -131,7 +133,7 @@ def test_every_request(make_engine, kind, n_states, n_components):
     site = []
     for same in (engine, case.engine(make_engine, Kind("numpy", 4))):
         same.run(newviews, case.lengths)
-        site.append(same.site_lnl(a, b, 0, case.lengths))
+        site.append(lnl_of_sites(same, a, b, 0, case.lengths))
     np.testing.assert_allclose(site[0], site[1], rtol=OPENCL_RTOL, atol=1e-13)
 
 
@@ -162,15 +164,15 @@ def test_codes_of_two_bytes(make_engine):
 @pytest.mark.opencl
 @pytest.mark.parametrize("kind", as_params([k for k in FEW_KINDS if k.kind != "numpy"]))
 @pytest.mark.parametrize("n_states", [20, 61])
-def test_responses(make_engine, kind, n_states):
-    """GRADIENT and ROOT; the numpy engine's are checked against the oracle with few states."""
+def test_gradients(make_engine, kind, n_states):
+    """RATE_MATRIX_GRADIENT and MASS_GRADIENT; the numpy engine's are checked against the oracle with few states."""
     case = Case(n_states, 2, (9, 20), n_taxa=5)
     tree = make_tree(case.ends, case.lengths, case.n_taxa)
     found = []
     for one in (kind, Kind("numpy", 4)):
         engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
         models = [FixedModel(mixture.components) for mixture in case.mixtures]
-        found.append(TreeLikelihood(tree, models, engine).responses())
+        found.append(TreeLikelihood(tree, models, engine).rate_matrix_gradient())
     assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
     for values, expected in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_allclose(values, expected, atol=OPENCL_RTOL * np.abs(expected).max())
@@ -233,7 +235,7 @@ def test_deep_trees(few_kind, make_engine, deep, precision):
     for branch in (0, 1, deep.n_taxa):
         program, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
         engine.run(program, deep.lengths)
-        site = engine.site_lnl(a, b, branch, deep.lengths)
+        site = lnl_of_sites(engine, a, b, branch, deep.lengths)
         np.testing.assert_allclose(site, deep.site_lnl, rtol=1e-12 if precision == "double" else 1e-6)
 
 
@@ -269,12 +271,12 @@ TABLE = np.concatenate([np.eye(20, dtype=int), np.ones((1, 20), dtype=int), np.z
 def test_codes_that_cannot_be(codes, state_sets, message):
     n_codes = 0 if state_sets is None else len(state_sets)
     with pytest.raises(EngineError, match=message):
-        NumpyEngine(Layout(20, 1, 1, (3,), 2, n_codes=n_codes), 1, np.array(codes), np.ones(3), state_sets)
+        NumpyEngine(Layout(20, 1, 1, (3,), 2, n_codes=n_codes), 1, EngineData(np.array(codes), np.ones(3), state_sets))
 
 
 def test_a_table_that_the_layout_does_not_know_of():
     with pytest.raises(EngineError, match="22 state sets, the layout has 21"):
-        NumpyEngine(Layout(20, 1, 1, (1,), 2, n_codes=21), 1, np.array([[0]]), np.ones(1), TABLE)
+        NumpyEngine(Layout(20, 1, 1, (1,), 2, n_codes=21), 1, EngineData(np.array([[0]]), np.ones(1), TABLE))
 
 
 @pytest.mark.parametrize(
@@ -287,7 +289,7 @@ def test_masks_that_cannot_be(code, message):
 
 def test_masks_take_no_table():
     with pytest.raises(EngineError, match="codes of 4 states are bit masks"):
-        NumpyEngine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, np.array([[1]]), np.ones(1), np.eye(4))
+        NumpyEngine(Layout(4, 1, 1, (1,), 2, n_codes=4), 1, EngineData(np.array([[1]]), np.ones(1), np.eye(4)))
 
 
 def test_the_order_of_the_table_does_not_matter(few_kind, make_engine):

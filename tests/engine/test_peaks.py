@@ -30,8 +30,9 @@ def test_the_kernels_do_what_they_say(kind, local, opencl_device):
     """copy against numpy; multiply_adds against its closed form, x_n = f^n x_0 + t (1 - f^n) / (1 - f)."""
     import pyopencl as cl
 
-    from plltool.engine.opencl.engine import build_program
-    from plltool.engine.opencl.peaks import CHAINS
+    from plltool.engine.contract import PEAK_CHAINS
+    from plltool.engine.opencl.arrays import DeviceArray
+    from plltool.engine.opencl.kernels import Kernel, build_program
 
     layout = kind.layout(4, 4, 4, (10,))
     context = cl.Context([opencl_device.handle])
@@ -41,16 +42,21 @@ def test_the_kernels_do_what_they_say(kind, local, opencl_device):
     given = np.random.default_rng(2).random(n_groups * group_blocks * layout.vw)
     found, sums = np.zeros_like(given), np.zeros(n_groups * layout.vw)
     flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
-    source, target, out = (cl.Buffer(context, flags, hostbuf=array) for array in (given, found, sums))
+    arrays = {
+        name: DeviceArray(array.nbytes, cl.Buffer(context, flags, hostbuf=array))
+        for name, array in (("source", given), ("target", found), ("out", sums))
+    }
     size = (n_groups * local,), (local,)
-    cl.Kernel(program, "copy")(queue, *size, source, target, np.uint64(group_blocks))
-    cl.enqueue_copy(queue, found, target)
+    numbers = {"group_blocks": group_blocks, "n_peak_blocks": n_groups * group_blocks}
+    Kernel(program, "copy", layout)(queue, *size, arrays, numbers)
+    cl.enqueue_copy(queue, found, arrays["target"].buffer)
     np.testing.assert_array_equal(found, given)
     factor, term = 0.5, 3.0
-    cl.Kernel(program, "multiply_adds")(queue, *size, out, np.float64(factor), np.float64(term), np.int32(rounds))
-    cl.enqueue_copy(queue, sums, out)
+    numbers = {"factor": factor, "term": term, "rounds": rounds, "n_peak_groups": n_groups}
+    Kernel(program, "multiply_adds", layout)(queue, *size, arrays, numbers)
+    cl.enqueue_copy(queue, sums, arrays["out"].buffer)
     kept = factor**rounds
-    expected = sum(kept * k + term * (1 - kept) / (1 - factor) for k in range(CHAINS))
+    expected = sum(kept * k + term * (1 - kept) / (1 - factor) for k in range(PEAK_CHAINS))
     np.testing.assert_allclose(sums, expected, rtol=1e-14)
 
 

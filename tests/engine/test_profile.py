@@ -7,8 +7,10 @@ import pytest
 from helpers import make_tree, random_codes, random_ends, random_mixture
 
 from plltool.analyses.search import search
-from plltool.engine.select import make_engine
+from plltool.engine.base import EngineData
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
+from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood
 
 
@@ -19,10 +21,16 @@ def data():
     return make_tree(ends, lengths, 12), random_codes(rng, 12, 4_000), random_mixture(rng, 4, 4)
 
 
+def engine_for(codes, device, profile=False):
+    n_taxa, n_patterns = codes.shape
+    shape = DataShape(4, 4, n_taxa, (n_patterns,))
+    return make_engine(EngineData(codes, np.ones(n_patterns)), shape, Slots(30), Hardware(device), profile=profile)[0]
+
+
 def counters_after_work(data, **options):
     """Counters of an engine that was closed after a few requests, and the wall time of these."""
     tree, codes, mixture = data
-    engine, _ = make_engine(codes, np.ones(codes.shape[1]), 4, 4, 12, (codes.shape[1],), Slots(30), **options)
+    engine = engine_for(codes, **options)
     with engine:
         began = time.perf_counter()
         likelihood = TreeLikelihood(tree, [mixture.as_model()], engine)
@@ -43,7 +51,7 @@ def test_device_seconds(data):
 @pytest.mark.opencl
 def test_kernels_without_an_answer_count_once_the_engine_closes(data):
     tree, codes, mixture = data
-    engine, _ = make_engine(codes, np.ones(4_000), 4, 4, 12, (4_000,), Slots(30), device="opencl", profile=True)
+    engine = engine_for(codes, device="opencl", profile=True)
     with engine:
         likelihood = TreeLikelihood(tree, [mixture.as_model()], engine)
         likelihood.directed()

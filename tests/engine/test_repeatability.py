@@ -23,12 +23,12 @@ def test_repeated_requests(kind, make_engine):
     engine = make_engine(kind, 3 * (N_TAXA - 2), codes, np.ones(N_PATTERNS), [mixture])
     likelihood = TreeLikelihood(make_tree(ends, lengths, N_TAXA), [FixedModel(mixture.components)], engine)
     lnl, slopes = likelihood.all_derivatives()
-    _, matrices, masses = likelihood.responses()
+    _, matrices, masses = likelihood.rate_matrix_gradient()
     for _ in range(REPETITIONS):
         assert likelihood.lnl() == pytest.approx(lnl, rel=1e-12)
         again = likelihood.all_derivatives()
         assert again[0] == lnl
         assert np.array_equal(again[1], slopes)
-        _, matrices_again, masses_again = likelihood.responses()
+        _, matrices_again, masses_again = likelihood.rate_matrix_gradient()
         assert np.array_equal(matrices_again, matrices)
         assert np.array_equal(masses_again, masses)

@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 from plltool.engine import select
+from plltool.engine.base import EngineData
 from plltool.engine.opencl.device import Device
 from plltool.engine.select import DataShape, choose_layout, find_device, make_engine, plan_engine, rank_devices
 from plltool.engine.storage import Slots, engine_bytes, plan_storage
 from plltool.errors import DeviceError, InputError, PlltoolWarning
+from plltool.hardware import Hardware
 
 GIB = 2**30
 CPU = Device(
@@ -55,12 +57,15 @@ PART_PATTERNS = [(1,), (3,), (400,), (10_000,), (1, 1, 1), (37, 5, 900), (3,) * 
 
 def small_data(n_patterns=40):
     rng = np.random.default_rng(5)
-    return rng.integers(1, 16, size=(4, n_patterns), dtype=np.uint8), np.ones(n_patterns)
+    return EngineData(rng.integers(1, 16, size=(4, n_patterns), dtype=np.uint8), np.ones(n_patterns))
 
 
-def make_small(**options):
-    codes, weights = small_data()
-    return make_engine(codes, weights, 4, 2, 4, (codes.shape[1],), Slots(3), **options)
+def make_small(**hardware):
+    return make_engine(small_data(), DataShape(4, 2, 4, (40,)), Slots(3), Hardware(**hardware))
+
+
+def layout_of(device, n_states, n_components, n_taxa, part_patterns, precision="double", vw=None, n_codes=0):
+    return choose_layout(device, DataShape(n_states, n_components, n_taxa, part_patterns, n_codes), precision, vw)
 
 
 @pytest.fixture
@@ -147,7 +152,7 @@ class TestLayout:
     @pytest.mark.parametrize("device", [CPU, INTEL], ids=["pocl", "intel"])
     def test_cpu(self, device, cores, part_patterns):
         device = replace(device, compute_units=cores)
-        layout = choose_layout(device, 4, 4, 20, part_patterns)
+        layout = layout_of(device, 4, 4, 20, part_patterns)
         assert (layout.vw, layout.lane_per_item, layout.tile_major) == (device.vector_width, False, True)
         assert 1 <= layout.tile_blocks * layout.vw <= 32
         assert layout.n_blocks <= 1.25 * sum(layout.part_blocks)
@@ -156,29 +161,29 @@ class TestLayout:
 
     @pytest.mark.parametrize(("device", "blocks"), [(CPU, 8), (INTEL, 4)])
     def test_tiles_hold_32_patterns_of_large_data(self, device, blocks):
-        assert choose_layout(device, 4, 4, 100, (5_000,)).tile_blocks == blocks
+        assert layout_of(device, 4, 4, 100, (5_000,)).tile_blocks == blocks
 
     @pytest.mark.parametrize("part_patterns", PART_PATTERNS)
     def test_gpu(self, part_patterns):
-        layout = choose_layout(GPU, 4, 4, 20, part_patterns)
+        layout = layout_of(GPU, 4, 4, 20, part_patterns)
         assert (layout.vw, layout.tile_blocks, layout.lane_per_item, layout.tile_major) == (64, 1, True, False)
         assert len(layout.groups) == layout.n_tiles
 
     def test_groups_of_a_gpu_are_bounded(self):
-        assert len(choose_layout(GPU, 4, 4, 20, (10_000_000,)).groups) <= 65_536
+        assert len(layout_of(GPU, 4, 4, 20, (10_000_000,)).groups) <= 65_536
 
     @pytest.mark.parametrize("precision", ["single", "mixed"])
     @pytest.mark.parametrize(("device", "lanes"), [(CPU, 4), (INTEL, 16), (GPU, 64)], ids=["pocl", "intel", "gpu"])
     def test_single_clas_fill_the_vectors(self, device, lanes, precision):
         """Twice as many lanes where the device handles the widest vectors; PoCL of PyPI cannot."""
-        double = choose_layout(device, 4, 4, 20, (5_000,))
-        single = choose_layout(device, 4, 4, 20, (5_000,), precision=precision)
+        double = layout_of(device, 4, 4, 20, (5_000,))
+        single = layout_of(device, 4, 4, 20, (5_000,), precision=precision)
         assert single.vw == lanes
         assert replace(single, vw=double.vw, tile_blocks=double.tile_blocks) == replace(double, precision=precision)
 
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 2), (CPU, 4), (INTEL, 8), (GPU, 32), (GPU, 64)])
     def test_lanes_asked_for(self, device, vw):
-        assert choose_layout(device, 4, 4, 20, (500,), vw=vw).vw == vw
+        assert layout_of(device, 4, 4, 20, (500,), vw=vw).vw == vw
 
     @pytest.mark.parametrize(
         ("n_states", "n_components", "local_memory", "staged"),
@@ -186,27 +191,23 @@ class TestLayout:
     )
     def test_matrices_of_a_gpu_are_staged_where_they_fit(self, n_states, n_components, local_memory, staged):
         device = replace(GPU, local_memory=local_memory)
-        assert choose_layout(device, n_states, n_components, 20, (500,)).staged_matrices == staged
-        assert not choose_layout(CPU, n_states, n_components, 20, (500,)).staged_matrices
+        assert layout_of(device, n_states, n_components, 20, (500,)).staged_matrices == staged
+        assert not layout_of(CPU, n_states, n_components, 20, (500,)).staged_matrices
 
     @pytest.mark.parametrize("vw", [32, 64])
     def test_a_cpu_device_in_the_shape_of_a_gpu(self, vw):
         """So that the kernels of a GPU can be tried without one."""
-        assert choose_layout(CPU, 4, 4, 20, (500,), vw=vw) == choose_layout(GPU, 4, 4, 20, (500,), vw=vw)
+        assert layout_of(CPU, 4, 4, 20, (500,), vw=vw) == layout_of(GPU, 4, 4, 20, (500,), vw=vw)
 
     @pytest.mark.parametrize(("device", "vw"), [(CPU, 8), (CPU, 1), (INTEL, 16), (INTEL, 3), (GPU, 4)])
     def test_lanes_that_the_device_cannot_use(self, device, vw):
         with pytest.raises(DeviceError, match=f"cannot use blocks of {vw} lanes"):
-            choose_layout(device, 4, 4, 20, (500,), vw=vw)
-
-    def test_unknown_precision(self):
-        with pytest.raises(InputError, match="'half', expected one of: double, mixed, single"):
-            choose_layout(CPU, 4, 4, 20, (500,), precision="half")
+            layout_of(device, 4, 4, 20, (500,), vw=vw)
 
 
 class TestManyStates:
     def test_a_gpu_takes_fewer_lanes(self):
-        assert choose_layout(GPU, 61, 4, 20, (500,), n_codes=70).vw == 32
+        assert layout_of(GPU, 61, 4, 20, (500,), n_codes=70).vw == 32
 
     @pytest.mark.parametrize("precision", ["double", "mixed", "single"])
     @pytest.mark.parametrize("vw", [32, 64])
@@ -215,7 +216,7 @@ class TestManyStates:
         [(9, 2, 5, 9), (16, 2, 8, 16), (17, 3, 6, 9), (20, 3, 7, 10), (61, 8, 8, 16), (122, 16, 8, 16)],
     )
     def test_workers_share_the_states_on_a_gpu(self, n_states, workers, own, tile, vw, precision):
-        layout = choose_layout(GPU, n_states, 4, 20, (500,), precision, vw)
+        layout = layout_of(GPU, n_states, 4, 20, (500,), precision, vw)
         assert (layout.state_workers, layout.own_states, layout.column_tile) == (workers, own, tile)
         assert layout.own_states * workers >= n_states
         assert layout.group_items == vw * workers <= 1024
@@ -236,32 +237,33 @@ class TestManyStates:
         self, items, local_memory, workers, tile, local_bytes
     ):
         device = replace(GPU, max_group_items=items, local_memory=local_memory)
-        layout = choose_layout(device, 122, 4, 20, (500,))
+        layout = layout_of(device, 122, 4, 20, (500,))
         assert (layout.state_workers, layout.column_tile, layout.local_bytes) == (workers, tile, local_bytes)
 
     @pytest.mark.parametrize(("device", "n_states"), [(CPU, 61), (INTEL, 20), (GPU, 4), (GPU, 8)])
     def test_nobody_else_shares_states(self, device, n_states):
-        layout = choose_layout(device, n_states, 4, 20, (500,))
+        layout = layout_of(device, n_states, 4, 20, (500,))
         assert not layout.shared_states
         assert layout.group_items == (64 if device is GPU else 1)
 
     def test_the_table_of_state_sets_reaches_the_engine(self):
         codes, table = np.array([[0, 20, 21], [3, 3, 3]]), np.zeros((22, 20), dtype=np.uint8)
         table[:20], table[20], table[21, :2] = np.eye(20), 1, 1
-        engine, _ = make_engine(codes, np.ones(3), 20, 1, 2, (3,), Slots(1), device="numpy", state_sets=table)
+        data = EngineData(codes, np.ones(3), table)
+        engine, _ = make_engine(data, DataShape(20, 1, 2, (3,), data.n_codes), Slots(1), Hardware("numpy"))
         assert engine.layout.n_codes == 22
         assert engine._tips[0, 0, 0, :, :3].sum(axis=0).tolist() == [1, 20, 2]
 
 
 class TestBytes:
     def test_by_hand(self):
-        layout = choose_layout(CPU, 4, 4, 10, (256,))  # 64 blocks of 4 in 8 tiles of 8, one group each, and their sum
+        layout = layout_of(CPU, 4, 4, 10, (256,))  # 64 blocks of 4 in 8 tiles of 8, one group each, and their sum
         assert (layout.n_tiles, len(layout.groups)) == (8, 8)
         clas = 7 * 256 * 4 * 4 * 8
         scales = 7 * 256 * 4 * 4
-        tips, weights = 10 * 256, 2 * 256 * 8
+        tips, weights = 10 * 256, 256 * 8
         expected = clas + scales + tips + weights + 8 * 4 + 8 * 24 + 8 + 4 + 16 * 4
-        assert engine_bytes(layout, plan_storage(layout, 7), n_weight_sets=2) == expected
+        assert engine_bytes(layout, plan_storage(layout, 7)) == expected
 
     @pytest.mark.opencl
     @pytest.mark.parametrize("precision", ["double", "single"])
@@ -275,16 +277,13 @@ class TestBytes:
                 sizes.append(self.size)
 
         monkeypatch.setattr(cl, "Buffer", CountedBuffer)
-        codes, weights = small_data(300)
-        sets = np.stack([weights, weights])
+        data, shape = small_data(300), DataShape(4, 2, 4, (200, 100))
         for memory in (None, 40_000):
             sizes.clear()
-            engine, _ = make_engine(
-                codes, sets, 4, 2, 4, (200, 100), Slots(5), device="opencl", precision=precision, memory=memory
-            )
+            engine, _ = make_engine(data, shape, Slots(5), Hardware("opencl", precision, memory=memory))
             with engine:
                 assert engine.resident == (memory is None)
-                assert sum(sizes) == engine_bytes(engine.layout, engine.storage, n_weight_sets=2)
+                assert sum(sizes) == engine_bytes(engine.layout, engine.storage)
                 assert sum(sizes) == engine.counters.peak_bytes == engine.counters.bytes_held
 
 
@@ -300,30 +299,30 @@ class TestMemory:
         monkeypatch.setattr(select, "available_memory", lambda: 10 * GIB)
 
     def test_a_device_that_holds_everything(self):
-        plan = plan_engine(replace(GPU, memory=80 * GIB, max_allocation=20 * GIB), SHAPE, Slots(150, 50))
+        plan = plan_engine(replace(GPU, memory=80 * GIB, max_allocation=20 * GIB), SHAPE, Slots(150, 50), Hardware())
         assert plan.storage.resident
         assert plan.storage.n_slots == 200
         assert len(plan.storage.runs) == 1
 
     def test_extra_slots_as_far_as_they_fit(self):
-        memory = 160 * plan_engine(GPU, SHAPE, Slots(1)).layout.slot_bytes
-        plan = plan_engine(GPU, SHAPE, Slots(150, 50), memory=memory)
+        memory = 160 * plan_engine(GPU, SHAPE, Slots(1), Hardware()).layout.slot_bytes
+        plan = plan_engine(GPU, SHAPE, Slots(150, 50), Hardware(memory=memory))
         assert plan.storage.resident
         assert plan.storage.n_slots == 160
 
     @pytest.mark.parametrize("device", [CPU, INTEL, GPU, None], ids=["pocl", "intel", "gpu", "numpy"])
     def test_a_tenth(self, device):
         memory = 100_000 * 150 * CLA_BYTES // 10
-        plan = plan_engine(device, SHAPE, Slots(150, 20, 50), memory=memory)
+        plan = plan_engine(device, SHAPE, Slots(150, 20, 50), Hardware(memory=memory))
         assert not plan.storage.resident
         assert plan.storage.n_slots == 200
         assert 0.8 * memory < plan.storage.n_bytes(plan.layout) <= memory
-        assert plan.layout == plan_engine(device, SHAPE, Slots(150, 20, 50), memory=100 * GIB).layout
+        assert plan.layout == plan_engine(device, SHAPE, Slots(150, 20, 50), Hardware(memory=100 * GIB)).layout
 
     @pytest.mark.parametrize("device", [CPU, GPU, None], ids=["pocl", "gpu", "numpy"])
     def test_too_little(self, device):
-        with pytest.raises(DeviceError, match=r"150 CLAs of \d+ patterns, the least, take \d+ bytes"):
-            plan_engine(device, SHAPE, Slots(150, 50), memory=10_000)
+        with pytest.raises(DeviceError, match=r"^memory: found 10000 bytes, expected at least \d+[KM]: \d+ taxa need"):
+            plan_engine(device, SHAPE, Slots(150, 50), Hardware(memory=10_000))
 
     @pytest.mark.parametrize(
         ("device", "expected"),
@@ -336,7 +335,8 @@ class TestMemory:
         ],
     )
     def test_what_is_offered(self, device, expected):
-        assert plan_engine(device, SHAPE, Slots(1)).memory == pytest.approx(expected, abs=40 * 50 * 100_000)  # tips
+        tips = 40 * 50 * 100_000
+        assert plan_engine(device, SHAPE, Slots(1), Hardware()).memory == pytest.approx(expected, abs=tips)
 
     def test_available_memory(self, monkeypatch):
         monkeypatch.undo()
@@ -357,13 +357,12 @@ class TestMemory:
             return hold(engine, n_tiles)
 
         monkeypatch.setattr(OpenCLEngine, "_hold_tiles", fail)
-        codes, weights = small_data(400)
-        arguments = codes, weights, 4, 2, 4, (400,), Slots(3)
+        arguments = small_data(400), DataShape(4, 2, 4, (400,)), Slots(3), Hardware("opencl")
         if failures > 10:
-            with pytest.raises(DeviceError, match="the least, take"):
-                make_engine(*arguments, device="opencl")
+            with pytest.raises(DeviceError, match="expected at least"):
+                make_engine(*arguments)
             return
-        engine, _ = make_engine(*arguments, device="opencl")
+        engine, _ = make_engine(*arguments)
         with engine:
             assert not engine.resident
             full = 3 * engine.layout.slot_bytes

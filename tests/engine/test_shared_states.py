@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from agreement import assert_engines_agree, everything
 from engine_kinds import LOCAL_BYTES, MOST_ITEMS, Kind, as_params
-from helpers import FixedModel, make_tree, program_to_branch, program_to_node
+from helpers import FixedModel, evaluate_edges, lnl_of_sites, make_tree, program_to_branch, program_to_node
 from oracles.likelihood import brute_force
 from test_many_states import OPENCL_RTOL, SINGLE_RTOL, Case, Deep
 
@@ -55,8 +55,8 @@ def test_precisions(make_engine, kind, n_states, precision):
 
 @pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
 @pytest.mark.parametrize("n_states", [9, 61])
-def test_responses_sum_tiles_and_branches(make_engine, kind, n_states):
-    """GRADIENT and ROOT over three tiles of two parts; twice, since sums must not build on the last request's."""
+def test_gradients_sum_tiles_and_branches(make_engine, kind, n_states):
+    """Both gradients over three tiles of two parts; twice, since sums must not build on those of the last request."""
     case = Case(n_states, 2, (150, 5), n_taxa=5)
     tree = make_tree(case.ends, case.lengths, case.n_taxa)
     found = []
@@ -64,24 +64,23 @@ def test_responses_sum_tiles_and_branches(make_engine, kind, n_states):
         engine = case.engine(make_engine, one, 3 * (case.n_taxa - 2))
         models = [FixedModel(mixture.components) for mixture in case.mixtures]
         likelihood = TreeLikelihood(tree, models, engine)
-        likelihood.responses()
-        found.append(likelihood.responses())
+        likelihood.rate_matrix_gradient()
+        found.append(likelihood.rate_matrix_gradient())
     assert found[0][0] == pytest.approx(found[1][0], rel=OPENCL_RTOL)
     for values, expected in zip(found[0][1:], found[1][1:], strict=True):
         np.testing.assert_allclose(values, expected, atol=OPENCL_RTOL * np.abs(expected).max())
 
 
-@pytest.mark.parametrize("n_sets", [1, 35])
-def test_weight_sets(make_engine, n_sets):
-    """More of them than a tile has rows: lnL by brute force, weighted here."""
+def test_weights(make_engine):
+    """lnL by brute force, weighted here."""
     case = Case(20, 2, (50,))
-    weights = case.rng.integers(0, 9, (n_sets, 50)).astype(float)
+    weights = case.rng.integers(0, 9, 50).astype(float)
     site_lnl = brute_force(case.ends.tolist(), case.lengths, case.columns(), case.mixtures[0].oracle)
     engine = make_engine(NARROW, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
     program, a, b = program_to_branch(case.ends, case.n_taxa, 1)
     engine.run(program, case.lengths)
-    found = engine.evaluate([(a, b, 1), (b, a, 1)], case.lengths)
-    np.testing.assert_allclose(found, np.broadcast_to(weights @ site_lnl, (2, 1, n_sets)), rtol=1e-12)
+    found = evaluate_edges(engine, [(a, b, 1), (b, a, 1)], case.lengths)
+    np.testing.assert_allclose(found, np.full((2, 1), weights @ site_lnl), rtol=1e-12)
 
 
 @pytest.mark.parametrize("unclear", [False, True])
@@ -127,7 +126,11 @@ def test_deep_trees(make_engine, kind, rates):
     newviews, a, b = program_to_branch(deep.ends, deep.n_taxa, branch)
     around, ((i, pi), (j, pj), (k, pk)) = program_to_node(deep.ends, deep.n_taxa, node)
     scratch = deep.n_taxa - 2
-    of_branch = [prog.derivative(0, a, b, branch), prog.gradient(3, a, b, branch), prog.root(803, a, b, branch)]
+    of_branch = [
+        prog.derivative(0, a, b, branch),
+        prog.rate_matrix_gradient(3, a, b, branch),
+        prog.mass_gradient(803, a, b, branch),
+    ]
     of_node = [
         prog.propagate(scratch, k, pk), prog.insert(843, i, pi, j, pj, scratch), prog.triplet(844, i, pi, j, pj, k, pk)
     ]  # fmt: skip
@@ -137,7 +140,7 @@ def test_deep_trees(make_engine, kind, rates):
         weights = np.ones(deep.codes.shape[1])
         engine = make_engine(one, scratch + 1, deep.codes, weights, [deep.mixture], state_sets=deep.state_sets)
         values.append(engine.execute(prog.Request(program, 854), deep.lengths)[0])
-        site_lnl = engine.site_lnl(a, b, branch, deep.lengths, newviews)
+        site_lnl = lnl_of_sites(engine, a, b, branch, deep.lengths, newviews)
         np.testing.assert_allclose(site_lnl, deep.site_lnl, rtol=1e-12)
     for some in (slice(0, 1), slice(1, 3), slice(3, 803), slice(803, 843), slice(843, 845), slice(845, 854)):
         np.testing.assert_allclose(
@@ -156,7 +159,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, n_states, 
     (device,) = engine._context.devices
 
     def ask(what):
-        return engine._traverse.get_work_group_info(what, device)
+        return engine._traverse._kernel.get_work_group_info(what, device)
 
     assert engine.layout.local_bytes <= ask(cl.kernel_work_group_info.LOCAL_MEM_SIZE) <= LOCAL_BYTES
     items = list(ask(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE))

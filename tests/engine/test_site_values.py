@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from helpers import mix, program_to_branch, random_codes, random_ends, random_mixture
+from helpers import lnl_of_sites, mix, program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
@@ -35,5 +35,5 @@ def test_impossible_patterns(few_kind, make_engine):
     found = engine.execute_sites(request, np.zeros(1))[0]
     np.testing.assert_allclose(found, [np.log(0.25), -np.inf, np.log(0.25), np.log(0.25)], rtol=1e-12)
     with pytest.raises(EngineError, match="pattern 1"):
-        engine.site_lnl(~0, ~1, 0, np.zeros(1))
-    assert engine.site_lnl(~0, ~1, 0, np.array([0.1])).shape == (4,)
+        lnl_of_sites(engine, ~0, ~1, 0, np.zeros(1))
+    assert lnl_of_sites(engine, ~0, ~1, 0, np.array([0.1])).shape == (4,)

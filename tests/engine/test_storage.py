@@ -58,13 +58,13 @@ def test_buffers_are_bounded_by_the_largest_allocation(tiles):
 
 
 @pytest.mark.parametrize(
-    ("limits", "what"), [({"memory": 1600}, "the memory for them"), ({"max_allocation": 1000}, "the largest buffer")]
+    ("limits", "what"), [({"memory": 1600}, "memory"), ({"max_allocation": 1000}, "largest buffer of the device")]
 )
 def test_less_than_a_tile_is_refused(limits, what):
     """3 CLAs of 8 patterns, 2 components of 4 states in double; with counts of 4 bytes where those are counted, too."""
     needed = 3 * 8 * 2 * (4 * 8 + (4 if "memory" in limits else 0))
     (limit,) = limits.values()
-    with pytest.raises(DeviceError, match=f"3 CLAs of 8 patterns, the least, take {needed} bytes; {what} has {limit}"):
+    with pytest.raises(DeviceError, match=f"^{what}: found {limit} bytes, expected at least {needed} bytes: 5 taxa"):
         plan_storage(layout_of((1000,)), 3, **limits)
 
 

@@ -20,7 +20,7 @@ from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import directed_slots, round_slots, stack_slots
 from plltool.tree_search.insertions import optimise_insertions
-from plltool.tree_search.neighbours import inner_branches, neighbour_sites
+from plltool.tree_search.neighbours import neighbour_sites
 from plltool.tree_search.scan import all_prunes, scan
 
 N_TAXA = 9
@@ -56,12 +56,13 @@ def open_likelihood(case, make_engine, kind, precision, tiles=None, n_slots=N_SL
 
 def ask_everything(likelihood):
     """Every answer that a search uses."""
-    answers = [likelihood.lnl(), *likelihood.all_derivatives(), likelihood.site_lnl(), *likelihood.responses()]
+    answers = [likelihood.lnl(), *likelihood.all_derivatives(), likelihood.site_lnl()]
+    answers += likelihood.rate_matrix_gradient()
     prunes = all_prunes(likelihood)
     lnl = answers[0]
     steps = scan(likelihood, prunes, 5, lnl)
     moves = optimise_insertions(likelihood, prunes, steps, np.arange(0, len(steps), 2), lnl)
-    neighbours = neighbour_sites(likelihood, inner_branches(likelihood))
+    neighbours = neighbour_sites(likelihood, np.flatnonzero(likelihood.tree.is_inner_branch))
     return [*answers, prunes.healed, steps.scores, steps.branch, moves.lnl, moves.lengths, neighbours]
 
 
@@ -107,11 +108,11 @@ def test_an_engine_that_rests_holds_no_clas(case, make_engine, kind):
         likelihood = open_likelihood(case, make_engine, kind, "double", tiles)
         engine = likelihood.engine
         before = engine.counters.bytes_held
-        engine.rest()
+        engine.release_clas()
         assert engine.counters.bytes_held == before - engine.cla_bytes
         assert likelihood.lnl() == expected
         assert engine.counters.bytes_held >= before
-        engine.rest()
+        engine.release_clas()
         engine.close()
 
 

@@ -1,6 +1,6 @@
 import pytest
 
-from plltool.alignment.states import DNA
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.nexus import read_nexus
 
@@ -12,8 +12,8 @@ def nexus(rows=ROWS, form="datatype=dna gap=- missing=?", size="ntax=4 nchar=4")
     return f"#NEXUS\nbegin data;\ndimensions {size};\nformat {form};\nmatrix\n{rows};\nend;\n"
 
 
-def read(text):
-    return [(record.name, record.sequence) for record in read_nexus(text.encode(), "x.nex", DNA)]
+def read(text, states=DNA):
+    return [(record.name, record.sequence) for record in read_nexus(text.encode(), "x.nex", states)]
 
 
 EXPECTED = [("A", b"ACGT"), ("B", b"AC-T"), ("C", b"ACGG"), ("D", b"ACGA")]
@@ -62,6 +62,26 @@ def test_match_gap_and_missing_symbols_are_those_declared():
     assert sequences == [b"A-G?", b"A-G?", b"-?G?", b"ACGT"]
 
 
+@pytest.mark.parametrize("form", ["datatype=dna gap=- missing=o", "datatype=dna gap=- missing=o interleave"])
+def test_a_set_of_states_becomes_the_letter_that_stands_for_it(form):
+    """IUPAC codes (Cornish-Bowden 1985, table 1); a set that may be anything is N."""
+    expected = [("D'Arcy(2)", b"ARCT"), ("B", b"MDCT"), ("C", b"AVNN"), ("D", b"MSKA")]
+    if "interleave" in form:
+        rows = "D'Arcy(2) A{AG}\nB (A,C){a g t}\nC {A}{RC}\nD {AC}(CG)\nD'Arcy(2) CT\nB CT\nC {A-}{Co}\nD {GT}A\n"
+    else:
+        rows = "D'Arcy(2) A{AG}CT\nB (A,C){a g t}CT\nC {A}{RC}{A-}{Co}\nD {AC}\n(CG){GT}\nA\n"
+    assert read(nexus(rows, form)) == expected
+
+
+def test_sets_of_amino_acids():
+    rows = "A {DN}(EQ)\nB {il}X\nC LV\nD {K}?\n"
+    assert read(nexus(rows, "datatype=protein", "nchar=2"), PROTEIN) == [
+        ("A", b"BZ"), ("B", b"JX"), ("C", b"LV"), ("D", b"K?"),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match=r"line 9: found '\{KR\}', expected a set of states that a letter of protein"):
+        read(nexus(rows.replace("{K}", "{KR}"), "datatype=protein", "nchar=2"), PROTEIN)
+
+
 def test_records_know_their_lines():
     text = nexus("[a\nb]\nA ACGT\nB ACGT\n\nC ACGT\nD ACGT\n").replace("#NEXUS", "\n\n#nexus")
     assert [record.line for record in read_nexus(text.encode(), "x.nex", DNA)] == [10, 11, 13, 14]
@@ -70,9 +90,12 @@ def test_records_know_their_lines():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (nexus(form="datatype=protein"), "line 4: found datatype 'protein', expected one of dna, rna, nucleotide"),
+        (nexus(form="datatype=protein"), "line 4: found datatype 'protein', expected one of: dna, rna, nucleotide"),
         (nexus(form="datatype=mixed(Standard:1-2,DNA:3-4)"), "found datatype 'mixed(Standard:1-2,DNA:3-4)'"),
-        (nexus(form="gap=-"), "found datatype 'standard' (what NEXUS means where nothing is said)"),
+        (nexus(form="gap=-"), "found datatype 'standard' (the default of NEXUS): morphological data are not supported"),
+        (nexus(form="datatype=Standard"), "found datatype 'Standard': morphological data are not supported; DNA"),
+        (nexus(form="datatype=codon"), "line 4: found datatype 'codon': codon data are not supported; DNA (datatype="),
+        (nexus(form="datatype=restriction"), "found datatype 'restriction': restriction sites are not supported"),
         (nexus(form="datatype=dna transpose"), "line 4: found the format option 'transpose', which is not read"),
         (nexus(form="datatype=dna labels=right"), "line 4: found labels=right, expected the names on the left"),
         (nexus(form="datatype=dna gap=--"), "line 4: found gap='--', expected one ASCII character"),
@@ -82,7 +105,9 @@ def test_records_know_their_lines():
         (nexus(size="ntax=5 nchar=4"), "found 4 taxa, the dimensions command announces 5 taxa of 4 sites"),
         (nexus(size="nchar=5"), "taxon 'A' (line 6) has 4 sites, the dimensions command announces 5 sites"),
         (nexus(ROWS.replace("AC-T", "AC-")), "taxon 'B' (line 7) has 3 sites, the dimensions command announces 4"),
-        (nexus(ROWS.replace("AC-T", "AC{AG}T")), "line 7: found states in brackets, expected one letter for them"),
+        (nexus(ROWS.replace("AC-T", "AC{AE}T")), "line 7: found '{AE}', expected a set of states that a letter of DNA"),
+        (nexus(ROWS.replace("AC-T", "AC{AGT")), "line 7: found '{AGT', expected a set of states that a letter of DNA"),
+        (nexus(ROWS.replace("AC-T", "AC{}T")), "line 7: found '{}', expected a set of states that a letter of DNA"),
         (nexus().replace("data", "notes"), "found no data or characters block, expected one (blocks found: 'notes')"),
         ("#NEXUS", "found no data or characters block, expected one (blocks found: none)"),
         (nexus() + nexus()[6:], "found 2 data or characters blocks (lines 2, 13), expected one"),

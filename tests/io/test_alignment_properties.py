@@ -3,13 +3,13 @@
 import tempfile
 from pathlib import Path
 
+from helpers import read_states
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.states import DNA
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 
 BLOCK = 10  # sites per line of the wrapped and interleaved files
 

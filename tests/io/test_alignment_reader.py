@@ -1,12 +1,12 @@
 import gzip
 
 import pytest
+from helpers import read_states
 
 from plltool.alignment.alignment import gap_share
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 
 FASTA = b">A\nAC\n>B\nAG\n>C\nAT\n>D\nAA\n"
 PHYLIP = b"4 2\nA AC\nB AG\nC AT\nD AA\n"
@@ -14,7 +14,7 @@ NEXUS = (
     b"#NEXUS\nbegin data;\ndimensions ntax=4 nchar=2;\nformat datatype=dna;\nmatrix\nA AC\nB AG\nC AT\nD AA\n;\nend;\n"
 )
 
-# taxa, sites and patterns as RAxML counts them: shared/data/README.md
+# taxa, sites and patterns as RAxML counts them
 REFERENCE_SIZES = {
     "dna59.phy.gz": (59, 6951, 3230),
     "dna101.phy": (101, 1858, 1630),

@@ -23,7 +23,7 @@ from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
-from plltool.run.results import check_outgroup
+from plltool.run.rooting import as_outgroup
 
 MANY = 100_000
 ROWS = dict.fromkeys("abcd", "ACGTACGT" * 5)
@@ -157,7 +157,7 @@ class TestRecords:
     def test_nested_too_deep(self, tmp_path):
         path = tmp_path / "x.json"
         path.write_text('{"model":' + "[" * MANY + "]" * MANY + "}")
-        with refused("found something else than JSON"):
+        with refused("found something other than JSON"):
             read_record(path)
 
     def test_a_model_that_is_no_string(self, tmp_path):
@@ -166,7 +166,7 @@ class TestRecords:
 
     def test_an_outgroup_that_is_no_taxon(self):
         with refused("is not in the alignment"):
-            check_outgroup(["x" * MANY], ("a", "b", "c", "d"))
+            as_outgroup(["x" * MANY], ("a", "b", "c", "d"))
 
 
 class TestContent:

@@ -3,7 +3,7 @@
 import pytest
 
 from plltool.errors import InputError
-from plltool.io.bridge import rooted_nodes
+from plltool.io.bridge import nodes_from_object
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.io.tree_files import read_tree_set
 
@@ -33,7 +33,7 @@ def test_dendropy_reads_the_same():
     dendropy = pytest.importorskip("dendropy")
     found = dendropy.TreeList.get(data=TEXT.decode(), schema="nexus", preserve_underscores=True)
     for ours, theirs in zip(read_nexus_trees(TEXT, "x"), found, strict=True):
-        nodes = rooted_nodes(theirs, "x")
+        nodes, _ = nodes_from_object(theirs)
         assert tips(ours) == tips(nodes)
         assert ours.parents == nodes.parents
 

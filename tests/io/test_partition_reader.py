@@ -39,8 +39,12 @@ EXPECTED = [("first", "GTR+FC+G4", FIRST), ("rest", "HKY{1.0/2.0}+FU{0.1/0.2/0.3
         "charset rest = second; charpartition * 'my parts' = GTR+F+G4 : 'first', "
         "HKY{2}+F{0.1,0.2,0.3,0.4}: rest third tail;"
         "charset tail [to the end] = 15 - . ; end;",
+        "#nexus\nbegin sets;\ncharset first = data/x.phy: 1-9\\3;\n"
+        "charset rest = 'x.phy.gz' : DNA, 2-9\\3 3-9\\3 15-.;\n"
+        "charpartition mine = GTR+F+G4: first, HKY{2}+F{0.1,0.2,0.3,0.4}: rest;\nend;\n",
+        "GTR+F+G4, first = x.phy: 1-9\\3\nHKY{2}+F{0.1,0.2,0.3,0.4}, rest = x.phy:2-9\\3 3-9\\3, 15-.",
     ],
-    ids=["raxml-ng", "spaces", "nexus", "other_nexus"],
+    ids=["raxml-ng", "spaces", "nexus", "other_nexus", "iqtree", "raxml_with_file"],
 )
 def test_dialects_give_the_same_parts(tmp_path, text):
     found = summarise(read_scheme(write(tmp_path, text)))
@@ -100,6 +104,27 @@ def test_charsets_without_models(tmp_path):
     assert [(name, model) for name, model, _ in summarise(read_scheme(path))] == [("a", None), ("b", None)]
 
 
+def test_charsets_that_say_what_their_data_are(tmp_path):
+    sets = "charset a = x.phy: DNA, 1-5; charset b = AA, 6-20; charset c = x.phy: *;"
+    found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} charpartition p = JC: a, LG: b; end;")))
+    assert [row[:2] for row in found] == [("a", "JC"), ("b", "LG")]
+    found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} partition p = 2: a, b; end;")))
+    assert [row[:2] for row in found] == [("a", "GTR+FC+G4"), ("b", "LG+G4")]
+    found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} partition p = 1: c; end;")))
+    assert found == [("c", None, list(range(1, 21)))]
+
+
+@pytest.mark.parametrize("source", ["x.phy", "elsewhere/x.phy", "x.phy.gz"])
+def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
+    rows = tuple(row.encode() for row in ("ACGT", "AGGT", "TCGA", "TGGA"))
+    given = Sequences(("a", "b", "c", "d"), rows, source, DNA)
+    sets = "charset a = data/x.phy: 1-2; charset b = x.phy: 3-.;"
+    scheme = read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} end;"))
+    assert [part.ranges for part in cut_alignment(given, scheme).parts] == ["1-2", "3-4"]
+    with pytest.raises(InputError, match=r"part 'a': found columns of 'data/x.phy', expected columns of the"):
+        cut_alignment(Sequences(given.names, rows, "y.phy", DNA), scheme)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -120,6 +145,13 @@ def test_charsets_without_models(tmp_path):
             "#NEXUS begin sets; charset a = 1-9; charset b = 10; partition p = 3: a, b; end;",
             "line 1: found 2 charsets in a partition, expected 3, as it announces",
         ),
+        ("JC, a = x.phy: CODON, 1-10", "line 1: part 'a': found data of type 'CODON', expected DNA or AA (proteins)"),
+        ("LG, a = DNA, 1-10", "line 1: part 'a': found a protein model, 'LG', for DNA data"),
+        (
+            "#NEXUS begin sets; charset a = x.phy: AA, 1-9; charpartition p = JC: a; end;",
+            "line 1: part 'a': found a DNA model, 'JC', for protein data",
+        ),
+        ("BIN, a = 1-10", "part 'a': model 'BIN': 'BIN' at character 1: models of morphological and binary data"),
         ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: part 'a': model 'AUTO'"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),
@@ -220,3 +252,21 @@ def test_morphology_beside_dna(shared):
     data = cut_alignment(given, scheme[1:])
     assert [len(part.sites) for part in data.parts] == [1078, 367, 481, 1154]
     assert data.warnings[0].endswith("166 columns are in no part and left out, first column 1")
+
+
+def test_a_part_of_two_states_may_be_binary_data():
+    given = sequences("ACAGRYAC", "ACAGRYCA", "CACTNYCC", "CACTRTA-", "AAAGRCAA")
+    binary = "only the states A and C occur; are they binary data? These are not supported and would be analysed as DNA"
+    warnings = cut_alignment(given, read_scheme("JC, a = 1-2\nJC, b = 3-4\nJC, c = 5-6\nJC, d = 7-8")).warnings
+    where = "the partition given: line"
+    assert [line for line in warnings if "binary" in line] == [
+        f"{where} 1: part 'a': {binary}", f"{where} 4: part 'd': {binary}"
+    ]  # fmt: skip
+    whole = cut_alignment(sequences("ACAA", "ACCC", "CACA", "CAAA"), (PartSpec(None),)).warnings
+    assert whole == (f"x.fa: {binary}",)
+
+
+@pytest.mark.parametrize("rows", [("--", "??", "NN", "-X"), ("-A", "-A", "?C", "?C")])
+def test_no_data_at_all(rows):
+    with pytest.raises(InputError, match=r"^x\.fa: found nothing but gaps and undetermined characters, expected DNA"):
+        cut_alignment(sequences(*rows), read_scheme("JC, a = 1" + ("-2" if rows[0] == "--" else "")))

@@ -10,8 +10,11 @@ from plltool.analyses.alrt import alrt
 from plltool.analyses.ancestral import ancestral_states
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
+from plltool.analyses.search_supports import search_supports
+from plltool.analyses.support import supports
 from plltool.analyses.topology_tests import topology_tests
 from plltool.io.record import RECORD_KEYS
+from plltool.tree_search.progress import StopSearch
 
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "record.md"
 TYPES = {"number": (int, float), "integer": int, "text": str, "object": dict}
@@ -89,6 +92,23 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         record = json.loads(json.dumps(result.as_record(), allow_nan=False))
         assert key in record
         check(record, "evaluate")
+
+
+def test_the_record_of_supports(found, data_dir):
+    """Of all kinds: the same object as in the record of `alrt`, and the one in PREFIX.support.json."""
+    trees = [found.tree, found.tree]
+    by_replicates = supports(found.tree, trees, ("fbp", "tbe"))
+    ultrafast = search_supports(found, ["ufboot"], device="numpy", listener=stop).supports
+    by_neighbours = alrt(data_dir / "primates.phy", found.tree, "JC", n_replicates=10, fixed=True, device="numpy")
+    for made in (by_replicates, ultrafast, by_neighbours.supports):
+        text = made.texts()["support.json"]
+        assert json.loads(text) == made.as_record()
+        check(json.loads(json.dumps(found.as_record())) | {"supports": json.loads(text)}, "search")
+    assert by_neighbours.as_record()["supports"] == by_neighbours.supports.as_record()
+
+
+def stop(event):
+    raise StopSearch
 
 
 def test_every_key_of_a_record_is_documented():

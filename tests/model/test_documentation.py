@@ -1,4 +1,4 @@
-"""docs/models.md tells of every model that the parser knows, with its source, and of bounds as they are."""
+"""docs/models.md lists every model of the parser with its source, and the bounds in use."""
 
 import re
 from pathlib import Path

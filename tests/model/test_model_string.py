@@ -250,7 +250,7 @@ def shares(draw, n):
 
 @st.composite
 def site_modifiers(draw):
-    """Invariable sites and rates across sites, each or not."""
+    """Optional invariable sites and rates across sites."""
     still = draw(st.sampled_from(["", "+I", "+IO", "+I{0.25}", f"+IU{{{draw(st.floats(1e-6, 0.99))!r}}}"]))
     rates = draw(st.sampled_from(["", "+G", "+G4", "+G64", "+g2M", "+GA", "+GA8", "+G3a", "+R", "+R2", "given"]))
     if "g" in rates.lower() and rates != "given" and draw(st.booleans()):
@@ -264,7 +264,7 @@ def site_modifiers(draw):
 
 @st.composite
 def protein_strings(draw):
-    """Any accepted string of a model of proteins."""
+    """Any accepted string of a protein model."""
     name = draw(st.sampled_from(sorted(set(canonical_names().values()))))
     if name in TIED_RATES:
         return name + draw(st.sampled_from(["", "+I", "+G", "+R4", "+GA4{0.3}", "+R{1/2/3/4}{0.25/0.25/0.25/0.25}"]))
@@ -312,3 +312,15 @@ def test_anything_is_read_or_refused(text):
     except InputError:
         return
     assert parse_model(str(spec)) == spec
+
+
+@pytest.mark.parametrize("name", ["GY", "MG", "MGK", "MG1KTS", "gy2k", "CODON", "KOSI07", "ECMrest"])
+def test_codon_models_are_refused_as_such(name):
+    with pytest.raises(InputError, match="codon models are not supported; models of DNA and proteins are: JC"):
+        parse_model(f"{name}+F+G4")
+
+
+@pytest.mark.parametrize("name", ["MK", "MKv", "ORDERED", "BIN", "MULTI5_MK", "MULTISTATE", "JC2", "GTR2"])
+def test_models_of_morphology_are_refused_as_such(name):
+    with pytest.raises(InputError, match="models of morphological and binary data are not supported; models of DNA"):
+        parse_model(f"{name}+G4")

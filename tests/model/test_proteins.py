@@ -1,4 +1,4 @@
-"""Models of proteins: their figures against the authors' files, their components against the oracle."""
+"""Protein models: their figures against the authors' files, their components against the oracle."""
 
 import numpy as np
 import pytest
@@ -11,6 +11,7 @@ from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.vector import get_vector, set_vector
 
 MATRICES = sorted(set(proteins.canonical_names().values()) - {proteins.GTR20, proteins.POISSON, *proteins.MIXTURES})
 PARTS = [(name, part) for name, parts in proteins.MIXTURES.items() for part in parts]
@@ -29,7 +30,7 @@ def read_dat(path):
 
 
 def assert_is(read, file):
-    """Figures as `read_matrix` has them are those of an author's file, frequencies brought to the sum 1."""
+    """The figures of `read_matrix` are those of an author's file, with frequencies scaled to sum 1."""
     exchangeabilities, frequencies = read
     rates, shares = file
     total = sum(shares.values())
@@ -110,7 +111,7 @@ def test_frequencies_of_a_matrix_are_replaced():
 
 
 def test_profiles_times_rates():
-    """Every profile has every rate; each matrix by itself makes one substitution per unit of length."""
+    """Every profile has every rate; each matrix has one substitution per unit of length."""
     exchangeabilities, _ = proteins.read_matrix("LG")
     weights, frequencies = proteins.read_profiles("C10")
     rates = gamma_category_means(0.5, 2)
@@ -127,7 +128,7 @@ def test_invariable_sites_have_the_mean_of_the_profiles():
 
 
 def test_classes_have_relative_rates_of_mean_one():
-    """EX2: the authors' rates of buried and exposed sites, divided by their mean under the weights."""
+    """EX2: the authors' rates of buried and exposed sites, divided by their weighted mean."""
     classes = proteins.read_mixture("EX2")
     slow, fast = proteins.MIXTURES["EX2"].values()
     mean = 0.25 * slow + 0.75 * fast
@@ -169,7 +170,7 @@ def test_free_parameters(text, groups, count):
 @pytest.mark.parametrize("text", ["WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG"])
 def test_string_is_read_back_as_the_same_fixed_model(text):
     model = model_of(text)
-    model.set_vector(np.random.default_rng(3).uniform(-1, 1, len(model.get_vector())))
+    set_vector(model, np.random.default_rng(3).uniform(-1, 1, len(get_vector(model))))
     again = model_of(model.to_string())
     assert again.free_parameters == ()
     assert again.to_string() == model.to_string()

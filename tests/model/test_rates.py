@@ -91,7 +91,7 @@ class TestSiteRates:
         assert weights.tolist() == [1.0]
 
     def test_invariable_sites_and_one_rate(self):
-        """A quarter stands still, so the others change 4/3 times as fast."""
+        """A quarter of the sites does not change, so the others change 4/3 times as fast."""
         rates, weights = SiteRates(invariable=True, pinv=0.25).categories()
         np.testing.assert_allclose(rates, [0, 4 / 3], rtol=1e-15)
         assert weights.tolist() == [0.25, 0.75]

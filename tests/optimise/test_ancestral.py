@@ -1,4 +1,4 @@
-"""Marginal states at inner nodes beside a sum over all states of all other nodes."""
+"""Marginal states at inner nodes, against a sum over all states of all other nodes."""
 
 import numpy as np
 import pytest
@@ -7,6 +7,7 @@ from oracles.likelihood import site_likelihood
 
 from plltool.alignment.patterns import Patterns
 from plltool.alignment.states import DNA, PROTEIN
+from plltool.engine.base import EngineData
 from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.storage import tile_bytes
@@ -28,7 +29,7 @@ def likelihood_with_states(tree, parts, mixtures, memory_tiles=None):
     layout = Layout(4, mixtures[0].n_components, len(codes), tuple(part.n_patterns for part in parts), 4)
     n_slots = 3 * (N_TAXA - 2) + 1
     memory = None if memory_tiles is None else memory_tiles * tile_bytes(layout, n_slots)
-    engine = NumpyEngine(layout, n_slots, codes, np.ones(codes.shape[1]), memory=memory)
+    engine = NumpyEngine(layout, n_slots, EngineData(codes, np.ones(codes.shape[1])), memory)
     return TreeLikelihood(tree, [FixedModel(mixture.components) for mixture in mixtures], engine)
 
 
@@ -70,7 +71,7 @@ def test_less_memory_changes_nothing(case, monkeypatch):
 
 
 def test_tips_of_states():
-    """One for each state, of 4 and 20; a part of fewer states gets gaps."""
+    """A tip for each of 4 and 20 states; a part with fewer states gets gaps."""
     dna = Patterns(np.full((2, 3), 15, dtype=np.uint8), np.ones(3), np.arange(3), DNA)
     alone = with_state_tips([dna])[0]
     assert alone.codes[2:, 0].tolist() == [1, 2, 4, 8]

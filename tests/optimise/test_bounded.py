@@ -1,4 +1,4 @@
-"""Minima within bounds, all of them known in closed form."""
+"""Minima within bounds, all known in closed form."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ UNBOUNDED = np.array([-np.inf, np.inf])
 
 
 class Counted:
-    """A function that counts its calls and minds its bounds."""
+    """A function that counts its calls and checks its bounds."""
 
     def __init__(self, function, bounds):
         self.function, self.bounds, self.calls = function, bounds, 0
@@ -35,7 +35,7 @@ def test_a_curved_valley():
 
 
 def test_a_bound_across_the_valley():
-    """Where x is at most 0.5 the best is x = 0.5, y = 0.25: along the valley, whose height is (1 - x)^2."""
+    """For x up to 0.5 the minimum is x = 0.5, y = 0.25, in the valley, whose height is (1 - x)^2."""
     bounds = np.array([[-2.0, 0.5], [-2.0, 2.0]])
     found = minimise(Counted(rosenbrock, bounds), np.array([-1.2, 1.0]), bounds, 1e-14, 200)
     np.testing.assert_allclose(found, [0.5, 0.25], atol=1e-6)
@@ -70,7 +70,7 @@ def test_where_nothing_can_be_gained():
 
 
 def test_values_that_cannot_be_had_are_turned_away_from():
-    """Beyond 2 the function says that it is far worse, without a slope, as an unrepresentable likelihood does."""
+    """Beyond 2 the function is far worse, without a slope, like a likelihood that cannot be represented."""
     bounds = UNBOUNDED[None]
 
     def function(x):

@@ -28,7 +28,7 @@ STARTS = pytest.mark.parametrize("start", [0.1, 1e-6, 5.0])
 @STARTS
 @pytest.mark.parametrize("differing", [1, 20, 60])
 def test_jukes_cantor_distance(start, differing):
-    """Two taxa and one of gaps: d = -3/4 log(1 - 4/3 p), of which the tree identifies only the sum of two lengths."""
+    """Two taxa and one of gaps: d = -3/4 log(1 - 4/3 p); the data determine only the sum of two lengths."""
     codes = np.array([[1, 1], [1, 2], [15, 15]])
     weights = np.array([100.0 - differing, differing])
     tree = make_tree(STAR, [start] * 3, 3)
@@ -137,7 +137,7 @@ def test_another_optimiser_on_the_oracle_agrees():
 
 
 def test_all_derivatives_are_those_of_every_branch():
-    """Of `TreeLikelihood`: against differences of its own lnL, branch by branch."""
+    """Derivatives of `TreeLikelihood` against differences of its own lnL, branch by branch."""
     rng = np.random.default_rng(4)
     n_taxa = 7
     ends, lengths = random_ends(rng, n_taxa)

@@ -8,6 +8,7 @@ from oracles.substitution import gamma_category_means, gamma_category_medians, q
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 STEP = 1e-4
@@ -51,17 +52,17 @@ def test_every_parameter(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text), np.full(4, 0.25))
     names = model.free_parameters
-    start = model.get_vector(names) + np.random.default_rng(2).normal(0, 0.3, len(model.get_vector(names)))
-    model.set_vector(start, names)
+    start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.3, len(get_vector(model, names)))
+    set_vector(model, start, names)
     likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
-    _, matrices, masses = likelihood.responses()
+    _, matrices, masses = likelihood.rate_matrix_gradient()
     slopes = parameter_slopes(model, names, matrices[0], masses[0])
     assert slopes.shape == start.shape
     for k, found in enumerate(slopes):
         ends_of_step = []
         for step in (STEP, -STEP):
             moved = model.copy()
-            moved.set_vector(start + step * (np.arange(len(start)) == k), names)
+            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
             ends_of_step.append(oracle_lnl(data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
@@ -72,7 +73,7 @@ def test_factor_of_all_lengths(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text))
     likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
-    _, matrices, _ = likelihood.responses()
+    _, matrices, _ = likelihood.rate_matrix_gradient()
     up, down = (oracle_lnl((ends, lengths * np.exp(step), codes), model) for step in (STEP, -STEP))
     expected = (up - down) / (2 * STEP)
     assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
@@ -91,7 +92,7 @@ def protein_data():
 
 
 def oracle_of_classes(data, model):
-    """lnL of a Model of proteins, its classes and values taken as they are."""
+    """lnL of a protein model with its current classes and values."""
     ends, lengths, codes = data
     classes = model.classes
     categories = oracle_categories(model.sites)
@@ -117,24 +118,24 @@ def oracle_of_classes(data, model):
     "text", ["LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"]
 )
 def test_parameters_of_proteins(protein_data, text):
-    """As above; of many parameters, six."""
+    """As above, for six of many parameters."""
     ends, lengths, codes = protein_data
     model = Model(parse_model(text))
     names = model.free_parameters
     rng = np.random.default_rng(4)
-    start = model.get_vector(names) + rng.normal(0, 0.3, len(model.get_vector(names)))
-    model.set_vector(start, names)
+    start = get_vector(model, names) + rng.normal(0, 0.3, len(get_vector(model, names)))
+    set_vector(model, start, names)
     states = np.log2(codes).astype(int)
     tree = make_tree(ends, lengths, 4)
     likelihood = likelihood_of(tree, states, np.ones(codes.shape[1]), model, state_sets=np.eye(20, dtype=np.uint8))
-    lnl, matrices, masses = likelihood.responses()
+    lnl, matrices, masses = likelihood.rate_matrix_gradient()
     assert lnl == pytest.approx(oracle_of_classes(protein_data, model), rel=1e-10)
     slopes = parameter_slopes(model, names, matrices[0], masses[0])
     for k in rng.permutation(len(start))[:6]:
         ends_of_step = []
         for step in (STEP, -STEP):
             moved = model.copy()
-            moved.set_vector(start + step * (np.arange(len(start)) == k), names)
+            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
             ends_of_step.append(oracle_of_classes(protein_data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert slopes[k] == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])

@@ -110,7 +110,7 @@ def test_free_rates_beat_what_they_contain(data):
 
 
 def test_the_best_start_of_several(data):
-    """The first call tries starts, from which lnL never falls; later calls begin where the last one ended."""
+    """The first call tries start values, and lnL never falls; later calls continue from the last values."""
     model = Model(parse_model("JC+I+G4"))
     likelihood = likelihood_on(data, model)
     before = likelihood.lnl()
@@ -122,7 +122,7 @@ def test_the_best_start_of_several(data):
 
 
 def test_lengths_are_scaled_with_the_model(data):
-    """From lengths that are all too long by half, parameters and a common factor reach what parameters alone cannot."""
+    """From lengths that are all 1.5 times too long, a common factor reaches an lnL that parameters alone cannot."""
     ends, lengths, codes = data
     reached = {}
     for scale in (False, True):

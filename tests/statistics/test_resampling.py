@@ -1,4 +1,4 @@
-"""Resampled columns: counts stay within parts, sums have the moments that they should."""
+"""Resampled columns: counts stay within parts, and sums have the expected moments."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Tests of topologies: replicate by replicate as the papers say, and where the answer is known in closed form."""
+"""Tests of topologies: against the papers, replicate by replicate, and against closed forms."""
 
 import math
 
@@ -81,7 +81,7 @@ def test_au_without_a_fit():
 
 
 def test_two_trees():
-    """Of two trees KH and AU are the chance that a normal difference has this size (the boundary is flat)."""
+    """For two trees, KH and AU are the probability of a normal difference of this size (the boundary is flat)."""
     rng = np.random.default_rng(12)
     sites = np.stack([rng.normal(-5, 1, 800), np.empty(800)])
     sites[1] = sites[0] + rng.normal(0, 0.3, 800)
@@ -109,7 +109,7 @@ def test_equal_trees():
 
 
 def test_two_trees_that_differ_by_rounding_have_the_same_au():
-    """A third tree is about as good; of the first two one is always better, by less than optimisation finds."""
+    """A third tree is about as good; one of the first two is always better, by less than AU_TIE."""
     rng = np.random.default_rng(15)
     first = rng.normal(-5, 1, 300)
     sites = np.stack([first, first + 1e-6, first + rng.normal(0, 0.2, 300)])

@@ -1,4 +1,4 @@
-"""Consensus trees, against dendropy, RAxML and small ones by hand."""
+"""Consensus trees against dendropy, RAxML and small examples by hand."""
 
 import shutil
 import subprocess
@@ -25,7 +25,7 @@ def path(request, tmp_path):
 
 
 def sides(newick):
-    """Of each inner branch of a consensus text: the taxa on the side without t0, label, length."""
+    """For each inner branch of a consensus tree: the taxa on the side without t0, label, length."""
     (tree,) = trees = TreeList.get(data="[&U]" + newick, schema="newick")
     everyone = everyone_in(trees)
     found = {}

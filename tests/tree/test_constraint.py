@@ -1,4 +1,4 @@
-"""Constraints against the slow, obvious way: make each move, list the splits, compare."""
+"""Constraints against a slow, obvious method: make each move, list the splits, compare."""
 
 from collections import Counter
 
@@ -18,7 +18,7 @@ def names_of(n_taxa):
 
 
 def constrain(nested, names):
-    """The Constraint that nested tuples make."""
+    """The Constraint given by nested tuples."""
     branches, taxa, nodes = [], {}, iter(range(10_000))
 
     def build(part):
@@ -34,7 +34,7 @@ def constrain(nested, names):
 
 
 def random_case(rng, least=5, most=12):
-    """Names, members and nested tuples of a constraint that has a split; now and then all taxa are members."""
+    """Names, members and nested tuples of a constraint with at least one split; in some cases all taxa are members."""
     while True:
         names = names_of(int(rng.integers(least, most + 1)))
         n_members = len(names) if rng.random() < 0.3 else int(rng.integers(4, len(names) + 1))
@@ -99,7 +99,7 @@ def test_regions_of_a_tree_that_does_not_obey_are_refused():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_growing_member_by_member(seed):
-    """Each branch is legal if and only if the tree after it has every split of the constraint over those placed."""
+    """A branch is legal if and only if the tree with the tip there has every split of the constraint placed so far."""
     rng = np.random.default_rng(200 + seed)
     names, members, nested = random_case(rng, 5, 10)
     constraint = constrain(nested, names)
@@ -124,7 +124,7 @@ def test_growing_member_by_member(seed):
 
 
 def _split_among(nested, placed):
-    """The nontrivial splits of a constraint, as far as the taxa `placed` go."""
+    """The nontrivial splits of a constraint, restricted to the taxa `placed`."""
     cut = ([side & placed for side in split] for split in nested_splits(nested))
     return {frozenset(sides) for sides in cut if min(map(len, sides)) > 1}
 

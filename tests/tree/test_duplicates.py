@@ -1,4 +1,4 @@
-"""Leaving taxa out of a tree and putting duplicates back."""
+"""Removing taxa from a tree, and putting duplicates back."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Columns that evolve along a tree have the frequencies that a sum over all histories gives them."""
+"""Simulated columns have the frequencies computed by a sum over all histories."""
 
 import math
 from itertools import product

@@ -1,4 +1,4 @@
-"""Prune-and-regraft: what becomes of the tree, what is refused, and that undoing changes no bit."""
+"""Prune-and-regraft: the tree after a move, refused moves, and undoing bit for bit."""
 
 import numpy as np
 import pytest
@@ -67,7 +67,7 @@ def test_what_a_subtree_contains(tree):
 
 
 def expected_splits_after(tree, joint, subtree, target):
-    """The moved tree built anew from node pairs, independently of `prune_regraft`."""
+    """The tree after a move, built from node pairs, independently of `prune_regraft`."""
     near, far = (int(n) for n in tree.neighbours[joint] if n != subtree)
     target_pair = tuple(tree.ends[target].tolist())
     dropped = [{joint, near}, {joint, far}, set(target_pair)]

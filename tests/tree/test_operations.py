@@ -1,4 +1,4 @@
-"""Directed CLAs: which operand looks where, and in which order they are made."""
+"""Directed CLAs: the subtree of each operand, and the order in which they are computed."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_the_smaller_subtree_comes_first(tree):
 
 
 def behind(tree, node, column):
-    """Tips that the CLA (node, column) stands for: those not behind the neighbour in that column."""
+    """The tips that the CLA (node, column) covers: those not behind the neighbour in that column."""
     tips, stack = set(), [(node, int(tree.neighbours[node, column]))]
     while stack:
         at, came_from = stack.pop()

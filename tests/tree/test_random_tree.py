@@ -1,4 +1,4 @@
-"""Random trees: each labelled topology as likely as any other, the same tree for the same seed."""
+"""Random trees: all labelled topologies are equally likely, and equal seeds give equal trees."""
 
 from collections import Counter
 
@@ -33,7 +33,7 @@ def test_topologies_are_equally_likely():
 
 
 def test_shapes_have_their_share():
-    """15 of the 105 topologies of 6 taxa have three cherries, the others two: a sharper test of the same."""
+    """15 of the 105 topologies of 6 taxa have three cherries, the others two: a sharper test of uniformity."""
     rng = np.random.default_rng(3)
     n_draws = 20_000
     n_three = 0

@@ -1,4 +1,4 @@
-"""Splits and tree distances, against values by hand and dendropy's own distances."""
+"""Splits and tree distances against values by hand and dendropy's distances."""
 
 import dendropy
 import numpy as np

@@ -1,4 +1,4 @@
-"""Supports by replicate trees, against a slow oracle, values by hand and what re-rooting must leave alone."""
+"""Supports from replicate trees against a slow oracle and values by hand, and their invariance under re-rooting."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from plltool.tree.splits import members_of, splits_of
 
 
 def named_sides(tree):
-    """The names on the side without taxon 0, of each branch."""
+    """The names on the side without taxon 0, for each branch."""
     return [frozenset(tree.names[taxon] for taxon in members_of(split)) for split in splits_of(tree)]
 
 
@@ -27,7 +27,7 @@ def test_supports_are_those_of_the_oracle(n_taxa, n_trees, swaps):
     for branch, side in enumerate(named_sides(tree)):
         if 1 < len(side) < n_taxa - 1:
             share = sum(side in sides or names - side in sides for sides in replicates) / n_trees
-            assert found.values["fbp"][branch] == pytest.approx(share, rel=1e-12)
+            assert found.values["fbp"][branch] == pytest.approx(100 * share, rel=1e-12)
             expected = transfer_support(side, replicates, names)
             assert found.values["tbe"][branch] == pytest.approx(expected, rel=1e-12)
         else:
@@ -40,11 +40,16 @@ def test_by_hand():
     found = supports(tree, trees, ["fbp", "tbe"])
     assert found.newick("fbp").replace(":0.1", "") == "(a,(b,c)50,(d,(e,f)100)100);"
     assert found.newick("tbe").replace(":0.1", "") == "(a,(b,c)0.5,(d,(e,f)1)1);"
-    assert found.newick_named().replace(":0.1", "") == (
-        "(a,(b,c)[&fbp=50,tbe=0.5],(d,(e,f)[&fbp=100,tbe=1])[&fbp=100,tbe=1]);"
-    )
+    assert found.newick().replace(":0.1", "") == "(a,(b,c)50/0.5,(d,(e,f)100/1)100/1);"
+    assert found.newick("tbe", "fbp").replace(":0.1", "") == "(a,(b,c)0.5/50,(d,(e,f)1/100)1/100);"
+    annotated = "(a,(b,c)[&fbp=50,tbe=0.5],(d,(e,f)[&fbp=100,tbe=1])[&fbp=100,tbe=1]);"
+    assert f"tree supports = [&U] {annotated}\n" in found.nexus().replace(":0.1", "")
     record = found.as_record()
-    assert record["kinds"]["tbe"]["replicates"] == 2
+    assert record["tree"] == found.newick()
+    assert {kind: (row["unit"], row["replicates"]) for kind, row in record["kinds"].items()} == {
+        "fbp": ("per cent", 2),
+        "tbe": ("0 to 1", 2),
+    }
     rows = {",".join(row["taxa"]): (row["fbp"], row["tbe"]) for row in record["branches"]}
     assert rows.keys() >= {"b,c", "e,f"}
     assert rows["b,c"] == (50, 0.5)
@@ -53,15 +58,15 @@ def test_by_hand():
 @pytest.mark.parametrize("outgroup", [["t3"], None])
 def test_supports_stay_with_their_branches(outgroup):
     texts = similar_trees(15, 9, 2, seed=5)
-    found = supports(texts[0], [parse_newick(text, "test") for text in texts[1:]])
+    found = supports(texts[0], [parse_newick(text, "test") for text in texts[1:]], outgroup=outgroup)
     expected = dict(zip(named_sides(found.tree), found.values["fbp"], strict=True))
     names = frozenset(found.tree.names)
-    written = DendropyTree.get(data="[&U]" + found.newick("fbp", outgroup), schema="newick")
+    written = DendropyTree.get(data="[&U]" + found.newick("fbp"), schema="newick")
     n_labels = 0
     for node in written.preorder_internal_node_iter(exclude_seed_node=True):
         side = frozenset(leaf.taxon.label for leaf in node.leaf_iter())
         side = side if found.tree.names[0] not in side else names - side
-        assert float(node.label) == pytest.approx(100 * expected[side], rel=1e-5)
+        assert float(node.label) == pytest.approx(expected[side], rel=1e-5)
         n_labels += 1
     assert n_labels == 12
 
@@ -83,6 +88,10 @@ def test_errors(tmp_path):
         supports("(a,b,(c,d));", path, ("alrt",))
     with pytest.raises(InputError, match="supports: found none, expected some of: fbp, tbe"):
         supports("(a,b,(c,d));", path, ())
+    with pytest.raises(InputError, match="the outgroup's taxon 'x' is not in the tree"):
+        supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")], outgroup=["x"])
+    with pytest.raises(InputError, match="supports: found 'tbe', expected some of: fbp"):
+        supports("(a,b,(c,d));", [parse_newick("(a,b,(c,d));", "test")]).newick("tbe")
 
 
 def test_transfer_supports_of_another_program():
@@ -124,13 +133,57 @@ def test_trees_with_multifurcations(tmp_path):
     nexus.write_text(f"#NEXUS\nbegin trees;\ntranslate 1 a, 2 b;\ntree x = [&R] {text};\nend;\n")
     found = supports(nexus, replicates, ("fbp", "tbe"))
     assert found.newick("fbp") == "(a:1.0,b:1.0,c:1.0,(d:1.0,(e:1.0,f:1.0)100:3.0)100:3.0);"
-    assert found.newick("tbe", ["f", "e"]) == "((a:1.0,b:1.0,c:1.0)1:3.0,d:1.0,(e:1.0,f:1.0)1:3.0);"
-    assert [branch["taxa"] for branch in found.as_record()["branches"]] == [["a", "b", "c"], ["e", "f"]]
+    turned = supports(nexus, replicates, ("fbp", "tbe"), ["f", "e"])
+    assert turned.newick("tbe") == "((a:1.0,b:1.0,c:1.0)1:3.0,d:1.0,(e:1.0,f:1.0)1:3.0);"
+    assert [branch["taxa"] for branch in found.as_record()["branches"]] == [["d", "e", "f"], ["e", "f"]]
     ordered = found.in_order(("tbe", "fbp"))
     assert list(ordered.values) == ["tbe", "fbp"]
     assert ordered.newick("fbp") == found.newick("fbp")
     star = supports("(a,b,c,d,e,f);", replicates)
-    assert star.newick_named().replace(":0.1", "") == "(a,b,c,d,e,f);"
+    assert star.newick().replace(":0.1", "") == "(a,b,c,d,e,f);"
     assert star.as_record()["branches"] == []
     everyone = supports("((a,b),(c,d,(e,f)));", replicates)
     assert everyone.newick("fbp").replace(":0.1", "") == "(a,b,(c,d,(e,f)100)0);"
+
+
+def test_an_outgroup_that_is_no_clade(tmp_path, caplog):
+    path = tmp_path / "trees.nwk"
+    path.write_text("(a,b,(c,d),(e,f));")
+    found = supports("((a,b),(c,d),(e,f));", path, outgroup=["e", "a"])
+    assert found.newick().replace(":0.1", "") == "(((a,b)0,(c,d)100)100,e,f);"
+    assert caplog.messages == ["the outgroup is not one clade: 'f' lies within it; 'e' alone is used as the outgroup"]
+
+
+@pytest.mark.parametrize("outgroup", [[a, b] for a in "abcd" for b in "abcd" if a < b])
+def test_an_outgroup_that_only_the_resolution_makes_a_clade(outgroup, caplog):
+    """Whichever two the arbitrary resolution has put together: the tree has no such clade."""
+    star = "(a,b,c,d,(e,f));"
+    replicates = [parse_newick("((a,b),(c,d),(e,f));", "test")]
+    found = supports(star, replicates, outgroup=outgroup)
+    assert found.outgroup == outgroup[:1]
+    assert f"; '{outgroup[0]}' alone is used as the outgroup" in caplog.text
+    assert found.newick().replace(":0.1", "") == "(a,b,c,d,(e,f)100);"
+    caplog.clear()
+    assert supports(star, replicates, outgroup=["f", "e"]).outgroup == ["f", "e"]
+    assert caplog.text == ""
+
+
+def test_other_programs_read_the_annotations():
+    """DendroPy takes each kind of each branch from the NEXUS text; names with blanks and underscores stay."""
+    text = "(a_1,('b 2',c),(d,(e,f)));"
+    replicates = [parse_newick(other, "test") for other in (text, "('b 2',(a_1,c),(d,(e,f)));")]
+    found = supports(text, replicates, ("fbp", "tbe"))
+    read = DendropyTree.get(data=found.nexus(), schema="nexus", extract_comment_metadata=True)
+    rows = {
+        frozenset(leaf.taxon.label for leaf in node.leaf_iter()): (
+            node.annotations.get_value("fbp"),
+            node.annotations.get_value("tbe"),
+        )
+        for node in read.preorder_internal_node_iter(exclude_seed_node=True)
+    }
+    assert rows == {
+        frozenset(("b 2", "c")): ("50", "0.5"),
+        frozenset("def"): ("100", "1"),
+        frozenset("ef"): ("100", "1"),
+    }
+    assert {leaf.taxon.label for leaf in read.leaf_nodes()} == {"a_1", "b 2", "c", "d", "e", "f"}

@@ -1,4 +1,4 @@
-"""The tree as integer arrays, on a hand-made five-taxon tree and on deep ones."""
+"""The tree as integer arrays: a hand-made tree of five taxa, and deep trees."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Distances of many trees at once, against dendropy and RAxML."""
+"""Distances between many trees at once, against dendropy and RAxML."""
 
 import shutil
 import subprocess
@@ -8,10 +8,11 @@ import pytest
 from dendropy.calculate import treecompare
 from tree_samples import dendropy_list, mixed_trees, similar_trees
 
-from plltool.analyses.trees import as_tree_set, tree_distances
+from plltool.analyses.trees import tree_distances
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.tree_files import read_tree_set
+from plltool.run.tree_sets import as_tree_set
 from plltool.tree.splits import branch_score_distance
 from plltool.tree.tree_set import distances
 

@@ -1,4 +1,4 @@
-"""Rounds of moves: which are applied together, that the tree stays one, and that lnL never falls."""
+"""Rounds of moves: which moves are applied together; the tree stays valid, and lnL never falls."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -96,7 +96,7 @@ def test_distant_moves_are_applied_together(chain):
 
 
 def test_two_moves_that_each_carry_the_others_target(chain):
-    """Only the first is applied: both, blindly, would tear the tree apart."""
+    """Only the first move is applied: both together would break the tree."""
     tree = chain.tree
     moves = make_moves([move(tree, 11, 12, (0, 8)), move(tree, 10, 9, (13, 7))])
     for ranked in ([0, 1], [1, 0]):
@@ -109,7 +109,7 @@ def test_two_moves_that_each_carry_the_others_target(chain):
 
 
 def test_a_longer_chain_where_no_node_is_shared():
-    """As above, but the two moves share no node, so that only the look into the subtree can refuse the second."""
+    """As above, but the two moves share no node, so only the check of the subtree can refuse the second."""
     n = 12
     inner = list(range(n, 2 * n - 2))
     ends = [(0, inner[0])] + [(i + 1, node) for i, node in enumerate(inner)] + [(n - 1, inner[-1])]
@@ -131,7 +131,7 @@ def test_a_longer_chain_where_no_node_is_shared():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_blind_application_of_everything_found(seed):
-    """All moves of a neighbourhood, worthy or not, in any order: the tree stays a tree and comes back bit by bit."""
+    """All moves of a neighbourhood, good or bad, in any order: the tree stays valid and is restored bit for bit."""
     likelihood, _, _ = make_case(seed)
     lnl, _ = likelihood.all_derivatives()
     moves = find_moves(likelihood, lnl - 1e6, 5, BROAD, None)
@@ -169,7 +169,7 @@ def test_climbing_reaches_the_true_tree_or_better(seed, breadth):
 
 
 def test_moves_that_do_not_pay_are_taken_back(monkeypatch):
-    """Moves that promise much and give nothing: the tree is as before, bit by bit."""
+    """Moves that promise much and gain nothing: the tree is as before, bit for bit."""
     likelihood, _, _ = make_case(5)
     lnl = smooth(likelihood).lnl
     for _ in range(12):
@@ -187,7 +187,7 @@ def test_moves_that_do_not_pay_are_taken_back(monkeypatch):
 
 
 def one_at_a_time(likelihood, data, moves, order):
-    """The slow way: each move on a copy of the tree, with a likelihood of its own, kept if lnL rises."""
+    """The slow way: make each move on a copy of the tree with a likelihood of its own, and keep it if lnL rises."""
     tree, changed = likelihood.tree.copy(), set()
     best = smooth(likelihood_of(tree.copy(), *data), 1e-3).lnl
     for k in order:
@@ -200,7 +200,7 @@ def one_at_a_time(likelihood, data, moves, order):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_near_misses_are_kept_where_they_gain(seed):
-    """Moves from a random tree, their promises spoilt: among them are many that do gain."""
+    """Moves from a random tree with their promises lowered; many of them do gain."""
     likelihood, _, data = make_case(seed)
     lnl = smooth(likelihood).lnl
     found = find_moves(likelihood, lnl, 5, BROAD, None)

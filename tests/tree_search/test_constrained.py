@@ -1,4 +1,4 @@
-"""Climbs, perturbations and start trees under a constraint: every tree on the way has all its splits."""
+"""Climbs, perturbations and start trees under a constraint: every tree on the way has all splits of the constraint."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def newick(nested):
 
 
 def make_case(seed, share=0.7):
-    """A likelihood whose tree obeys a random constraint, which contradicts the data, and the constraint, twice."""
+    """A likelihood whose tree obeys a random constraint that contradicts the data, and the constraint in two forms."""
     rng = np.random.default_rng(seed)
     nested = ()
     while not nested_splits(nested):
@@ -45,7 +45,7 @@ def make_case(seed, share=0.7):
 
 @pytest.fixture
 def watch(monkeypatch):
-    """Has every tree whose lengths are smoothed while climbing looked at; a list of what was found."""
+    """Checks every tree whose lengths are smoothed in a climb; returns the growing list of results."""
     seen = []
 
     def watching(likelihood, *args, **kwargs):
@@ -76,7 +76,7 @@ def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed):
-    """A subtree's best legal insertions are found where all its best are illegal."""
+    """The best legal insertions of a subtree are found, even if all better ones are illegal."""
     likelihood, constraint, nested = make_case(10 + seed)
     lnl = smooth(likelihood).lnl
     tree = likelihood.tree
@@ -99,7 +99,7 @@ def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed):
 
 
 def conflict():
-    """Two moves on a chain, each legal alone; together they carry one of the pair t1, t8 past the other."""
+    """Two moves on a chain, each legal alone; together they move one of the pair t1, t8 past the other."""
     rng = np.random.default_rng(1)
     mixture = random_mixture(rng)
     ends = caterpillar(10)

@@ -1,4 +1,4 @@
-"""Clear data count as easy, noise as hopeless, and the numbers behind that are those that can be counted by hand."""
+"""Clear data are easy, noise is hopeless, and the features agree with counts by hand."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Presets: what they mean for data of a difficulty, and what a user may override."""
+"""Presets: the plans for data of a given difficulty, and what a user may override."""
 
 from itertools import pairwise
 

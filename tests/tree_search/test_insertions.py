@@ -1,4 +1,4 @@
-"""Optimised insertions: what they report is what the moved tree has, and better than the scan's score."""
+"""Optimised insertions: they report the lnL of the tree after the move, which is better than the scan's score."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import pytest
 from helpers import likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine import program as prog
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.moves import prune_regraft
 from plltool.tree_search import insertions
@@ -76,7 +76,7 @@ def test_lnl_is_at_least_the_score(case):
 
 
 def test_lengths_are_nearly_optimal(case, monkeypatch):
-    """Few Newton steps from the middle: many more gain little for most insertions, and nothing is beyond bounds."""
+    """A few Newton steps from the middle: more steps gain little in most cases, and lengths stay within bounds."""
     moves = case.moves
     assert np.all((moves.lengths >= MIN_BRANCH_LENGTH) & (moves.lengths <= MAX_BRANCH_LENGTH))
     monkeypatch.setattr(insertions, "TRIPLET_ROUNDS", 40)
@@ -101,7 +101,7 @@ def test_the_nearer_end(case):
 
 
 def test_little_scratch_gives_the_same(case):
-    """As many at a time as there are scratch slots."""
+    """The batch size is the number of scratch slots."""
     likelihood, _ = make_case(n_scratch=7)
     prunes = all_prunes(likelihood)
     steps = scan(likelihood, prunes, 5, EVERYTHING)
@@ -116,7 +116,7 @@ def test_none_chosen(case):
 
 
 def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
-    """Those that are carried to the end are the same bits as without a floor; none of them above it is lost."""
+    """Insertions that are carried to the end have the same bits as without a floor; none above the floor is lost."""
     floor = float(np.median(case.moves.lnl))
     some = optimise_insertions(case.likelihood, case.prunes, case.steps, case.chosen, floor)
     scores = case.steps.scores[case.chosen]
@@ -130,7 +130,7 @@ def test_what_is_given_up_did_not_promise_to_reach_the_floor(case):
 
 
 def values_of(gradient, hessian):
-    values = np.zeros((1, prog.TRIPLET_VALUES))
+    values = np.zeros((1, TRIPLET_VALUES))
     values[0, 1:4] = gradient
     values[0, 4:] = [hessian[i][j] for i, j in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))]
     return values

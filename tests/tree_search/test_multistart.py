@@ -1,4 +1,4 @@
-"""Several starts: hopeless ones are given up without changing the winner, and a search may be stopped at any event."""
+"""Several starts: hopeless climbs are given up without changing the winner; a search may be stopped at any event."""
 
 import math
 from itertools import pairwise

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from helpers import read_states
 from oracles.parsimony import changes_by_branch, fitch_changes, fitch_score, least_changes, tree_changes
 
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError
-from plltool.io.alignment_reader import read_states
 from plltool.io.newick import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.tree.random_tree import random_topology
@@ -15,7 +15,7 @@ from plltool.tree_search.parsimony import stepwise_addition
 
 
 def random_patterns(n_taxa, n_patterns, rng):
-    """Codes with every ambiguity, some columns constant or nearly so, and weights from 0 to 3."""
+    """Codes with all ambiguities, some columns constant or nearly constant, and weights from 0 to 3."""
     codes = rng.choice(np.array([1, 2, 4, 8], dtype=np.uint8), (n_taxa, n_patterns))
     ambiguous = rng.random(codes.shape) < 0.2
     codes[ambiguous] = rng.integers(1, 16, ambiguous.sum())
@@ -121,7 +121,7 @@ def test_the_seed_decides():
 
 
 def test_more_than_four_states():
-    """Parsimony of one column with all states different: one change per taxon but one."""
+    """One column with all states different needs one change for each taxon except one."""
     codes = (1 << np.arange(20, dtype=np.uint32))[:, None]
     tree = stepwise_addition(codes, np.ones(1), names_of(20), np.random.default_rng(1))
     assert fitch_score(branches_of(tree.ends), codes, np.ones(1)) == 19

@@ -1,4 +1,4 @@
-"""Perturbations: they only ever lead upwards, and out of local optima where another program has been higher."""
+"""Perturbations: lnL never falls, and they leave local optima below the lnL of another program."""
 
 from itertools import pairwise
 
@@ -29,7 +29,7 @@ def make_ratchet(seed, n_taxa=14, n_patterns=40):
     mixture = random_mixture(rng, 4, 1)
     codes = simulate_codes(rng, *random_ends(rng, n_taxa), n_taxa, n_patterns, mixture)
     likelihood = likelihood_of(make_tree(*random_ends(rng, n_taxa), n_taxa), codes, np.ones(n_patterns), mixture)
-    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones((1, n_patterns))
+    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones(n_patterns)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -49,7 +49,7 @@ def test_steps_never_lead_down_and_weights_come_back(seed):
 
 @pytest.fixture(scope="module")
 def hard(data_dir):
-    """Results on a small alignment on which a single climb is caught: (single climb, with perturbations)."""
+    """Results on a small alignment that traps a single climb: (single climb, with perturbations)."""
     path, settings = data_dir / "hard.fasta", {"model": "HKY+FE", "device": "opencl", "seed": 3}
     climb = search(path, options=SearchOptions("default", perturbations=0), **settings)
     return climb, search(path, options=SearchOptions("thorough", starts=1, perturbations=20), **settings)

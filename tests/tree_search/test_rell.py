@@ -1,13 +1,14 @@
-"""The ultrafast bootstrap's pool: estimated lnL against resampled alignments, the choice of trees."""
+"""The pool of the ultrafast bootstrap: estimated lnL against resampled alignments, and the choice of trees."""
 
 import numpy as np
 import pytest
+from helpers import read_states
 
 from plltool.alignment.patterns import compress
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
-from plltool.io.alignment_reader import read_alignment, read_states
+from plltool.io.alignment_reader import read_alignment
 from plltool.tree.topology import Tree
 from plltool.tree_search.rell import RellPool, draw_weights
 
@@ -51,7 +52,7 @@ def test_estimates_are_lnls_of_the_resampled_alignment(primates, best):
 
 
 class Fake:
-    """A likelihood whose sites are known."""
+    """A likelihood with given site lnL."""
 
     def __init__(self, tree, sites):
         self.tree = tree

@@ -1,4 +1,4 @@
-"""A search that is stopped anywhere ends, once resumed, with the same bits as the run that nobody stopped."""
+"""A search that is stopped anywhere and resumed ends with the same bits as an uninterrupted one."""
 
 import math
 from dataclasses import replace
@@ -20,7 +20,7 @@ SHORT = replace(OPTIONS, starts=1, radii=(1,), perturbations=2)
 
 
 class PowerCut(Exception):  # noqa: N818 - none is
-    """What a listener raises in its place."""
+    """Raised by a listener instead of StopSearch."""
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def stop_after(n_events, error=PowerCut):
 
 
 def describe(event):
-    """What does not depend on the clock."""
+    """The parts of an event that do not depend on the clock."""
     return event.stage, event.round, event.lnl.hex(), event.moves, event.radius
 
 
@@ -83,7 +83,7 @@ def make_run(tmp_path):
 
 @pytest.mark.parametrize("case", CASES)
 def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monkeypatch, caplog):
-    """Each process makes one step, and all together those of the run that nobody stopped."""
+    """Each process makes one step; together they make those of an uninterrupted run."""
     if case == "given up":
         monkeypatch.setattr(state, "ABANDON_MARGIN", 0.0)
         caplog.set_level("INFO", "plltool")
@@ -118,7 +118,7 @@ def test_several_processes_are_resumed_by_one_or_several(few, tmp_path, make_run
 
 
 def test_stopped_at_any_event_and_resumed(few, tmp_path, make_run):
-    """One process goes on to the end."""
+    """One process continues to the end."""
     run, steps = {**make_run("dna"), "options": SHORT}, []
     expected = search(few, listener=steps.append, **run)
     assert [step.round for step in steps if step.stage == "polish"][:2] == [1, 2]
@@ -139,7 +139,7 @@ def test_what_has_ended_is_not_done_again(few, tmp_path, make_run):
 
 
 def test_states_may_be_of_different_times(few, tmp_path):
-    """Each state alone leads to the end; that of a climb may be older than those of later ones, or missing."""
+    """Any saved state leads to the same end; that of a climb may be older than those of later climbs, or missing."""
     run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": tmp_path / "saved"}
     expected = search(few, **run)
     for name in ("climb-1", "climb-2"):
@@ -180,7 +180,7 @@ DIFFERENT = {
 
 @pytest.fixture(scope="module")
 def stopped(few, tmp_path_factory):
-    """A checkpoint and the run that it is of."""
+    """A checkpoint and the run that it belongs to."""
     folder = tmp_path_factory.mktemp("stopped") / "saved"
     run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": folder}
     with pytest.raises(PowerCut):

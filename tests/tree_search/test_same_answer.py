@@ -11,7 +11,7 @@ SETTINGS = {"model": "GTR+FO+I+G4", "seed": 11, "options": SearchOptions("fast",
 
 
 def bits(result):
-    """All that may not differ: what was found, and every round on the way, without times."""
+    """Everything that must not differ: the result, and every round on the way, without times."""
     trace = [
         (event.stage, event.round, event.radius, event.lnl.hex(), event.chosen)
         for event in (replace(event, start=0) for event in result.trace)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers import (
     caterpillar,
+    evaluate_edges,
     likelihood_of,
     make_tree,
     random_codes,
@@ -13,7 +14,7 @@ from helpers import (
 )
 from oracles.likelihood import pruning
 
-from plltool.engine import program as prog
+from plltool.engine.contract import Opcode
 from plltool.optimise.lengths import smooth
 from plltool.tree.moves import prune_regraft, subtree_contains
 from plltool.tree_search import scan as scan_module
@@ -136,14 +137,14 @@ def test_parents_come_before_their_children(likelihood):
 
 
 def other_end(tree, operand, branch):
-    """The end of a branch that is not the node an operand stands for."""
+    """The end of a branch other than the node of an operand."""
     node = ~operand if operand < 0 else operand // 3 + tree.n_taxa
     (other,) = set(tree.ends[branch].tolist()) - {node}
     return other
 
 
 def test_no_sibling_overwrites_a_scratch_cla_that_is_still_needed(likelihood):
-    """Run the programs on names: a slot holds the branch that the walk looks along."""
+    """Run the programs symbolically: a slot holds the branch from which its subtree is seen."""
     spy = Spy(likelihood.engine)
     tree, scratch = likelihood.tree, likelihood.scratch
     scan(likelihood, all_prunes(likelihood), 6, EVERYTHING)
@@ -151,10 +152,10 @@ def test_no_sibling_overwrites_a_scratch_cla_that_is_still_needed(likelihood):
     for program in spy.programs:
         holds, gap = {}, None
         for opcode, result, a, pa, b, pb, *_ in program.tolist():
-            if opcode == prog.PROPAGATE:
+            if opcode == Opcode.PROPAGATE:
                 assert result == scratch
                 holds, gap = {}, other_end(tree, a, pa)
-            elif opcode == prog.NEWVIEW:
+            elif opcode == Opcode.NEWVIEW:
                 assert scratch < result <= scratch + 6
                 node = other_end(tree, b, pb)
                 came_along = pa
@@ -166,7 +167,7 @@ def test_no_sibling_overwrites_a_scratch_cla_that_is_still_needed(likelihood):
                     came_along = tree.edge_between(node, gap)
                 (holds[result],) = set(tree.edges[node].tolist()) - {pb, came_along}
                 last = result
-            elif opcode == prog.INSERT:
+            elif opcode == Opcode.INSERT:
                 assert a == last
                 assert holds[a] == pa - tree.n_edges == pb - tree.n_edges
                 assert other_end(tree, b, holds[a]) in tree.ends[holds[a]]
@@ -184,7 +185,7 @@ def test_many_launches_give_the_same_bits(likelihood, monkeypatch, limit):
 
 
 def test_phases_change_nothing_but_what_is_left_out(likelihood, monkeypatch):
-    """All in one phase, or a phase for each depth: the same insertions and bits where no direction is dropped."""
+    """One phase, or one phase per depth: the same insertions and bits if no direction is dropped."""
     prunes = all_prunes(likelihood)
     results = []
     for phases in ((), (3,), (1, 2, 3, 4, 5)):
@@ -233,7 +234,7 @@ def test_the_scan_leaves_the_clas_of_the_tree_alone(likelihood):
 
 
 def test_a_healed_branch_is_better_than_the_sum():
-    """lnL of the tree without the subtree: across the healed branch against across the sum of the two."""
+    """lnL of the tree without the subtree: with the healed branch, against the sum of the two old lengths."""
     rng = np.random.default_rng(5)
     n_taxa = 12
     mixture = random_mixture(rng, 4, 2)
@@ -249,7 +250,7 @@ def test_a_healed_branch_is_better_than_the_sum():
         total = tree.lengths[tree.edges[joint, k1]] + tree.lengths[tree.edges[joint, k2]]
         edge = int(view.incoming[joint, k1]), int(view.incoming[joint, k2])
         lengths = np.array([total, prunes.healed[index]])
-        summed, healed = likelihood.engine.evaluate([(*edge, 0), (*edge, 1)], lengths)[:, 0, 0]
+        summed, healed = evaluate_edges(likelihood.engine, [(*edge, 0), (*edge, 1)], lengths)[:, 0]
         assert healed >= summed - 1e-6
         gained += healed > summed + 1e-6
     assert gained > len(prunes) / 2

@@ -15,7 +15,7 @@ PLENTY = 10 * STAGE_EPSILON
 def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     """(radius, number of joints or None) of all rounds of a search in which rounds gain ``gains[radius]``.
 
-    Only the first round at each gains; its gain is reported, the tree stays what it is.
+    Only the first round at each radius gains; its gain is reported, and the tree does not change.
     """
     rng = np.random.default_rng(1)
     sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}

@@ -1,4 +1,4 @@
-"""Rules that end a climb: closed forms, and that a search heeds them."""
+"""Rules that end a climb, against closed forms, and their effect on a search."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_large_alignments_ask_for_significance():
 
 @pytest.mark.parametrize("rule", ["rf", "kh"])
 def test_a_climb_ends_where_its_rule_says_so(data_dir, rule):
-    """From its own result nothing changes any more: lengths, one look by NNI, and polish."""
+    """A search from its own result changes nothing: lengths, one NNI round, and the polish."""
     rows = [line.split() for line in (data_dir / "primates.phy").read_text().splitlines()[1:9]]
     few = {name: sequence[:300] for name, sequence in rows}
     settings = {"model": "JC", "device": "numpy"}

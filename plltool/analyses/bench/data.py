@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from plltool.arrays import FloatArray
 from plltool.engine.codes import MASK_STATES
 from plltool.errors import InputError
 from plltool.model.components import Components
@@ -15,7 +16,7 @@ from plltool.model.rates import gamma_means
 from plltool.model.substitution import eigensystem
 from plltool.tree.evolution import evolve
 from plltool.tree.random_tree import random_tree
-from plltool.tree.topology import FloatArray, Tree
+from plltool.tree.topology import Tree
 
 N_COMPONENTS = 4  # rate categories
 ALPHA = 0.5  # of the gamma distribution of rates
@@ -80,7 +81,7 @@ def encode_states(
 ) -> tuple[npt.NDArray[np.integer], npt.NDArray[np.uint8] | None]:
     """Tip codes of known states as the engines take them, and the table of state sets that goes with them, if any.
 
-    Raises InputError if they cannot hold so many states.
+    Raises InputError if they cannot hold `n_states`.
     """
     if n_states > MAX_STATES:
         raise InputError(f"found {n_states} states, expected at most {MAX_STATES}, which is what the engines hold")

@@ -11,39 +11,39 @@ from typing import NamedTuple, cast
 import numpy as np
 
 from plltool.analyses.bench.data import Shape
+from plltool.arrays import FloatArray
 from plltool.engine import program as prog
 from plltool.engine.base import Engine
+from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.program import Request
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
-from plltool.tree.topology import FloatArray
 from plltool.tree_search.scan import all_prunes, scan
 
 SCANNED_JOINTS = 4
 SCAN_RADIUS = 5
 RESCALED_MARGIN = 32  # bits, see `count_rescaled`
 
-# Of each instruction: the columns of the CLAs that it reads, the values that it makes.
+# For each instruction the words that name the CLAs that it reads, and the number of values that it makes.
 _READS = {
-    prog.PROPAGATE: [2],
-    prog.NEWVIEW: [2, 4],
-    prog.EVALUATE: [2, 4],
-    prog.DERIVATIVE: [2, 4],
-    prog.INSERT: [2, 4, 6],
+    Opcode.PROPAGATE: [InstructionWord.A],
+    Opcode.NEWVIEW: [InstructionWord.A, InstructionWord.B],
+    Opcode.EVALUATE: [InstructionWord.A, InstructionWord.B],
+    Opcode.DERIVATIVE: [InstructionWord.A, InstructionWord.B],
+    Opcode.INSERT: [InstructionWord.A, InstructionWord.B, InstructionWord.C],
 }
-_VALUES = {prog.EVALUATE: 1, prog.DERIVATIVE: prog.DERIVATIVE_VALUES, prog.INSERT: 1}
-_WRITES = (prog.PROPAGATE, prog.NEWVIEW)
+_WRITES = (Opcode.PROPAGATE, Opcode.NEWVIEW)
 
 
 def instruction_flops(opcode: int, n_states: int) -> int:
     """Floating-point operations of one instruction on one pattern and component, see the head of the module."""
     square, s = 2 * n_states**2, n_states
     return {
-        prog.PROPAGATE: square,
-        prog.NEWVIEW: 2 * square + s,
-        prog.EVALUATE: square + 3 * s,
-        prog.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
-        prog.INSERT: 2 * square + 4 * s,
+        Opcode.PROPAGATE: square,
+        Opcode.NEWVIEW: 2 * square + s,
+        Opcode.EVALUATE: square + 3 * s,
+        Opcode.DERIVATIVE: 2 * square + 3 * s + 7 * (s - 1),  # both sides to the eigenbasis; lnL and two slopes there
+        Opcode.INSERT: 2 * square + 4 * s,
     }[opcode]
 
 
@@ -91,7 +91,7 @@ def replay(engine: Engine, executions: Sequence[Execution]) -> None:
 def make_item(
     engine: Engine, executions: Sequence[Execution], preparations: Sequence[Execution] = (), changing: bool = False
 ) -> Item:
-    """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made anew."""
+    """Replays `executions`; with `changing`, at other lengths every time, so that P matrices are made again."""
     longer = [execution._replace(lengths=execution.lengths * 1.01) for execution in executions]
     turns = itertools.cycle([executions, longer] if changing else [executions])
     every = np.concatenate([execution.request.program for execution in executions])

@@ -32,19 +32,28 @@ import logging
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, cast
 
 import numpy as np
 
-from plltool.analyses.bench.compare import RATE
-from plltool.analyses.bench.data import DEFAULT_SHAPES, N_COMPONENTS, FixedModel, Shape, encode_states, make_data
+from plltool.analyses.bench.compare import RATE, compare_rows
+from plltool.analyses.bench.data import (
+    DEFAULT_SHAPES,
+    N_COMPONENTS,
+    QUICK_SHAPES,
+    FixedModel,
+    Shape,
+    encode_states,
+    make_data,
+)
 from plltool.analyses.bench.items import Item, count_rescaled, engine_of, make_items, n_slots
+from plltool.analyses.bench.report import describe_ratios, describe_rows
 from plltool.constants import VERSION
-from plltool.engine.base import Peak
+from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
-from plltool.engine.select import make_engine
+from plltool.engine.select import DataShape, make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -85,6 +94,14 @@ class Benchmark:
             "rows": list(self.rows),
         }
 
+    def describe(self) -> list[str]:
+        """Lines for people: a table with a block of rows for each shape."""
+        return [f"device: {self.device}", f"driver: {self.driver}", *describe_rows(self.rows)]
+
+    def describe_ratios(self, old: Sequence[dict[str, Any]], name: str) -> list[str]:
+        """Lines for people: the throughput over that of `old`, the rows of the file `name`."""
+        return describe_ratios(compare_rows(self.rows, old), name)
+
 
 def bench(
     hardware: Hardware,
@@ -92,36 +109,38 @@ def bench(
     shapes: Sequence[tuple[int, int]] | None = None,
     repetitions: int = 5,
     seed: int = 1,
+    quick: bool = False,
 ) -> Benchmark:
     """Measure every item on every shape, one after the other.
 
     Parameters
     ----------
     n_states : of a random reversible model with 4 gamma rates
-    shapes : taxa and patterns of each; None for DEFAULT_SHAPES, as far as they fit MAX_CLA_BYTES
+    shapes : taxa and patterns of each; None for those of DEFAULT_SHAPES that fit MAX_CLA_BYTES
     repetitions : samples of each item
     seed : of tree, model and data
+    quick : take a few small shapes by default
 
     Raises
     ------
     DeviceError
         If the device cannot be used, or not for one of the `shapes`.
     InputError
-        If the engine cannot hold so many states.
+        If the engine cannot hold the number of states.
     """
     rows: list[dict[str, Any]] = []
-    fitting = DEFAULT_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
-    if shapes is None:
-        fitting = tuple(shape for shape in fitting if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
+    fitting = QUICK_SHAPES if shapes is None else tuple(Shape(*shape) for shape in shapes)
+    if shapes is None and not quick:
+        fitting = tuple(shape for shape in DEFAULT_SHAPES if _cla_bytes(shape, n_states, hardware) <= MAX_CLA_BYTES)
         for shape in sorted(set(DEFAULT_SHAPES) - set(fitting)):
             _log.info("%d taxa, %d patterns: left out, its CLAs need more than %d GiB", *shape, MAX_CLA_BYTES >> 30)
     for number, shape in enumerate(fitting, start=1):
         _log.info("shape %d of %d: %d taxa, %d patterns", number, len(fitting), *shape)
         components, tree, states = make_data(shape, n_states, np.random.default_rng([seed, n_states, *shape]))
         codes, sets = encode_states(states, n_states)
-        layout, slots = (n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,)), Slots(n_slots(shape))
-        weights = np.ones(shape.n_patterns)
-        engine, reason = make_engine(codes, weights, *layout, slots, state_sets=sets, **asdict(hardware))
+        data = EngineData(codes, np.ones(shape.n_patterns), sets)
+        data_shape = DataShape(n_states, N_COMPONENTS, shape.n_taxa, (shape.n_patterns,), data.n_codes)
+        engine, reason = make_engine(data, data_shape, Slots(n_slots(shape)), hardware)
         with engine:
             if number == 1:
                 announce_engine(engine, reason, hardware)
@@ -206,9 +225,9 @@ def _rates(name: str, item: Item, seconds: float, layout: Layout, at_most: dict[
 
 
 def newview_bound(n_states: int, n_components: int, multiply_adds_per_second: float) -> float:
-    """Pattern-nodes a second of newviews between inner nodes on a device that does so many lanes' multiply-adds.
+    """Pattern-nodes a second of newviews between inner nodes on a device with this rate of multiply-adds.
 
-    See *bound* at the head of the module; lanes' operations are VW times those of vectors.
+    See *bound* at the head of the module; each lane counts, VW to a vector operation.
     """
     return multiply_adds_per_second / (n_components * (2 * n_states**2 + 2 * n_states))
 

@@ -59,7 +59,7 @@ class Device:
 
     @property
     def full_name(self) -> str:
-        """Name and platform, which tell what it computes, wherever it stands among others."""
+        """Name and platform. Results depend on them, but not on the index."""
         return f"{self.name} ({self.platform})"
 
     @property
@@ -124,7 +124,7 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
 
 
 def make_context(device: Device, handle: Any, threads: int | None) -> Any:
-    """An OpenCL context of `handle`, which is the device's or a sub-device's, for so many threads of a CPU."""
+    """An OpenCL context of `handle`, which is the device's or a sub-device's, for this number of CPU threads."""
     import pyopencl as cl
 
     with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():

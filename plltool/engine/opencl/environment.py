@@ -199,7 +199,7 @@ class IntelThreads:
 
     @contextlib.contextmanager
     def settled(self, threads: int | None) -> Iterator[None]:
-        """Within, a first context takes so many threads, None for one per core; later ones change nothing."""
+        """Within, the first context takes `threads`, one per core if None; later ones change nothing."""
         if self._settled:
             yield
             return
@@ -222,7 +222,7 @@ def same_drivers() -> dict[str, str]:
 
 
 def child_environment(threads: int) -> dict[str, str]:
-    """Variables for a child process that is to use so many cores."""
+    """Variables for a child process that may use `threads` cores."""
     threads_variables = (INTEL_THREADS_VARIABLE, *BLAS_THREADS_VARIABLES)
     return {**same_drivers(), **dict.fromkeys(threads_variables, str(threads))}
 

@@ -1,4 +1,4 @@
-"""The most that a device does of copying and of multiply-adds: wrapper of `kernels/peaks.cl`."""
+"""The peak rates of a device at copying and at multiply-adds: wrapper of `kernels/peaks.cl`."""
 
 from __future__ import annotations
 
@@ -9,53 +9,63 @@ import numpy as np
 import pyopencl as cl
 
 from plltool.engine.base import Peak
+from plltool.engine.contract import PEAK_CHAINS
 from plltool.engine.layout import Layout
-from plltool.engine.opencl.engine import build_program
+from plltool.engine.opencl.arrays import DeviceArray
+from plltool.engine.opencl.kernels import Kernel, build_program
 
-CHAINS = 12  # of kernels/peaks.cl
-GROUPS_PER_UNIT = 32  # work-groups for each compute unit: enough to fill a GPU's, few enough to cost a CPU nothing
-COPY_BYTES = 256 << 20  # of each buffer, less where memory is short; beyond the caches of all but server CPUs
-MEMORY_SHARE = 8  # of the device's memory, at most one part in so many for a buffer
+GROUPS_PER_UNIT = 32  # work-groups for each compute unit: enough to fill a GPU, few enough to cost a CPU nothing
+COPY_BYTES = 256 << 20  # of each buffer, less where memory is short; larger than the caches of all but server CPUs
+MEMORY_SHARE = 8  # a buffer takes at most 1/8 of the device's memory
 LEAST_SECONDS = 0.005  # of a run of multiply-adds, so that its launch does not count
 FIRST_ROUNDS = 1 << 10
 
 
 def make_peaks(queue: cl.CommandQueue, layout: Layout) -> dict[str, Peak]:
-    """What `Engine.peaks` promises, at the layout's vector width and precision.
+    """The peaks of `Engine.peaks`, at the layout's vector width and precision.
 
-    Raises DeviceError if the kernels do not build.
+    Raises
+    ------
+    DeviceError
+        If the kernels do not build.
     """
     program = build_program(queue.context, layout, ("layout.h", "peaks.cl"))
     groups = GROUPS_PER_UNIT * queue.device.max_compute_units
-    local = layout.vw if layout.lane_per_item else 1
     return {
-        "copy": _make_copy(queue, cl.Kernel(program, "copy"), layout, groups, local),
-        "multiply_adds": _make_multiply_adds(queue, cl.Kernel(program, "multiply_adds"), layout, groups, local),
+        "copy": _make_copy(queue, Kernel(program, "copy", layout), layout, groups),
+        "multiply_adds": _make_multiply_adds(queue, Kernel(program, "multiply_adds", layout), layout, groups),
     }
 
 
-def _make_copy(queue: cl.CommandQueue, kernel: cl.Kernel, layout: Layout, groups: int, local: int) -> Peak:
-    device = queue.device
+def _make_array(queue: cl.CommandQueue, n_bytes: int) -> DeviceArray:
+    return DeviceArray(n_bytes, cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, n_bytes))
+
+
+def _make_copy(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: int) -> Peak:
+    device, local = queue.device, layout.vw if layout.lane_per_item else 1
     largest = min(COPY_BYTES, device.max_mem_alloc_size, device.global_mem_size // MEMORY_SHARE)
     group_blocks = largest // (groups * layout.vw * layout.real.itemsize)
     size = groups * group_blocks * layout.vw * layout.real.itemsize
-    source, target = (cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, size) for _ in range(2))
-    cl.enqueue_fill_buffer(queue, source, np.ones(1, layout.real), 0, size)  # untouched memory may not exist yet
+    arrays = {name: _make_array(queue, size) for name in ("source", "target")}
+    numbers = {"group_blocks": group_blocks, "n_peak_blocks": groups * group_blocks}
+    # untouched memory may not exist yet
+    cl.enqueue_fill_buffer(queue, arrays["source"].buffer, np.ones(1, layout.real), 0, size)
 
     def run() -> None:
-        kernel(queue, (groups * local,), (local,), source, target, np.uint64(group_blocks))
+        kernel(queue, (groups * local,), (local,), arrays, numbers)
         queue.finish()
 
     return Peak(run, 2 * size)
 
 
-def _make_multiply_adds(queue: cl.CommandQueue, kernel: cl.Kernel, layout: Layout, groups: int, local: int) -> Peak:
-    real = layout.real.type
-    out = cl.Buffer(queue.context, cl.mem_flags.READ_WRITE, groups * layout.vw * layout.real.itemsize)
+def _make_multiply_adds(queue: cl.CommandQueue, kernel: Kernel, layout: Layout, groups: int) -> Peak:
+    local = layout.vw if layout.lane_per_item else 1
+    arrays = {"out": _make_array(queue, groups * layout.vw * layout.real.itemsize)}
 
     def of_rounds(rounds: int) -> Callable[[], None]:
         def run() -> None:
-            kernel(queue, (groups * local,), (local,), out, real(0.999), real(0.001), np.int32(rounds))
+            numbers = {"factor": 0.999, "term": 0.001, "rounds": rounds, "n_peak_groups": groups}
+            kernel(queue, (groups * local,), (local,), arrays, numbers)
             queue.finish()
 
         return run
@@ -64,7 +74,7 @@ def _make_multiply_adds(queue: cl.CommandQueue, kernel: cl.Kernel, layout: Layou
     of_rounds(rounds)()  # the first launch may compile
     while _seconds(of_rounds(rounds)) < LEAST_SECONDS:
         rounds *= 2
-    return Peak(of_rounds(rounds), groups * layout.vw * CHAINS * rounds)
+    return Peak(of_rounds(rounds), groups * layout.vw * PEAK_CHAINS * rounds)
 
 
 def _seconds(work: Callable[[], None]) -> float:

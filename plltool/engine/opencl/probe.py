@@ -10,9 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from plltool.arrays import FloatArray
 from plltool.children import child_command
 from plltool.engine import program as prog
-from plltool.engine.base import Engine, FloatArray
+from plltool.engine.base import Engine, EngineData
 from plltool.engine.opencl.environment import same_drivers
 from plltool.errors import DeviceError, PlltoolError
 from plltool.model.components import Components
@@ -104,14 +105,16 @@ def check_device(index: str) -> None:
 
     Raises DeviceError if the device is missing, fails, or computes something else.
     """
-    from plltool.engine.select import make_engine
+    from plltool.engine.select import DataShape, make_engine
     from plltool.engine.storage import Slots
+    from plltool.hardware import Hardware
 
-    codes, weights = toy_data()
+    data = EngineData(*toy_data())
     model = toy_model()
+    shape = DataShape(model.n_states, model.n_components, len(data.codes), (len(data.weights),))
     answers = []
     for device in (index, "numpy"):
-        engine, _ = make_engine(codes, weights, 4, model.n_components, 5, (101,), Slots(TOY_SLOTS), device=device)
+        engine, _ = make_engine(data, shape, Slots(TOY_SLOTS), Hardware(device))
         with engine:
             engine.set_model([model])
             answers.append(toy_values(engine))

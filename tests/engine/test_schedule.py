@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 from agreement import everything
 from engine_kinds import Kind, as_params
-from helpers import FixedModel, make_tree, program_to_branch, random_codes, random_ends, random_mixture
+from helpers import FixedModel, evaluate_edges, make_tree, program_to_branch, random_codes, random_ends, random_mixture
 from oracles.likelihood import brute_force
 
 from plltool.engine import program as prog
-from plltool.engine.opencl import tracks as module
+from plltool.engine.contract import INSTRUCTION_WORDS, Opcode
+from plltool.engine.opencl import schedule as module
 from plltool.engine.program import Request
 from plltool.engine.storage import tile_bytes
 from plltool.errors import EngineError
@@ -116,7 +117,7 @@ def test_pieces_have_scratch_of_their_own(make_engine, case, kind, wanted, monke
 
 
 def plan(n_pieces, wanted, n_slots=100, scratch=range(90, 95), n_spans=2):
-    program = np.zeros((10 * n_pieces, prog.N_WORDS), dtype=np.int32)
+    program = np.zeros((10 * n_pieces, INSTRUCTION_WORDS), dtype=np.int32)
     request = Request(program, pieces=10 * np.arange(n_pieces, dtype=np.int32), scratch=scratch)
     return module.plan_tracks(request, n_slots, n_spans, wanted)
 
@@ -143,7 +144,7 @@ def test_pieces_without_scratch_need_no_room():
 
 
 def test_a_piece_longer_than_a_share_is_one_track():
-    request = Request(np.zeros((12, prog.N_WORDS), dtype=np.int32), pieces=np.array([0, 9, 10], dtype=np.int32))
+    request = Request(np.zeros((12, INSTRUCTION_WORDS), dtype=np.int32), pieces=np.array([0, 9, 10], dtype=np.int32))
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 12]]
     request = dataclasses.replace(request, pieces=np.array([0, 1, 9], dtype=np.int32))
     assert module.plan_tracks(request, 10, 1, 3)[:, :2].tolist() == [[0, 1], [1, 12]]
@@ -155,8 +156,8 @@ def test_a_piece_longer_than_a_share_is_one_track():
 def touched(instruction):
     """(what it writes, what it reads): slots, and values by name."""
     opcode, result, a, _, b, _, c, _ = instruction
-    operands = {prog.PROPAGATE: {a}, prog.INSERT: {a, b, c}, prog.TRIPLET: {a, b, c}}.get(opcode, {a, b})
-    written = result if opcode in (prog.PROPAGATE, prog.NEWVIEW) else f"value {result}"
+    operands = {Opcode.PROPAGATE: {a}, Opcode.INSERT: {a, b, c}, Opcode.TRIPLET: {a, b, c}}.get(opcode, {a, b})
+    written = result if opcode in (Opcode.PROPAGATE, Opcode.NEWVIEW) else f"value {result}"
     return {written}, {slot for slot in operands if slot >= 0}
 
 
@@ -176,7 +177,7 @@ def slow_levels(program):
 def test_levels_of_random_programs(seed):
     """Few slots, tips, and sums that several instructions add to."""
     rng = np.random.default_rng(seed)
-    program = np.zeros((80, prog.N_WORDS), dtype=np.int32)
+    program = np.zeros((80, INSTRUCTION_WORDS), dtype=np.int32)
     program[:, 0] = rng.integers(0, 8, 80)
     program[:, 1] = rng.integers(0, 7, 80)
     program[:, [2, 4, 6]] = rng.integers(-6, 7, (80, 3))
@@ -274,7 +275,7 @@ def test_clas_that_are_kept_stay_in_their_slots(make_engine, case, sequential_an
 
     def ask(engine):
         engine.run(np.concatenate([prog.newview(5, ~1, 1, ~2, 2), prog.newview(2, ~3, 3, ~4, 4)]), lengths[0])
-        return engine.evaluate([(5, 2, 0), (2, ~0, 0)], lengths[0])
+        return evaluate_edges(engine, [(5, 2, 0), (2, ~0, 0)], lengths[0])
 
     answers, _ = sequential_and_levels(
         lambda: make_engine(Kind("lanes", 32), 9, codes, weights, models[0], PARTS), ask
@@ -300,7 +301,7 @@ def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_level
     def ask(engine):
         likelihood = TreeLikelihood(tree, fixed, engine)
         lnl, slopes = likelihood.all_derivatives()
-        return [likelihood.lnl(), lnl, slopes, *likelihood.responses(), likelihood.site_lnl()]
+        return [likelihood.lnl(), lnl, slopes, *likelihood.rate_matrix_gradient(), likelihood.site_lnl()]
 
     answers, launches = sequential_and_levels(make, ask)
     for sequential, by_levels in zip(*answers, strict=True):

@@ -1,0 +1,74 @@
+"""How Sphinx builds the site: ``sphinx-build -W --keep-going docs build/docs``."""
+
+import re
+
+import plltool
+
+project = "plltool"
+copyright = "2026, the plltool authors"
+version = release = plltool.__version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
+exclude_patterns = ["_build"]
+root_doc = "index"
+
+myst_heading_anchors = 3
+myst_enable_extensions = ["deflist"]
+
+smartquotes = False  # help texts and docstrings are full of --options
+default_role = "code"  # docstrings write `name` for what is typed
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # each docstring says what it takes
+
+html_theme = "furo"
+html_title = f"plltool {version}"
+html_static_path = ["static"]
+html_css_files = ["plltool.css"]
+html_show_sphinx = False
+pygments_style = "friendly"
+pygments_dark_style = "monokai"
+
+SECTIONS = ("Parameters", "Attributes", "Returns", "Raises")
+ENTRY = re.compile(r"(?P<names>[\w*, ]+?) : (?P<text>.*)")
+
+
+def list_sections(_app, _what, _name, _object, _options, lines):
+    """Turn the sections of a docstring, a heading over lines of `name : text`, into lists that Sphinx knows."""
+    made, in_section = [], False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        if line in SECTIONS and set(following) == {"-"}:
+            in_section = True
+            made += ["", f"**{line}**", ""]
+        elif not in_section:
+            made.append(line)
+        elif set(line) == {"-"}:
+            continue
+        elif entry := ENTRY.fullmatch(line):
+            made.append(f"- {set_bold(entry['names'])}: {entry['text']}")
+        elif line and not line.startswith(" ") and following.startswith(" "):  # the name of an exception or a type
+            made.append(f"- {set_bold(line)}:")
+        else:
+            made.append(f"  {line.strip()}" if line.startswith(" ") else line)
+    lines[:] = made
+
+
+def set_bold(names):
+    """Names separated by commas, each in bold."""
+    return ", ".join(f"**{name.strip()}**" for name in names.split(","))
+
+
+def list_files(_app, context, lines):
+    """Add to a command's page what its help has below the options: the files that it writes, and examples."""
+    option = getattr(context.command, "prefix_option", None)
+    if option is not None:
+        lines += ["**Files**", "", option.remark, ""]
+        for row in option.table:
+            lines += [f"``PREFIX.{row.ending}``", f"   {row.help}", ""]
+    examples = getattr(context.command, "examples", ())
+    if examples:
+        lines += ["**Examples**", "", ".. code-block:: console", "", *(f"   $ {example}" for example in examples), ""]
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", list_sections)
+    app.connect("sphinx-click-process-epilog", list_files)

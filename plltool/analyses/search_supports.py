@@ -1,0 +1,152 @@
+"""All supports of the tree that a search found: `search_supports`.
+
+    import plltool
+    best = plltool.search("primates.phy", "GTR+F+G4")
+    found = plltool.search_supports(best, ("fbp", "ufboot", "sh-alrt"), replicates=100)
+    print(found.supports.newick())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any, Unpack
+
+from plltool.analyses.bootstrap import BootstrapResult, bootstrap
+from plltool.analyses.likelihood import LENGTHS, Likelihood
+from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
+from plltool.errors import InputError
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.run.keywords import takes_keywords
+from plltool.run.memory import until_memory_suffices
+from plltool.run.results import SearchResult
+from plltool.run.rooting import usable_outgroup
+from plltool.run.supports import Supports, check_kinds
+from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SearchSupports:
+    """Supports of the tree that a search found.
+
+    Attributes
+    ----------
+    supports : of all kinds that were asked for; after an interruption of those that were made
+    bootstrap : the replicates, if some were made
+    interrupted : whether the listener ended the run early
+    """
+
+    supports: Supports
+    bootstrap: BootstrapResult | None
+    interrupted: bool
+
+    def __repr__(self) -> str:
+        return f"<SearchSupports: {', '.join(self.supports.kinds)}, {self.supports.tree.n_taxa} taxa>"
+
+
+@takes_keywords(HardwareSettings)
+def search_supports(
+    result: SearchResult,
+    kinds: Sequence[str],
+    *,
+    replicates: int | str | None = None,
+    rapid: bool = False,
+    options: SearchOptions | None = None,
+    workers: int | None = None,
+    listener: Listener = ignore,
+    taken: Callable[[str], None] | None = None,
+    bootstrap_checkpoint: str | PathLike[str] | None = None,
+    ufboot_checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> SearchSupports:
+    """Supports of the branches of the tree that a search found, under the models that it found.
+
+    Seed, constraint, outgroup and the linkage of branch lengths are those of the search.
+
+    Parameters
+    ----------
+    result : what `plltool.search` returned
+    kinds : any of "fbp", "tbe", "ufboot", "sh-alrt" and "abayes", in the order of the labels; the first two need
+        `replicates`
+    replicates, rapid, options, workers, taken : see `plltool.bootstrap`; None makes no replicates
+    listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
+        the supports made so far are the result
+    bootstrap_checkpoint, ufboot_checkpoint : folders that keep what was reached, see `plltool.bootstrap` and
+        `plltool.ultrafast_bootstrap`
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If a kind is unknown or lacks replicates, the number of replicates cannot be used, or a checkpoint belongs to
+        another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    check_kinds(kinds, SUPPORT_KINDS)
+    by_replicates = [kind for kind in kinds if kind in REPLICATE_KINDS]
+    by_neighbours = [kind for kind in kinds if kind in NEIGHBOUR_KINDS]
+    if by_replicates and replicates is None:
+        raise InputError(f"supports: found {by_replicates[0]!r} without replicates, expected their number")
+    heard = _Heard(listener)
+    shared: dict[str, Any] = {
+        "seed": DEFAULT_SEED if result.seed is None else result.seed,
+        "constraint": result.constraint,
+        "brlen": result.brlen,
+        "listener": heard.hear,
+        **hardware,
+    }
+    found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
+    made = None
+    if UFBOOT in kinds:
+        given = result.data, result.tree, result.models
+        found = found.joined(ultrafast_bootstrap(*given, checkpoint=ufboot_checkpoint, **shared))
+    if by_neighbours and not heard.stopped:
+        found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware(**hardware)))
+    if replicates is not None and not heard.stopped:
+        made = bootstrap(
+            result.data,
+            result.models,
+            replicates=replicates,
+            tree=result.tree if by_replicates else None,
+            kinds=by_replicates or REPLICATE_KINDS,
+            rapid=rapid,
+            options=options,
+            workers=workers,
+            taken=taken,
+            checkpoint=bootstrap_checkpoint,
+            **shared,
+        )
+        found = found if made.supports is None else found.joined(made.supports)
+    return SearchSupports(found.in_order(kinds), made, heard.stopped)
+
+
+def _compare_neighbours(result: SearchResult, kinds: Sequence[str], seed: int, hardware: Hardware) -> Supports:
+    """SH-aLRT and aBayes supports; branch lengths are optimised, the model is held."""
+    announce("supports by nearest neighbours")
+
+    def attempt(hardware: Hardware) -> Supports:
+        given = result.data, result.tree, result.models
+        with Likelihood(*given, brlen=result.brlen, neighbours=True, **asdict(hardware)) as likelihood:
+            likelihood.optimise(LENGTHS)
+            return likelihood.support_branches(kinds, seed=seed)
+
+    return until_memory_suffices(attempt, hardware)
+
+
+class _Heard:
+    """A listener that knows whether it has ended the run."""
+
+    def __init__(self, listener: Listener):
+        self._listener = listener
+        self.stopped = False
+
+    def hear(self, event: Progress) -> None:
+        try:
+            self._listener(event)
+        except StopSearch:
+            self.stopped = True
+            raise

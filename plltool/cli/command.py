@@ -1,0 +1,112 @@
+"""A command as plltool's are: its help lists the files that it writes, and examples."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plltool.cli.hints import hint_at_option
+
+if TYPE_CHECKING:
+    from plltool.cli.outputs import Table
+
+COMMAND_KEY = "plltool.command"  # in click's meta: the command line as it was given
+METAVARS = {click.IntRange: "N", click.FloatRange: "X", click.Path: "FILE"}  # of options that have none of their own
+CONTINUED = " \\"  # the end of a line of a command that goes on
+PREFIX_ENDING = ".plltool"  # of the prefix, behind the name of the file that the command reads
+
+
+def given_command() -> str:
+    """The command line of the running command."""
+    return str(click.get_current_context().meta[COMMAND_KEY])
+
+
+@contextmanager
+def options_get_hints(command: click.Command, ctx: click.Context, args: Sequence[str]) -> Iterator[None]:
+    """Within, an unknown option is an error that says what may have been meant."""
+    given = list(args)  # parsing empties it
+    try:
+        yield
+    except click.NoSuchOption as error:
+        known = [name for option in command.get_params(ctx) for name in option.opts]
+        name = "" if isinstance(command, click.Group) else str(command.name)
+        token, hint = hint_at_option(error.option_name, given, known, name)
+        raise click.UsageError(f"no such option: {token}{hint}", ctx) from None
+
+
+class PrefixOption(click.Option):
+    """--prefix of a command that writes the files of a `table`.
+
+    `source` is the parameter whose file names the prefix where none is given; None if nothing is written then.
+    """
+
+    def __init__(self, names: Sequence[str], *, table: Table, source: str | None, **settings: Any):
+        super().__init__(names, **settings)
+        self.table = table
+        self.source = source
+
+    @property
+    def remark(self) -> str:
+        """What happens without the option."""
+        if self.source is None:
+            return "Without --prefix no files are written."
+        return f"Without --prefix, PREFIX is {self.source.upper()}{PREFIX_ENDING}."
+
+
+class Command(click.Command):
+    """A command whose help has a section "Files", if it writes any with a prefix, and a section "Examples".
+
+    Parameters
+    ----------
+    examples : command lines
+    """
+
+    def __init__(self, *positional: Any, examples: Sequence[str], **named: Any):
+        super().__init__(*positional, **named)
+        self.examples = tuple(examples)
+        for option in self.params:
+            if option.metavar is None:
+                option.metavar = METAVARS.get(type(option.type))
+
+    @property
+    def prefix_option(self) -> PrefixOption | None:
+        """The option that the names of its files begin with."""
+        return next((option for option in self.params if isinstance(option, PrefixOption)), None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As of click; an unknown option gets a hint."""
+        with options_get_hints(self, ctx, args):
+            return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the sections "Files" and "Examples"."""
+        option = self.prefix_option
+        if option is not None:
+            with formatter.section("Files"):
+                formatter.write_text(option.remark)
+                formatter.write_dl([(f"PREFIX.{row.ending}", row.help) for row in option.table])
+        with formatter.section("Examples" if len(self.examples) > 1 else "Example"):
+            for example in self.examples:
+                formatter.write(wrap_example(example, formatter.current_indent, formatter.width))
+
+
+def wrap_example(example: str, indent: int, width: int) -> str:
+    """A command line, broken between its words as a shell allows it, with a newline at the end."""
+    margin = " " * indent
+    lines = textwrap.wrap(
+        example,
+        width - len(CONTINUED),
+        initial_indent=margin,
+        subsequent_indent=2 * margin,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return f"{CONTINUED}\n".join(lines) + "\n"
+
+
+command: Callable[..., Callable[[Callable[..., Any]], Command]] = partial(click.command, cls=Command)

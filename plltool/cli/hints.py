@@ -1,0 +1,108 @@
+"""What a user may have meant by an option or a command that plltool does not have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+
+ALIGNMENT = ("FILE",)  # the alignment has no option
+PARTITION = ("--model",)
+
+# Options of RAxML, RAxML-NG and IQ-TREE, and what they are here: an option of the command at hand, or of another one
+ELSEWHERE: dict[str, tuple[str, ...]] = {
+    "-s": ALIGNMENT,
+    "--msa": ALIGNMENT,
+    "-m": ("--model",),
+    "-q": PARTITION,
+    "-spp": PARTITION,
+    "-T": ("--threads",),
+    "-nt": ("--threads",),
+    "-mem": ("--memory",),
+    "--mem": ("--memory",),
+    "-b": ("--bootstrap", "bootstrap --replicates"),
+    "-bo": ("--bootstrap", "bootstrap --replicates"),
+    "--boot": ("--bootstrap", "bootstrap --replicates"),
+    "--bs-trees": ("--bootstrap", "bootstrap --replicates"),
+    "--bootstrap": ("bootstrap --replicates", "search --bootstrap"),
+    "--bs-metric": ("--supports",),
+    "--all": ("search --bootstrap auto",),
+    "-B": ("search --supports ufboot",),
+    "-bb": ("search --supports ufboot",),
+    "--ufboot": ("search --supports ufboot",),
+    "-alrt": ("search --supports sh-alrt", "alrt --replicates"),
+    "--alrt": ("search --supports sh-alrt", "alrt --replicates"),
+    "-abayes": ("search --supports abayes", "alrt --supports abayes"),
+    "--abayes": ("search --supports abayes", "alrt --supports abayes"),
+    "-pre": ("--prefix",),
+    "--pre": ("--prefix",),
+    "-n": ("--prefix",),
+    "-seed": ("--seed",),
+    "-redo": ("--redo",),
+    "-o": ("--outgroup",),
+    "-g": ("--constraint",),
+    "--tree-constraint": ("--constraint",),
+    "-t": ("--tree", "search --start", "evaluate --tree"),
+    "-te": ("--tree", "evaluate --tree"),
+    "--tree": ("search --start", "evaluate --tree"),
+    "-z": ("--trees", "test --trees"),
+    "-au": ("test --trees",),
+    "--test-au": ("test --trees",),
+    "-asr": ("ancestral --tree",),
+    "--asr": ("ancestral --tree",),
+    "--ancestral": ("ancestral --tree",),
+    "--evaluate": ("evaluate --tree",),
+    "--search": ("search",),
+    "--support": ("support",),
+    "--check": ("check",),
+    "--parse": ("check",),
+    "--rfdist": ("trees distances",),
+    "--consense": ("trees consensus",),
+    "-con": ("trees consensus",),
+    "--fast": ("--effort fast", "search --effort fast"),
+    "-fast": ("--effort fast", "search --effort fast"),
+}
+
+
+def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], command: str) -> tuple[str, str]:
+    """An unknown option as it was given, and what may have been meant, to be written behind it; empty if unclear.
+
+    Parameters
+    ----------
+    unknown : the option as the parser has cut it: the -b of -bb
+    given : all arguments
+    known : the options that there are
+    command : the command at hand, empty if there is none
+    """
+    token, value = _find(unknown, given)
+    names = list(known)
+    if token not in ELSEWHERE:
+        return token, _ask(get_close_matches(token, names))
+    if ELSEWHERE[token] == ALIGNMENT:
+        return token, _ask([f"plltool {command or 'search'} {value}"])
+    texts = ELSEWHERE[token]
+    here = [text for text in texts if text.split()[0] in names]
+    here += [text.removeprefix(f"{command} ") for text in texts if command and text.startswith(f"{command} ")]
+    elsewhere = [f"plltool {text}" for text in texts if not text.startswith("--")]
+    return token, _ask(here[:1] or elsewhere or texts)
+
+
+def hint_at_command(unknown: str, known: Iterable[str]) -> str:
+    """What may have been meant by an unknown command, likewise."""
+    if Path(unknown).is_file():
+        return _ask([f"plltool search {unknown}"])
+    return _ask(get_close_matches(unknown, list(known)))
+
+
+def _ask(meant: Sequence[str]) -> str:
+    return f"; did you mean {' or '.join(meant)}?" if meant else ""
+
+
+def _find(unknown: str, given: Sequence[str]) -> tuple[str, str]:
+    """The option as it was given, and its value."""
+    for number, argument in enumerate(given):
+        token, equals, value = argument.partition("=")
+        if token == unknown or (token.startswith(unknown) and not unknown.startswith("--")):
+            following = given[number + 1] if number + 1 < len(given) else "FILE"
+            return token, value if equals else following
+    return unknown, "FILE"

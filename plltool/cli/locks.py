@@ -1,0 +1,68 @@
+"""Locks that keep two runs from writing the same files; the system releases them, whatever ends the process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from plltool.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not on Unix
+    fcntl = None  # type: ignore[assignment]
+
+LOCK_FILE = "lock"  # within a locked folder
+
+
+def is_taken(stream: IO[Any]) -> bool:
+    """Lock an open file; returns whether another run has locked it. Without support for locks no run has."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system without locks
+    return False
+
+
+@contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make a folder and lock it; at the end it is removed if it is empty.
+
+    Raises
+    ------
+    InputError
+        If another run has locked it, or it cannot be made.
+    """
+    path = folder / LOCK_FILE
+    with _open_lock(path) as stream:
+        if is_taken(stream) or not _is_same(stream, path):
+            raise InputError(f"{folder}: another run is using it; --prefix names other files")
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    with suppress(OSError):  # it is not empty
+        folder.rmdir()
+
+
+def _open_lock(path: Path) -> IO[bytes]:
+    try:
+        path.parent.mkdir(exist_ok=True)
+        return open(path, "ab")
+    except OSError as error:
+        raise InputError(f"{path.parent}: cannot make the folder: {error.strerror}") from error
+
+
+def _is_same(stream: IO[bytes], path: Path) -> bool:
+    """Whether the open file is still the one of that name: the run that had the lock removes it."""
+    try:
+        return os.path.samestat(os.fstat(stream.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,254 @@
+"""The contract between the host and the kernels: opcodes, records and kernel arguments, each declared once.
+
+The kernels get the numbers as `-D` macros (`macros`). The OpenCL wrapper passes arguments in the order of `KERNELS` and
+checks every array against its declaration (`plltool/engine/opencl/kernels.py`). The parameter lists of the kernels stay
+written out in C, so that a kernel can be read on its own; `tests/engine/test_contract.py` compares them with the
+declarations. Opcodes and words are plain integers in classes rather than enumerations, whose members cost half a
+microsecond at every use in Python 3.11.
+
+A shape is a tuple of dimensions. A dimension is a number, an attribute of `Layout`, or one of `LAUNCH_SIZES`. One that
+is called ``want_...`` is 0 or 1: where it is 0, the kernel does not touch the array.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+class Opcode:
+    """What an instruction does; `kernels/traverse.cl` gives the formulas. Those before EVALUATE make a CLA."""
+
+    PROPAGATE = 0
+    NEWVIEW = 1
+    EVALUATE = 2
+    DERIVATIVE = 3
+    INSERT = 4
+    TRIPLET = 5
+    RATE_MATRIX_GRADIENT = 6
+    MASS_GRADIENT = 7
+
+
+DERIVATIVE_VALUES = 3  # lnL, d1, d2
+TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
+PEAK_CHAINS = 12  # independent multiply-adds in `peaks.cl`: each takes 4 cycles and a core starts 2 per cycle
+
+
+class InstructionWord:
+    """The words of an instruction, a row of a program.
+
+    A, B and C are operands: a CLA slot (>= 0) or a tip (~taxon). PA, PB and PC are the branches below them. RESULT is a
+    slot, or the index of the first value. In RATE_MATRIX_GRADIENT, C is 1 where the sum begins and 0 where it goes on.
+    """
+
+    OPCODE = 0
+    RESULT = 1
+    A = 2
+    PA = 3
+    B = 4
+    PB = 5
+    C = 6
+    PC = 7
+
+
+class SpanWord:
+    """The words of a span: consecutive tiles that one work-group takes through the program.
+
+    FIRST_TILE counts among all tiles, PLACE among those held in memory. BEGINS is 1 where the span is the first of its
+    group, which starts the group's sums.
+    """
+
+    GROUP = 0
+    FIRST_TILE = 1
+    N_TILES = 2
+    PART = 3
+    PLACE = 4
+    BEGINS = 5
+
+
+class TrackWord:
+    """The words of a track: instructions that run beside those of other tracks, on the same patterns.
+
+    It runs the instructions from BEGIN to END - 1. The shifts are added to the slots, P sets and values that the
+    instructions name.
+    """
+
+    BEGIN = 0
+    END = 1
+    SLOT_SHIFT = 2
+    PSET_SHIFT = 3
+    VALUE_SHIFT = 4
+
+
+def _numbers(names: type) -> dict[str, int]:
+    """The numbers of a class above by name."""
+    return {name: number for name, number in vars(names).items() if name.isupper()}
+
+
+OPCODES = _numbers(Opcode)
+RECORDS = {"INSTRUCTION": _numbers(InstructionWord), "SPAN": _numbers(SpanWord), "TRACK": _numbers(TrackWord)}
+INSTRUCTION_WORDS, SPAN_WORDS, TRACK_WORDS = (len(words) for words in RECORDS.values())
+
+
+def macros() -> dict[str, int]:
+    """The numbers above by the names that the kernels use: NEWVIEW, SPAN_WORDS, SPAN_N_TILES, ..."""
+    values = dict(OPCODES)
+    for record, words in RECORDS.items():
+        values[f"{record}_WORDS"] = len(words)
+        values |= {f"{record}_{name}": number for name, number in words.items()}
+    values |= {"DERIVATIVE_VALUES": DERIVATIVE_VALUES, "TRIPLET_VALUES": TRIPLET_VALUES, "PEAK_CHAINS": PEAK_CHAINS}
+    return values
+
+
+@dataclass(frozen=True)
+class KernelArgument:
+    """One argument of a kernel.
+
+    Attributes
+    ----------
+    name : of the parameter in C
+    ctype : type of a number or an element in OpenCL C; REAL and CODE depend on the layout
+    shape : dimensions of an array, see above; None for a number
+    meaning : what it holds
+    """
+
+    name: str
+    ctype: str
+    shape: tuple[str | int, ...] | None
+    meaning: str
+
+
+@dataclass(frozen=True)
+class KernelDeclaration:
+    """The arguments of a kernel in order, and the names of the arrays that it writes."""
+
+    name: str
+    arguments: tuple[KernelArgument, ...]
+    writes: frozenset[str]
+
+
+LAUNCH_SIZES = {
+    "n_psets": "P sets: parts, times models where several are asked for at once",
+    "n_branches": "branch lengths that go with the program",
+    "n_instructions": "instructions of the program",
+    "n_tracks": "tracks of the schedule",
+    "n_values": "numbers that the program makes",
+    "n_slots": "CLA slots of each tile",
+    "n_held_tiles": "tiles of the run whose CLAs are held at a time",
+    "n_spans": "spans of all runs",
+    "n_sum_rows": "rows of partial sums: work-groups first, then those made of them",
+    "n_made_rows": "rows of partial sums that `add_rows` makes",
+    "n_state_sets": "rows of the table of state sets",
+    "n_peak_blocks": "blocks that `copy` moves",
+    "n_peak_groups": "work-groups of `multiply_adds`",
+    "want_site": "1 to store the lnL of each pattern",
+    "want_decays": "1 to make decays",
+    "want_slopes": "1 to make slopes",
+    "want_differences": "1 to make divided differences",
+}
+
+_OF_TILES = ("n_held_tiles", "n_slots", "tile_blocks", "n_components")
+_OF_BRANCHES = ("n_psets", "n_branches")
+
+_ARRAYS = (
+    KernelArgument("clas", "REAL", (*_OF_TILES, "n_states", "vw"), "CLAs; strides as in `Layout.strides`"),
+    KernelArgument("scales", "int", (*_OF_TILES, "vw"), "powers of two taken out of CLAs; the same strides"),
+    KernelArgument("tips", "CODE", ("n_tiles", "n_taxa", "tile_blocks", "vw"), "tip codes"),
+    KernelArgument("state_sets", "uchar", ("n_state_sets", "n_states"), "0 or 1; read above 8 states"),
+    KernelArgument("weights", "double", ("n_lanes",), "pattern weights, 0 in padding lanes"),
+    KernelArgument(
+        "model",
+        "REAL",
+        ("n_psets", "n_components", "model_values"),
+        "m_i | m_i U_ik as [k][i] | U^-1 as [k][j] | rate, where m_i = component weight * frequency",
+    ),
+    KernelArgument(
+        "eigen",
+        "double",
+        ("n_psets", "n_components", "eigen_values"),
+        "eigenvalue * rate | U as [k][i] | U^-1 as [k][j]",
+    ),
+    KernelArgument("lengths", "double", _OF_BRANCHES, "expected substitutions per site"),
+    KernelArgument(
+        "at_tips", "uchar", ("n_branches",), "1 for branches with a tip below, whose tables for tips are made"
+    ),
+    KernelArgument("matrices", "REAL", (*_OF_BRANCHES, "branch_values"), "P(t), and its tables for tips"),
+    KernelArgument(
+        "slopes", "REAL", ("want_slopes", *_OF_BRANCHES, 2, "n_components", "matrix_values"), "P'(t), P''(t)"
+    ),
+    KernelArgument(
+        "decays",
+        "REAL",
+        ("want_decays", *_OF_BRANCHES, "n_components", 3, "n_states"),
+        "expm1(l t), l exp(l t), l^2 exp(l t), where l = eigenvalue * rate",
+    ),
+    KernelArgument(
+        "divided_differences",
+        "REAL",
+        ("want_differences", *_OF_BRANCHES, "n_components", "n_states", "n_states"),
+        "F(t)_kl, how P(t) changes with the rate matrix, see `pmatrices.cl`",
+    ),
+    KernelArgument("program", "int", ("n_instructions", INSTRUCTION_WORDS), "instructions"),
+    KernelArgument("tracks", "int", ("n_tracks", TRACK_WORDS), "what runs at the same time"),
+    KernelArgument("spans", "int", ("n_spans", SPAN_WORDS), "tiles of each work-group"),
+    KernelArgument("used_blocks", "int", ("n_tiles",), "blocks of each tile that hold patterns"),
+    KernelArgument("partial", "double", ("n_sum_rows", "n_values"), "sums over the patterns of a work-group"),
+    KernelArgument("bad_pattern", "int", (1,), "the smallest lane whose likelihood is not positive"),
+    KernelArgument("site", "double", ("want_site", "n_values", "n_lanes"), "lnL of each pattern, not weighted"),
+    KernelArgument("sum_tree", "int", ("n_made_rows", 2), "for each made row, the first row it adds and the one after"),
+    KernelArgument("source", "REAL", ("n_peak_blocks", "vw"), "what is copied"),
+    KernelArgument("target", "REAL", ("n_peak_blocks", "vw"), "where it is copied to"),
+    KernelArgument("out", "REAL", ("n_peak_groups", "vw"), "results, so that the compiler keeps the work"),
+)
+_NUMBERS = (
+    KernelArgument("n_branches", "int", None, LAUNCH_SIZES["n_branches"]),
+    KernelArgument("n_psets", "int", None, LAUNCH_SIZES["n_psets"]),
+    KernelArgument("n_values", "int", None, LAUNCH_SIZES["n_values"]),
+    KernelArgument("want_decays", "int", None, LAUNCH_SIZES["want_decays"]),
+    KernelArgument("want_slopes", "int", None, LAUNCH_SIZES["want_slopes"]),
+    KernelArgument("want_differences", "int", None, LAUNCH_SIZES["want_differences"]),
+    KernelArgument("want_site", "int", None, LAUNCH_SIZES["want_site"]),
+    KernelArgument("keep", "int", None, "1: every tile has slots of its own; 0: the tiles of a span share them"),
+    KernelArgument("first_span", "int", None, "first span of this launch"),
+    KernelArgument("first_track", "int", None, "first track of this launch"),
+    KernelArgument("first_shifted", "int", None, "from this slot on, slots are shifted by the track's SLOT_SHIFT"),
+    KernelArgument("n_taxa", "int", None, "tips of each tile"),
+    KernelArgument("n_lanes", "ulong", None, "patterns with padding"),
+    KernelArgument("tile_stride", "ulong", None, "from one tile's CLAs to the next, in blocks"),
+    KernelArgument("slot_stride", "ulong", None, "from one slot to the next, in blocks"),
+    KernelArgument("n_groups", "int", None, "rows of partial sums that `traverse` makes"),
+    KernelArgument("first_made", "int", None, "first row that this launch makes, counted among the made ones"),
+    KernelArgument("group_blocks", "ulong", None, "blocks that each work-group copies"),
+    KernelArgument("factor", "REAL", None, "of the multiply-adds"),
+    KernelArgument("term", "REAL", None, "of the multiply-adds"),
+    KernelArgument("rounds", "int", None, "multiply-adds of each chain"),
+)
+ARRAYS = {argument.name: argument for argument in _ARRAYS}
+_ARGUMENTS = ARRAYS | {argument.name: argument for argument in _NUMBERS}
+
+
+def _declare(name: str, arguments: str, writes: str) -> KernelDeclaration:
+    return KernelDeclaration(name, tuple(_ARGUMENTS[word] for word in arguments.split()), frozenset(writes.split()))
+
+
+KERNELS = {
+    kernel.name: kernel
+    for kernel in (
+        _declare(
+            "pmatrices",
+            "eigen lengths at_tips matrices slopes decays divided_differences "
+            "n_branches n_psets want_decays want_slopes want_differences",
+            writes="matrices slopes decays divided_differences",
+        ),
+        _declare(
+            "traverse",
+            "clas scales tips state_sets weights model matrices slopes decays divided_differences "
+            "program tracks spans used_blocks partial bad_pattern site "
+            "want_site keep first_span first_track first_shifted n_values n_taxa n_branches "
+            "n_lanes tile_stride slot_stride",
+            writes="clas scales partial bad_pattern site",
+        ),
+        _declare("add_rows", "partial sum_tree n_groups first_made n_values", writes="partial"),
+        _declare("copy", "source target group_blocks", writes="target"),
+        _declare("multiply_adds", "out factor term rounds", writes="out"),
+    )
+}

@@ -1,0 +1,70 @@
+"""The work that an engine has done, and the memory that it holds."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from plltool.arrays import IntArray
+from plltool.engine.contract import InstructionWord, Opcode
+
+
+@dataclass
+class Counters:
+    """The work done so far. CLAs stay on the device, so they are never among the bytes.
+
+    Attributes
+    ----------
+    launches : kernels enqueued
+    instructions, newviews : instructions executed; one counts once, whatever the number of patterns
+    bytes_to_device, bytes_from_device : bytes copied
+    requests : number of requests of each kind
+    request_instructions : instructions in all requests of each kind; divided by `requests`, the mean batch
+    device_seconds : run time of the kernels by the device's clock; None where it is not measured
+    bytes_held, peak_bytes : memory of all arrays on the device, now and at most
+    """
+
+    launches: int = 0
+    instructions: int = 0
+    newviews: int = 0
+    bytes_to_device: int = 0
+    bytes_from_device: int = 0
+    requests: dict[str, int] = field(default_factory=dict)
+    request_instructions: dict[str, int] = field(default_factory=dict)
+    device_seconds: float | None = None
+    bytes_held: int = 0
+    peak_bytes: int = 0
+
+    def hold(self, n_bytes: int) -> None:
+        """Count memory taken on the device, or given back where negative."""
+        self.bytes_held += n_bytes
+        self.peak_bytes = max(self.peak_bytes, self.bytes_held)
+
+    def count(self, request: str, program: IntArray) -> None:
+        """Count one request."""
+        self.instructions += len(program)
+        self.newviews += int(np.count_nonzero(program[:, InstructionWord.OPCODE] == Opcode.NEWVIEW))
+        self.requests[request] = self.requests.get(request, 0) + 1
+        self.request_instructions[request] = self.request_instructions.get(request, 0) + len(program)
+
+    def add_closed(self, other: Counters) -> None:
+        """Add the work of engines that are closed by now; their memory was held beside what is held now."""
+        held, peak = self.bytes_held, max(self.peak_bytes, self.bytes_held + other.peak_bytes)
+        self.add(other)
+        self.bytes_held, self.peak_bytes = held, peak
+
+    def add(self, other: Counters) -> None:
+        """Add the work and the memory of another engine."""
+        for name, value in vars(other).items():
+            mine = getattr(self, name)
+            if isinstance(value, dict):
+                for kind, number in value.items():
+                    mine[kind] = mine.get(kind, 0) + number
+            elif value is not None:
+                setattr(self, name, value if mine is None else mine + value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The attributes by name."""
+        return asdict(self)

@@ -1,0 +1,146 @@
+"""The arrays of an engine on its device, by their names in the contract."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from plltool.engine.contract import ARRAYS, KernelArgument
+from plltool.engine.counters import Counters
+from plltool.engine.layout import Layout
+from plltool.errors import EngineError
+
+
+class ArrayShape:
+    """What the contract says of an array, for one layout: all that does not depend on the launch is computed once.
+
+    Attributes
+    ----------
+    dtype : type of the elements on the host
+    fixed_bytes, sizes : bytes of the array are the product of these, where `sizes` names those of the launch
+    """
+
+    def __init__(self, argument: KernelArgument, layout: Layout):
+        self._argument = argument
+        self.dtype = layout.dtype(argument)
+        self._dimensions: list[str | int] = [getattr(layout, str(d), d) for d in argument.shape or ()]
+        self.fixed_bytes = self.dtype.itemsize * prod(d for d in self._dimensions if isinstance(d, int))
+        self.sizes = [d for d in self._dimensions if isinstance(d, str)]
+
+    def n_bytes(self, sizes: Mapping[str, int]) -> int:
+        """Bytes of the array in a launch of these sizes (`contract.LAUNCH_SIZES`)."""
+        n_bytes = self.fixed_bytes
+        for size in self.sizes:
+            n_bytes *= sizes[size]
+        return n_bytes
+
+    def shape(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Shape of the array in a launch of these sizes."""
+        return tuple([sizes[d] if isinstance(d, str) else d for d in self._dimensions])
+
+    def describe(self, sizes: Mapping[str, int]) -> str:
+        """Type and shape, as on the host and as declared."""
+        declared = ", ".join(map(str, self._argument.shape or ()))
+        return f"{self.dtype} {self.shape(sizes)}, which is {self._argument.ctype} ({declared})"
+
+
+@dataclass
+class DeviceArray:
+    """A buffer and its size in bytes."""
+
+    n_bytes: int
+    buffer: cl.Buffer
+
+
+class DeviceArrays:
+    """Every array goes through this class, which checks its type and shape against the contract.
+
+    Attributes
+    ----------
+    held : the arrays by name; some stay as they are, others grow with the requests (see `reserve`)
+    """
+
+    def __init__(self, queue: cl.CommandQueue, layout: Layout, counters: Counters):
+        self._queue = queue
+        self._shapes = {name: ArrayShape(argument, layout) for name, argument in ARRAYS.items()}
+        self._counters = counters
+        self._growing: set[str] = set()
+        self._sent: dict[str, bytes] = {}  # what growing arrays hold
+        self._sending: list[cl.Event] = []  # an event that is dropped waits for its copy
+        self.held: dict[str, DeviceArray] = {}
+
+    def upload(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
+        """Make an array that stays, with this content."""
+        self._check(name, array, sizes)
+        flags = cl.mem_flags.READ_WRITE | cl.mem_flags.COPY_HOST_PTR
+        self._counters.bytes_to_device += array.nbytes
+        self._counters.hold(array.nbytes)
+        buffer = cl.Buffer(self._queue.context, flags, hostbuf=np.ascontiguousarray(array))
+        self.held[name] = DeviceArray(array.nbytes, buffer)
+
+    def overwrite(self, name: str, array: npt.NDArray[Any]) -> None:
+        """Give an array that stays another content."""
+        self._check(name, array, {})
+        cl.enqueue_copy(self._queue, self.held[name].buffer, np.ascontiguousarray(array))
+        self._counters.bytes_to_device += array.nbytes
+
+    def send(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
+        """Enqueue a copy to an array that grows, unless it holds just that; nothing waits for the copy."""
+        self._check(name, array, sizes)
+        content = array.tobytes()
+        buffer = self._grow(name, len(content))
+        if self._sent.get(name) != content:
+            self._sending.append(cl.enqueue_copy(self._queue, buffer, content, is_blocking=False))
+            self._sent[name] = content
+            self._counters.bytes_to_device += len(content)
+
+    def reserve(self, name: str, sizes: Mapping[str, int]) -> None:
+        """Make sure that an array which grows is large enough for a launch of these sizes; kernels fill it."""
+        shape = self._shapes[name]
+        self._grow(name, max(shape.n_bytes(sizes), shape.dtype.itemsize))
+
+    def receive(self, array: npt.NDArray[Any], name: str, offset: int = 0) -> npt.NDArray[Any]:
+        """Fill a host array with what an array on the device holds from byte `offset` on; waits for the queue."""
+        cl.enqueue_copy(self._queue, array, self.held[name].buffer, src_offset=offset)
+        self._counters.bytes_from_device += array.nbytes
+        return array
+
+    def settle(self) -> None:
+        """Note that everything enqueued so far has ended."""
+        self._sending.clear()
+
+    def release(self) -> None:
+        """Give back the memory of the arrays that grow."""
+        for name in self._growing & self.held.keys():
+            self._release(name)
+
+    def _grow(self, name: str, n_bytes: int) -> cl.Buffer:
+        """An array just as large as the largest request so far needs; the largest of all comes early."""
+        array = self.held.get(name)
+        if array is None or n_bytes > array.n_bytes:
+            if array is not None:
+                self._release(name)
+            array = DeviceArray(n_bytes, cl.Buffer(self._queue.context, cl.mem_flags.READ_WRITE, n_bytes))
+            self.held[name] = array
+            self._growing.add(name)
+            self._counters.hold(n_bytes)
+        return array.buffer
+
+    def _release(self, name: str) -> None:
+        array = self.held.pop(name)
+        array.buffer.release()
+        self._counters.hold(-array.n_bytes)
+        self._sent.pop(name, None)
+
+    def _check(self, name: str, array: npt.NDArray[Any], sizes: Mapping[str, int]) -> None:
+        """Raise EngineError unless type and shape are those of the contract."""
+        declared = self._shapes[name]
+        if array.dtype != declared.dtype or array.shape != declared.shape(sizes):
+            found = f"{array.dtype} {array.shape}"
+            raise EngineError(f"argument {name} is {found}, expected {declared.describe(sizes)}")

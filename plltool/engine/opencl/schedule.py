@@ -1,0 +1,157 @@
+"""Schedules: which instructions of a program run at the same time on the same patterns, and in which launch.
+
+A *track* is a run of instructions that runs beside others, see `contract.TrackWord`.
+
+Where a GPU has too few patterns and the program has no pieces, the program is cut into *levels*. An instruction waits
+for those that make what it reads, and for those that read or make what it overwrites. Instructions that wait for
+nothing more are a level. Levels are launches one after another, and the instructions of a level are tracks. On a stack
+of slots, which is good for caches, levels would have to wait for a free slot. So where the caller does not read CLAs
+afterwards, each CLA gets a slot of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.arrays import IntArray
+from plltool.constants import GPU_LEVEL_WIDTH
+from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
+from plltool.engine.program import Request
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """The tracks of a program, and the launches that they are divided into.
+
+    Attributes
+    ----------
+    program : int32 (n, INSTRUCTION_WORDS), the request's instructions in the order of the tracks
+    tracks : int32 (n_tracks, TRACK_WORDS)
+    launches : the tracks of each launch
+    """
+
+    program: IntArray
+    tracks: IntArray
+    launches: tuple[range, ...]
+
+
+def one_launch(program: IntArray, tracks: IntArray) -> Schedule:
+    """All tracks at the same time."""
+    return Schedule(program, tracks, (range(len(tracks)),))
+
+
+def empty_tracks(n: int) -> IntArray:
+    """(n, TRACK_WORDS) zeros."""
+    return np.zeros((n, TRACK_WORDS), dtype=np.int32)
+
+
+def one_track(n_instructions: int) -> IntArray:
+    """(1, TRACK_WORDS) the whole program."""
+    tracks = empty_tracks(1)
+    tracks[0, TrackWord.END] = n_instructions
+    return tracks
+
+
+def read_words(opcode: int) -> tuple[int, ...]:
+    """The words of an instruction that name what it reads."""
+    if opcode == Opcode.PROPAGATE:
+        return (InstructionWord.A,)
+    if opcode in (Opcode.INSERT, Opcode.TRIPLET):
+        return (InstructionWord.A, InstructionWord.B, InstructionWord.C)
+    return (InstructionWord.A, InstructionWord.B)
+
+
+def spread_slots(program: IntArray, n_slots: int) -> IntArray:
+    """The program with a slot of its own for each CLA that it makes.
+
+    The program stays as it is if there are too few slots, or if it reads a CLA that it has not made.
+    """
+    place: dict[int, int] = {}
+    n_made = 0
+    rows = program.tolist()
+    for row in rows:
+        for word in read_words(row[InstructionWord.OPCODE]):
+            if row[word] >= 0:
+                if row[word] not in place:
+                    return program
+                row[word] = place[row[word]]
+        if row[InstructionWord.OPCODE] < Opcode.EVALUATE:
+            place[row[InstructionWord.RESULT]] = n_made
+            row[InstructionWord.RESULT] = n_made
+            n_made += 1
+    return np.array(rows, dtype=np.int32) if n_made <= n_slots else program
+
+
+def find_levels(program: IntArray) -> IntArray:
+    """(n,) the level of each instruction: one more than the highest level that it has to wait for.
+
+    Instructions that add to the same sum keep their order.
+    """
+    made: dict[int, int] = {}  # for each slot, or ~value, the level that made it last
+    read: dict[int, int] = {}  # for each slot, the highest level that has read it since
+    levels = []
+    for row in program.tolist():
+        slots = [row[word] for word in read_words(row[InstructionWord.OPCODE]) if row[word] >= 0]
+        result = row[InstructionWord.RESULT]
+        target = result if row[InstructionWord.OPCODE] < Opcode.EVALUATE else ~result
+        before = [made.get(slot, -1) for slot in slots] + [made.get(target, -1), read.get(target, -1)]
+        level = 1 + max(before)
+        for slot in slots:
+            read[slot] = max(read.get(slot, -1), level)
+        made[target] = level
+        levels.append(level)
+    return np.array(levels, dtype=np.int32)
+
+
+def plan_levels(program: IntArray, n_spans: int, wanted_groups: int) -> Schedule | None:
+    """A launch for each level, with enough tracks to make `wanted_groups` work-groups of all spans.
+
+    None where there are enough spans anyway, or where levels have fewer than GPU_LEVEL_WIDTH instructions on average.
+    """
+    most = -(-wanted_groups // n_spans)
+    if most < GPU_LEVEL_WIDTH:
+        return None
+    levels = find_levels(program)
+    sizes = np.bincount(levels)
+    if len(program) < GPU_LEVEL_WIDTH * len(sizes):
+        return None
+    cuts = [0]
+    launches = []
+    for size in sizes.tolist():
+        n = min(size, most)
+        launches.append(range(len(cuts) - 1, len(cuts) - 1 + n))
+        cuts += (cuts[-1] + np.arange(1, n + 1) * size // n).tolist()
+    tracks = empty_tracks(len(cuts) - 1)
+    tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = cuts[:-1], cuts[1:]
+    return Schedule(program[np.argsort(levels, kind="stable")], tracks, tuple(launches))
+
+
+def plan_tracks(request: Request, n_slots: int, n_spans: int, wanted_groups: int) -> IntArray:
+    """(n_tracks, TRACK_WORDS) tracks of about equal length, enough to make `wanted_groups` work-groups of all spans.
+
+    Each track writes to scratch of its own, so the slots limit the number of tracks.
+    """
+    n = min(-(-wanted_groups // n_spans), len(request.pieces))
+    if request.scratch:
+        n = min(n, (n_slots - request.scratch.start) // len(request.scratch))
+    end = len(request.program)
+    if n <= 1:
+        return one_track(end)
+    cuts = np.arange(n) * end // n
+    begins = np.unique(request.pieces[np.searchsorted(request.pieces, cuts, side="right") - 1])
+    tracks = empty_tracks(len(begins))
+    tracks[:, TrackWord.BEGIN], tracks[:, TrackWord.END] = begins, np.append(begins[1:], end)
+    tracks[:, TrackWord.SLOT_SHIFT] = len(request.scratch) * np.arange(len(begins))
+    return tracks
+
+
+def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int) -> IntArray:
+    """(n_models, TRACK_WORDS) the whole program under each model, in slots of its own; the program makes one value."""
+    tracks, models = empty_tracks(n_models), np.arange(n_models)
+    tracks[:, TrackWord.END] = n_instructions
+    tracks[:, TrackWord.SLOT_SHIFT] = n_slots * models
+    tracks[:, TrackWord.PSET_SHIFT] = n_parts * models
+    tracks[:, TrackWord.VALUE_SHIFT] = models
+    return tracks

@@ -1,0 +1,106 @@
+"""What engines, shards and prepared CLAs have in common: the requests that they answer, and how they are closed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray, IntArray
+from plltool.engine import program as prog
+from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
+from plltool.engine.program import Request
+from plltool.errors import DeviceMemoryError
+
+
+class Requests(ABC):
+    """Answers programs; batches of the same instruction are made here, on top of `execute`."""
+
+    n_parts: int
+
+    @abstractmethod
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program in one launch (one for each run of tiles).
+
+        Parameters
+        ----------
+        request : the program and what is wanted from it
+        lengths : (n_branches,) or (n_parts, n_branches), expected substitutions per site
+
+        Returns
+        -------
+        float64 (n_parts, n_values), sums over the patterns of each part.
+
+        Raises
+        ------
+        EngineError
+            If a pattern's likelihood is not positive and finite; the message names the pattern, the part and the
+            lengths of the branches involved. If the program writes to a slot that the engine does not have.
+        """
+
+    @abstractmethod
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program in which every value is an EVALUATE, pattern by pattern.
+
+        Returns
+        -------
+        float64 (n_values, n_patterns), lnL, not weighted; -inf where the request allows impossible patterns.
+
+        Raises
+        ------
+        EngineError
+            As `execute`.
+        """
+
+    def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
+        """lnL, d1, d2 in the length of each edge.
+
+        `edges` is int (n, 3): a, b, branch. Returns (n, n_parts, 3).
+        """
+        rows = np.asarray(edges).reshape(-1, 3)
+        n = DERIVATIVE_VALUES
+        program = prog.derivative(n * np.arange(len(rows)), rows[:, 0], rows[:, 1], rows[:, 2])
+        return self._each(program, n, lengths, "derivatives")
+
+    def triplets(self, joins: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
+        """lnL, gradient and Hessian in the three lengths around each join.
+
+        `joins` is int (n, 6): a, pa, b, pb, c, pc. Returns (n, n_parts, 10), see `program.triplet`.
+        """
+        rows = np.asarray(joins).reshape(-1, 6)
+        n = TRIPLET_VALUES
+        program = prog.triplet(n * np.arange(len(rows)), *rows.T)
+        return self._each(program, n, lengths, "triplets")
+
+    def _each(self, program: IntArray, n_values: int, lengths: FloatArray, kind: str) -> FloatArray:
+        """(n, n_parts, n_values) for instructions that make `n_values` numbers each, one after another."""
+        n = len(program)
+        request = Request(program, n_values * n, kind, pieces=np.arange(n, dtype=np.int32))
+        return self.execute(request, lengths).reshape(self.n_parts, n, n_values).transpose(1, 0, 2)
+
+
+class Holder(Requests):
+    """Requests to something that holds memory on a device, which it frees at the end of a ``with`` block."""
+
+    @property
+    @abstractmethod
+    def cla_bytes(self) -> int:
+        """Bytes of all CLAs and scaling counts."""
+
+    @abstractmethod
+    def release_clas(self) -> None:
+        """Give back the memory of CLAs until the next request; the CLAs made so far are lost."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Free everything that is held on the device."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
+        if isinstance(error, DeviceMemoryError):
+            error.cla_bytes = self.cla_bytes
+        self.close()

@@ -1,0 +1,41 @@
+"""A misspelt keyword of a function that takes settings as keywords is refused by the name that was probably meant."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def takes_keywords(settings: Any) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function ``f(..., **keywords: Unpack[settings])``, where `settings` is a TypedDict.
+
+    A call with a keyword that is neither a parameter nor a key of `settings` raises TypeError before anything is done.
+    """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        known = (*inspect.signature(function).parameters, *sorted(settings.__optional_keys__))
+
+        @functools.wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> R:
+            for name in keywords:
+                if name not in known:
+                    raise TypeError(_describe_unknown(function.__qualname__, name, known))
+            return function(*args, **keywords)
+
+        return checked
+
+    return decorate
+
+
+def _describe_unknown(function: str, name: str, known: tuple[str, ...]) -> str:
+    """Python's own message, and the most similar name."""
+    import difflib
+
+    similar = difflib.get_close_matches(name, known, n=1)
+    hint = f"; did you mean {similar[0]!r}?" if similar else ""
+    return f"{function.removesuffix('.__init__')}() got an unexpected keyword argument {name!r}{hint}"

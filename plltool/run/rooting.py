@@ -1,0 +1,86 @@
+"""How a tree is shown: an outgroup as one clade, and mean branch lengths where the parts have lengths of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray
+from plltool.errors import InputError, show_name
+from plltool.io.newick import find_root, write_newick
+from plltool.tree.splits import smaller_sides
+from plltool.tree.topology import Tree
+
+OutgroupLike: TypeAlias = str | Sequence[str]
+
+
+def mean_tree(tree: Tree, sites: FloatArray) -> Tree:
+    """The tree with the means of its parts' own branch lengths, weighted by their numbers of sites (n_parts,)."""
+    return tree if tree.lengths.ndim == 1 else tree.with_lengths(tree.lengths @ (sites / sites.sum()))
+
+
+def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "the alignment") -> list[str] | None:
+    """The taxa of an outgroup.
+
+    Parameters
+    ----------
+    given : a name, or several; a text that is not a name is several names separated by commas. None for no outgroup
+    names : all taxa, those of `whose`
+
+    Raises
+    ------
+    InputError
+        If a name is not among `names`, or the outgroup has all of them or none.
+    """
+    if given is None:
+        return None
+    outgroup = _split_names(given, names)
+    unknown = sorted(set(outgroup).difference(names))
+    if unknown:
+        raise InputError(f"the outgroup's taxon {show_name(unknown[0])} is not in {whose}")
+    if not 0 < len(set(outgroup)) < len(names):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(set(outgroup))} of {len(names)}")
+    return outgroup
+
+
+def _split_names(given: OutgroupLike, names: Sequence[str]) -> list[str]:
+    known = set(names)
+    texts = [given] if isinstance(given, str) else given
+    parts = [part for text in texts for part in ([text] if text in known else text.split(","))]
+    return [part if part in known else part.strip() for part in parts]
+
+
+def usable_outgroup(
+    tree: Tree, given: OutgroupLike | None, left_out: BoolArray | None = None
+) -> tuple[Sequence[str] | None, list[str]]:
+    """The outgroup if it is one clade of the tree, otherwise its first taxon; and a warning in that case.
+
+    `given` is as for `as_outgroup`. `left_out` (n_edges,) are branches that only resolve a multifurcation, see
+    `write_newick`: they make no clade.
+    """
+    outgroup = None if given is None else _split_names(given, tree.names)
+    try:
+        find_root(tree, outgroup)
+        if outgroup is None or left_out is None or not _is_clade_of(tree, set(outgroup), left_out):
+            return outgroup, []
+        problem = "the outgroup is not one clade: the tree does not resolve it"
+    except InputError as error:
+        problem = str(error)
+    first = list(outgroup or ())[:1]
+    return first, [f"{problem}; {show_name(first[0])} alone is used as the outgroup"]
+
+
+def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
+    """Whether the taxa on one side of any of the `branches` are the members."""
+    others = set(tree.names) - members
+    return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))
+
+
+def write_rooted(
+    tree: Tree, outgroup: OutgroupLike | None, labels: Sequence[str] | None = None
+) -> tuple[str, list[str]]:
+    """The tree as Newick, and warnings; see `usable_outgroup` for an outgroup that is not one clade."""
+    usable, remarks = usable_outgroup(tree, outgroup)
+    return write_newick(tree, outgroup=usable, labels=labels), remarks

@@ -1,0 +1,179 @@
+"""Supports of a tree's branches: the one type for all kinds, and the texts that show them.
+
+Each kind has its own unit, everywhere the same: fbp, ufboot and sh-alrt are in per cent, tbe and abayes from 0 to 1.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
+from plltool.errors import InputError, show_name
+from plltool.io.newick import write_newick
+from plltool.io.tree_views import write_nexus
+from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
+from plltool.tree.splits import smaller_sides
+from plltool.tree.topology import Tree
+
+PERCENT, SHARE = "per cent", "0 to 1"
+
+_log = logging.getLogger("plltool")
+
+
+class Kind(NamedTuple):
+    """What a kind of support means, its unit, and the format of its labels."""
+
+    meaning: str
+    unit: str
+    label: str
+
+
+KINDS = {
+    FBP: Kind("Felsenstein's bootstrap proportion: replicate trees that have the branch", PERCENT, ".6g"),
+    TBE: Kind("transfer bootstrap expectation", SHARE, ".6g"),
+    UFBOOT: Kind(
+        "ultrafast bootstrap, estimated: resampled alignments whose best tree found has the branch", PERCENT, ".6g"
+    ),
+    SH_ALRT: Kind(
+        "SH-like approximate likelihood ratio test: resampled alignments in which chance gains less", PERCENT, ".1f"
+    ),
+    ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE, ".3f"),
+}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Supports:
+    """Supports of the branches of a tree.
+
+    Attributes
+    ----------
+    tree : the tree
+    values : (n_edges,) for each kind, in its unit; NaN at the branches of tips
+    n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes"
+    lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch, NaN at the branches of tips; None
+        without "sh-alrt" and "abayes"
+    added : (n_edges,) branches that only resolve multifurcations of the tree that was given, and have no supports;
+        None if there are none
+    outgroup : taxa that the written trees show as one clade, see `with_outgroup`
+    """
+
+    tree: Tree
+    values: dict[str, FloatArray]
+    n_replicates: dict[str, int]
+    lnl: FloatArray | None = None
+    added: BoolArray | None = None
+    outgroup: Sequence[str] | None = None
+
+    def __repr__(self) -> str:
+        return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds, in the order of the labels."""
+        return tuple(self.values)
+
+    def newick(self, *kinds: str) -> str:
+        """The tree with supports as labels of its inner branches, several joined by "/", such as ``91.3/0.992``.
+
+        A label belongs to its branch, whatever the outgroup.
+
+        Parameters
+        ----------
+        kinds : which ones, in this order; all by default
+        """
+        check_kinds(kinds or self.kinds, self.kinds)
+        columns = [self._labels(kind) for kind in kinds or self.kinds]
+        return self._write(["/".join(labels) for labels in zip(*columns, strict=True)])
+
+    def nexus(self) -> str:
+        """The tree as NEXUS, all kinds being named annotations such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
+        columns = [[f"{kind}={label}" for label in self._labels(kind)] for kind in self.kinds]
+        return write_nexus(self._write([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports")
+
+    def as_record(self) -> dict[str, Any]:
+        """The kinds, the tree, and the inner branches, each named by the taxa on its smaller side."""
+        kinds = {
+            kind: {
+                "meaning": KINDS[kind].meaning,
+                "unit": KINDS[kind].unit,
+                "replicates": self.n_replicates.get(kind),
+            }
+            for kind in self.kinds
+        }
+        numbers = self._branches()
+        branches = []
+        for branch, taxa in zip(numbers.tolist(), smaller_sides(self.tree, numbers), strict=True):
+            row: dict[str, Any] = {"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch]))}
+            row |= {kind: float(values[branch]) for kind, values in self.values.items()}
+            branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
+        return {"kinds": kinds, "tree": self.newick(), "branches": branches}
+
+    def texts(self) -> dict[str, str]:
+        """The texts of the files that show the supports, by the ends of their names."""
+        single = {f"support.{kind}.nwk": self.newick(kind) + "\n" for kind in self.kinds}
+        return {
+            "support.nwk": self.newick() + "\n",
+            **single,
+            "support.nex": self.nexus(),
+            "support.json": json.dumps(self.as_record(), indent=1, allow_nan=False) + "\n",
+        }
+
+    def describe(self) -> list[str]:
+        """A line for each kind: what it means, its unit, and how many replicates it comes from."""
+        lines = []
+        for kind in self.kinds:
+            number = self.n_replicates.get(kind)
+            of = "" if number is None else f", {number} replicates"
+            lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
+        return lines
+
+    def with_outgroup(self, outgroup: OutgroupLike | None) -> Supports:
+        """The same supports; the written trees show the outgroup as one clade.
+
+        If it is not one, a warning says so, and its first taxon alone is used. Raises InputError if it has a name that
+        is not in the tree, or all of them.
+        """
+        checked = as_outgroup(outgroup, self.tree.names, "the tree")
+        usable, remarks = usable_outgroup(self.tree, checked, self.added)
+        for remark in remarks:
+            _log.warning(remark)
+        return replace(self, outgroup=usable)
+
+    def joined(self, other: Supports) -> Supports:
+        """These supports and others of the same tree."""
+        return replace(
+            self,
+            values=self.values | other.values,
+            n_replicates=self.n_replicates | other.n_replicates,
+            lnl=self.lnl if other.lnl is None else other.lnl,
+        )
+
+    def in_order(self, kinds: Sequence[str]) -> Supports:
+        """Those of the supports that are among `kinds`, in that order."""
+        return replace(self, values={kind: self.values[kind] for kind in kinds if kind in self.values})
+
+    def _branches(self) -> IndexArray:
+        """The inner branches that are the tree's own."""
+        is_inner = self.tree.is_inner_branch
+        return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
+
+    def _labels(self, kind: str) -> list[str]:
+        return [format(value, KINDS[kind].label) for value in self.values[kind].tolist()]
+
+    def _write(self, labels: Sequence[str]) -> str:
+        return write_newick(self.tree, outgroup=self.outgroup, labels=labels, left_out=self.added)
+
+
+def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
+    """Raise InputError unless there is at least one kind and all are known."""
+    unknown = [kind for kind in kinds if kind not in known]
+    if unknown or not kinds:
+        found = show_name(unknown[0]) if unknown else "none"
+        raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")

@@ -1,0 +1,196 @@
+"""What users hand over from Python: objects of other libraries, outgroups, misspelt keywords; and how results look."""
+
+from io import StringIO
+
+import dendropy
+import numpy as np
+import pytest
+from Bio import AlignIO, Phylo
+from oracles.likelihood import brute_force
+
+import plltool
+from plltool.errors import InputError
+
+ROWS = {
+    "Homo_s": "ACGTACGTACGTTTGA",
+    "Pan_t": "ACGTACGTACGATTGA",
+    "Lemur_c": "ACGAACCTAGGATTCA",
+    "Mus_m": "TCGAACCTAGGATACC",
+    "Rat": "TCGAACCTTGGATACA",
+}
+TREE = "((Homo_s:0.1,Pan_t:0.1):0.1,Lemur_c:0.2,(Mus_m:0.1,Rat:0.1):0.2);"
+QUICK = {"model": "JC", "device": "numpy"}
+SAME_OPTIMUM = {"abs": 0.01}  # lnL gained by a round below which lengths count as optimised
+
+
+@pytest.fixture(scope="module")
+def lnl():
+    """Of the tree, its lengths optimised."""
+    return plltool.evaluate(ROWS, TREE, **QUICK).lnl
+
+
+def alignments():
+    fasta = "".join(f">{name}\n{row}\n" for name, row in ROWS.items())
+    yield list(ROWS.items())
+    yield {name: np.array(list(row)) for name, row in ROWS.items()}
+    yield list(ROWS), np.array([list(row) for row in ROWS.values()])
+    yield AlignIO.read(StringIO(fasta), "fasta")
+    yield dendropy.DnaCharacterMatrix.get(data=fasta, schema="fasta")
+
+
+def trees():
+    yield Phylo.read(StringIO(TREE), "newick")
+    yield dendropy.Tree.get(data=TREE, schema="newick")  # underscores become blanks
+    yield dendropy.Tree.get(data=TREE, schema="newick", preserve_underscores=True)
+    yield plltool.evaluate(ROWS, TREE, **QUICK).tree
+
+
+@pytest.mark.parametrize("alignment", list(alignments()), ids=lambda given: type(given).__name__)
+def test_alignments_of_other_libraries(alignment, lnl):
+    assert plltool.evaluate(alignment, TREE, **QUICK).lnl == lnl
+
+
+def test_many_trees_in_all_forms(tmp_path):
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    given = [file, TREE, *trees()]
+    assert not plltool.tree_distances(given).any()
+    assert plltool.tree_distances(given).shape == (6, 6)
+    assert plltool.tree_distances(TREE).shape == (1, 1)
+    for tree in given:
+        assert plltool.supports(tree, given).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+    for wrong in (plltool.read_tree(file), None, 7):
+        with pytest.raises(InputError, match=r"trees: found an object of type .*, expected a file, or a list of trees"):
+            plltool.tree_distances(wrong)
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text"):
+        plltool.consensus([7])
+
+
+@pytest.mark.parametrize("tree", list(trees()), ids=lambda given: type(given).__module__)
+def test_trees_of_other_libraries(tree, lnl, tmp_path):
+    assert plltool.evaluate(ROWS, tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
+    assert plltool.search(ROWS, start=tree, constraint=tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
+    assert len(plltool.simulate(tree, "JC", 10).names) == 5
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    assert plltool.supports(tree, file).values["fbp"].tolist().count(100.0) == 2, "both inner branches"
+
+
+def test_objects_that_are_refused():
+    with pytest.raises(InputError, match="alignment: found an object of type int, expected a file, a mapping of names"):
+        plltool.search(3)
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
+        plltool.evaluate(ROWS, 3)
+    with pytest.raises(InputError, match="tree: found an object of type int, expected a file, Newick text, a plltool"):
+        plltool.tree_distances([3])
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plltool.search(ROWS, efort="fast"), r"search\(\) got .* 'efort'; did you mean 'effort'\?"),
+        (lambda: plltool.evaluate(ROWS, TREE, fixd=True), r"evaluate\(\) got .* 'fixd'; did you mean 'fixed'\?"),
+        (lambda: plltool.alrt(ROWS, TREE, replicates=1), r"alrt\(\) got .*; did you mean 'n_replicates'\?"),
+        (lambda: plltool.ancestral_states(ROWS, TREE, brln=""), r"ancestral_states\(\) got .*; did you mean 'brlen'\?"),
+        (lambda: plltool.topology_tests(ROWS, [TREE], sead=1), r"topology_tests\(\) got .*; did you mean 'seed'\?"),
+        (lambda: plltool.bootstrap(ROWS, threds=1), r"bootstrap\(\) got .*; did you mean 'threads'\?"),
+        (lambda: plltool.ultrafast_bootstrap(ROWS, TREE, "JC", sed=1), r"ultrafast_bootstrap\(\) .* mean 'seed'\?"),
+        (lambda: plltool.check(ROWS, devise="numpy"), r"check\(\) got .*; did you mean 'device'\?"),
+        (lambda: plltool.Likelihood(ROWS, TREE, precison="single"), r"Likelihood\(\) got .* mean 'precision'\?"),
+        (lambda: plltool.search(ROWS, qqq=1), r"search\(\) got an unexpected keyword argument 'qqq'$"),
+    ],
+)  # fmt: skip
+def test_misspelt_keywords(call, message):
+    with pytest.raises(TypeError, match=message):
+        call()
+
+
+def root_clades(newick):
+    tree = Phylo.read(StringIO(newick), "newick")
+    return [sorted(leaf.name for leaf in clade.get_terminals()) for clade in tree.root.clades]
+
+
+def test_an_outgroup_may_be_one_name():
+    for result in (
+        plltool.search(ROWS, outgroup="Rat", **QUICK),
+        plltool.evaluate(ROWS, TREE, outgroup="Rat", **QUICK),
+        plltool.alrt(ROWS, TREE, outgroup="Rat", **QUICK),
+        plltool.ancestral_states(ROWS, TREE, outgroup="Rat", **QUICK),
+    ):
+        assert ["Rat"] in root_clades(result.newick)
+        assert not any("outgroup" in warning for warning in result.warnings)
+    with plltool.Likelihood(ROWS, TREE, **QUICK) as likelihood:
+        assert likelihood.newick("Rat") == likelihood.newick(["Rat"])
+    with pytest.raises(InputError, match="the outgroup's taxon 'Rattus' is not in the alignment"):
+        plltool.evaluate(ROWS, TREE, outgroup="Rattus", **QUICK)
+
+
+def test_a_rooted_tree_loses_its_root_with_a_warning():
+    rooted = "((Homo_s:0.1,Pan_t:0.1):0.1,(Lemur_c:0.2,(Mus_m:0.1,Rat:0.1):0.2):0.1);"
+    hint = "to root a result, name an outgroup (--outgroup)"
+    warning = f"the tree given: the tree is rooted, its root is removed; {hint}"
+    for result in (
+        plltool.evaluate(ROWS, rooted, **QUICK),
+        plltool.search(ROWS, start=rooted, **QUICK),
+        plltool.topology_tests(ROWS, [TREE, rooted], **QUICK),
+        plltool.simulate(rooted, "JC", 10),
+    ):
+        assert warning in result.warnings
+    assert plltool.evaluate(ROWS, plltool.evaluate(ROWS, rooted, **QUICK).tree, **QUICK).warnings == ()
+
+
+def test_lengths_out_of_bounds_are_moved_with_a_warning(lnl):
+    tree = TREE.replace(":0.2", ":-0.2").replace("Rat:0.1", "Rat:0")
+    result = plltool.evaluate(ROWS, tree, **QUICK)
+    assert result.lnl == pytest.approx(lnl, **SAME_OPTIMUM)
+    assert result.warnings == (
+        "the tree given: 2 negative branch lengths read as 0",
+        "3 branch lengths outside 1e-06 .. 100 moved to the bound",
+    )
+    assert plltool.search(ROWS, start=tree, **QUICK).lnl == pytest.approx(lnl, **SAME_OPTIMUM)
+
+
+def test_three_taxa():
+    rows = {name: ROWS[name][:6] * 5 for name in ("Homo_s", "Lemur_c", "Mus_m")}
+    found = [plltool.search(rows, **QUICK), plltool.evaluate(rows, "(Homo_s,Lemur_c,Mus_m);", **QUICK)]
+    assert found[0].lnl == pytest.approx(found[1].lnl, **SAME_OPTIMUM)
+    jc = [(1.0, [0.25] * 4, (np.ones((4, 4)) - 4 * np.eye(4)) / 3)]
+    columns = [[1 << "ACGT".index(letter) for letter in column] for column in zip(*rows.values(), strict=True)]
+    for result in found:
+        oracle = brute_force(result.tree.ends.tolist(), result.tree.lengths, columns, jc).sum()
+        assert result.lnl == pytest.approx(oracle, rel=1e-11)  # rounding of short sums
+        assert "the mapping given: 3 taxa have only one topology" in result.warnings
+    assert plltool.alrt(rows, found[0].tree, **QUICK).supports.as_record()["branches"] == []
+
+
+def test_what_objects_look_like():
+    tree = plltool.evaluate(ROWS, TREE, fixed=True, **QUICK).tree
+    assert repr(tree) == "<Tree: 5 taxa, 7 branches, length 0.9>"
+    assert repr(tree.unlink(2)) == "<Tree: 5 taxa, 7 branches, lengths of 2 parts>"
+    searched = plltool.search(ROWS, **QUICK)
+    assert repr(searched) == f"<SearchResult: lnL {searched.lnl:.3f}, 5 taxa, 16 sites, JC, {searched.device}>"
+    results = [
+        plltool.evaluate(ROWS, TREE, **QUICK),
+        plltool.alrt(ROWS, TREE, **QUICK),
+        plltool.ancestral_states(ROWS, TREE, **QUICK),
+        plltool.topology_tests(ROWS, [TREE, TREE], **QUICK),
+        plltool.simulate(TREE, "JC", 10),
+        plltool.bootstrap(ROWS, replicates=2, workers=1, **QUICK),
+        plltool.supports(tree, [tree, tree]),
+        plltool.search_supports(searched, ["abayes"], device="numpy"),
+        plltool.compare(ROWS, plltool.Hardware("numpy"), plltool.Hardware("numpy"), model="JC"),
+        plltool.consensus([tree, tree]),
+    ]
+    with plltool.Likelihood(ROWS, TREE, **QUICK) as likelihood:
+        for thing in [*results, likelihood, likelihood.data]:
+            assert repr(thing).startswith(f"<{type(thing).__name__}: ")
+            assert len(repr(thing)) < 120
+            assert "\n" not in repr(thing)
+
+
+def test_trees_for_other_libraries(tmp_path):
+    file = tmp_path / "x.nwk"
+    file.write_text(TREE)
+    tree = plltool.read_tree(file)
+    assert tree.to_dendropy().taxon_namespace.labels() == list(tree.names)
+    assert [leaf.name for leaf in tree.to_biopython().get_terminals()] == list(tree.names)

@@ -1,0 +1,152 @@
+"""What new users try first: rooted trees, unsupported data, partitions of IQ-TREE, standard input, three taxa."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from plltool.cli import main
+
+NUMPY = ("--device", "numpy")
+ROOTED = "its root is removed; to root a result, name an outgroup (--outgroup)"
+
+
+@pytest.fixture
+def names(small):
+    return [line[1:] for line in small.read_text().splitlines() if line.startswith(">")]
+
+
+@pytest.fixture
+def tree(names, tmp_path):
+    """A rooted tree of the small alignment, a zero and a negative length in it."""
+    a, b, c, d, e, f = names
+    path = tmp_path / "rooted.nwk"
+    path.write_text(f"((({a}:0.1,{b}:0.1):0,{c}:0.1):0.1,({d}:-0.1,({e}:0.1,{f}:0.1):0.1):0.1);")
+    return path
+
+
+@pytest.mark.parametrize("command", ["evaluate", "alrt", "ancestral", "search", "support", "bootstrap"])
+def test_a_rooted_tree(plltool, small, tree, command, tmp_path):
+    options = {
+        "search": ["--start", tree, "--effort", "fast", "--model", "JC"],
+        "support": ["--tree", tree, "--replicates", tree],
+        "bootstrap": ["--tree", tree, "--replicates", "1", "--model", "JC"],
+    }.get(command, ["--tree", tree, "--model", "JC"])
+    if command != "support":
+        options += [small, *NUMPY]
+    if command != "evaluate":
+        options += ["--prefix", tmp_path / "x"]
+    result = plltool(command, *options)
+    assert result.exit_code == 0, result.stderr
+    assert f"{tree}: the tree is rooted, {ROOTED}" in result.stderr
+    assert f"{tree}: 1 negative branch length read as 0" in result.stderr
+
+
+def test_the_record_has_the_warnings_too(plltool, small, tree):
+    record = json.loads(plltool("evaluate", small, "--tree", tree, "--model", "JC", *NUMPY, "--json").stdout)
+    assert record["warnings"] == [
+        f"{tree}: the tree is rooted, {ROOTED}",
+        f"{tree}: 1 negative branch length read as 0",
+        "2 branch lengths outside 1e-06 .. 100 moved to the bound",
+    ]
+
+
+def nexus(datatype, *rows):
+    """Line 3 is the format."""
+    matrix = "\n".join(f"{name} {row}" for name, row in zip("abcd", rows, strict=True))
+    return f"#NEXUS\nbegin data; dimensions ntax=4 nchar=3;\nformat datatype={datatype};\nmatrix {matrix};\nend;"
+
+
+def fasta(*rows):
+    return "".join(f">{name}\n{row}\n" for name, row in zip("abcd", rows, strict=False))
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "message"),
+    [
+        (
+            nexus("standard", "010", "111", "000", "001"),
+            [],
+            "line 3: found datatype 'standard': morphological data are not supported; DNA (datatype=dna, rna or nuc",
+        ),
+        (
+            nexus("codon", "ACG", "ACG", "ACC", "ACT"),
+            [],
+            "line 3: found datatype 'codon': codon data are not supported; DNA (datatype=dna, rna or nucleotide) and",
+        ),
+        (fasta("01", "10", "00"), [], "morphological and binary data are not supported"),
+        (fasta("A{AG}", "ACG", "ACT"), [], "sets of states in brackets are read in NEXUS files only"),
+        (fasta("AC", "AG", "AT"), ["--model", "GY"], "codon models are not supported; models of DNA and proteins"),
+        (fasta("AC", "AG", "AT"), ["--model", "MK"], "models of morphological and binary data are not supported"),
+        (fasta("--", "N?", "--"), [], "found nothing but gaps and undetermined characters, expected DNA data"),
+        (fasta("AC", "AG"), [], "found 2 taxa, expected at least 3"),
+    ],
+    ids=["standard", "codon", "digits", "sets", "codon_model", "mk", "no_data", "two_taxa"],
+)
+def test_what_is_not_supported(plltool, tmp_path, content, options, message):
+    path = tmp_path / "x"
+    path.write_text(content)
+    for command in ("check", "search"):
+        result = plltool(command, path, *options, *NUMPY)
+        assert result.exit_code == 1
+        assert message in result.stderr
+        assert result.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (("ACCA", "ACAC", "CACC", "CAAA"), "only the states A and C occur; are they binary data?"),
+        (("ACGT", "ACGA", "ACCT", "TCGT"), "no site is parsimony-informative, so the topology is practically"),
+        (("ACGT", "ACGA", "ACCT"), "3 taxa have only one topology"),
+    ],
+)
+def test_doubtful_data(plltool, tmp_path, rows, message):
+    path = tmp_path / "x.fa"
+    path.write_text(fasta(*rows))
+    assert message in plltool("check", path, *NUMPY).stdout
+    result = plltool("search", path, "--model", "JC", "--prefix", tmp_path / "x", "--quiet", *NUMPY)
+    assert result.exit_code == 0, result.stderr
+    assert message in result.stderr
+    assert any(message in warning for warning in json.loads((tmp_path / "x.json").read_text())["warnings"])
+
+
+def test_charsets_of_a_file(plltool, small, tree, tmp_path):
+    """As IQ-TREE writes them; the same lnL as without the name of the file."""
+    part = tmp_path / "x.nex"
+    sets = "charset a = {0}1-300\\3; charset b = {0}2-300\\3 3-300\\3; charpartition p = JC: a, HKY+FE: b;"
+    lnls = []
+    for file in ("", "data/small.fasta: "):
+        part.write_text(f"#nexus\nbegin sets;\n{sets.format(file)}\nend;\n")
+        result = plltool("evaluate", small, "--tree", tree, "--model", part, *NUMPY, "--quiet")
+        assert result.exit_code == 0, result.stderr
+        lnls.append(result.stdout.splitlines()[0])
+    assert lnls[0] == lnls[1]
+    part.write_text(part.read_text().replace("small", "large"))
+    result = plltool("evaluate", small, "--tree", tree, "--model", part, *NUMPY, "--quiet")
+    assert result.exit_code == 1
+    assert f"part 'a': found columns of 'data/large.fasta', expected columns of the alignment, {small}" in result.stderr
+
+
+def test_standard_input(small, tree, tmp_path, monkeypatch):
+    def call(offered, *arguments):
+        return CliRunner().invoke(main, list(map(str, arguments)), input=offered.read_bytes(), prog_name="plltool")
+
+    common = ("--model", "JC", "--fixed", *NUMPY, "--quiet")
+    expected = call(small, "evaluate", small, "--tree", tree, *common).stdout
+    assert expected.startswith("lnL: -")
+    assert call(small, "evaluate", "-", "--tree", tree, *common).stdout == expected
+    assert call(tree, "evaluate", small, "--tree", "-", *common).stdout == expected
+    twice = call(small, "evaluate", "-", "--tree", "-", *common)
+    assert twice.exit_code == 1
+    assert twice.stderr == (
+        "plltool: error: standard input: found '-' for a second file, expected it once; name a file instead\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    assert call(small, "search", "-", "--model", "JC", "--effort", "fast", *NUMPY).exit_code == 0
+    assert (tmp_path / "stdin.plltool.best.nwk").exists()
+
+
+def test_rna_is_dna(plltool, small):
+    small.write_text(small.read_text().replace("T", "U").replace("t", "u"))
+    assert "(DNA)" in plltool("check", small, "--data-type", "rna", *NUMPY).stdout

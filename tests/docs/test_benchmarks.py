@@ -1,0 +1,70 @@
+"""Every figure of docs/benchmarks.md, and of the README's table, is what the JSON in scripts/results/ gives."""
+
+import re
+
+import pytest
+from figures import RESULTS, evaluate, tables
+from pages import REPOSITORY
+
+PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
+
+
+def rows_of(text):
+    """(expressions, cells) of every row of the tables with a comment."""
+    for figures, rows in tables(text):
+        assert len(rows) == len(figures.cells or figures.rows)
+        for number, cells in enumerate(rows):
+            yield pytest.param(figures.row(number), cells, id=f"{figures.source}-{cells[0]}")
+
+
+def read_cell(cell):
+    """The number in a cell, and half a unit of its last digit."""
+    text = cell.removesuffix(" %").replace(",", "")
+    mantissa, _, power = text.partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return float(text), 0.5 * 10.0 ** (int(power or 0) - decimals)
+
+
+@pytest.mark.parametrize(("expressions", "cells"), [*rows_of(README), *rows_of(PAGE)])
+def test_every_cell_is_what_the_results_hold(expressions, cells):
+    assert len(expressions) == len(cells)
+    for expression, cell in zip(expressions, cells, strict=True):
+        if expression is None:
+            continue
+        value = evaluate(expression)
+        if value is None:
+            assert cell == "", expression
+            continue
+        printed, half = read_cell(cell)
+        assert abs(printed - value) <= half * 1.000001, f"{expression}: found {cell}, expected {value}"
+
+
+def test_every_table_says_where_its_figures_come_from():
+    assert len([*tables(PAGE)]) == len(HEAD.findall(PAGE)) > 10
+    assert len([*tables(README)]) == 1
+
+
+def test_every_table_names_its_files_where_a_reader_sees_them():
+    sections = re.split(r"<!--.*?-->", PAGE, flags=re.DOTALL)
+    for (figures, rows), section in zip(tables(PAGE), sections, strict=False):
+        shown = section.rsplit("\n\n", 3)[-2:]
+        expressions = [text for number in range(len(rows)) for text in figures.row(number) if text]
+        for name in {figures.source, *re.findall(r"\S+\.json(?=#)", " ".join(expressions))}:
+            assert (RESULTS / name).is_file()
+            assert f"`scripts/results/{name}`" in "".join(shown) or "The same files" in "".join(shown), name
+
+
+def test_every_named_file_exists():
+    for page in (README, PAGE):
+        for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
+            assert (RESULTS / name).is_file(), name
+
+
+def test_no_figure_stands_outside_a_table():
+    prose = re.sub(r"<!--.*?-->", "", PAGE, flags=re.DOTALL)
+    prose = "\n".join(line for line in prose.splitlines() if not line.startswith("|"))
+    prose = re.sub(r"`[^`]*`|with alpha 0\.3", "", prose)
+    measured = re.findall(r"(?<![\d.])\d+\.\d+(?![\d.])|\d+ %|\d+ s\b", prose)
+    assert measured == []

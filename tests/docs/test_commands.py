@@ -1,0 +1,117 @@
+"""Every command line and every Python example of README.md and docs/ works, in the order of its page."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from examples import blocks, commands, matches
+from pages import PAGES, REPOSITORY, name_of
+
+SLOW = {  # pages whose commands take more than 5 s in all
+    "README.md",
+    *("docs/guide/compare.md", "docs/guide/interrupted.md", "docs/guide/models.md", "docs/guide/python.md"),
+    *("docs/guide/search.md", "docs/guide/supports.md", "docs/guide/topology_tests.md"),
+}
+SECONDS = 900.0  # that a command may take before the test gives up
+
+
+def pages_with(kind):
+    """The pages that have blocks of a kind."""
+    for page in PAGES:
+        name = name_of(page)
+        if blocks(page.read_text(encoding="utf-8"), kind):
+            yield pytest.param(page, id=name, marks=pytest.mark.slow if name in SLOW else ())
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """A folder with a copy of data/ and the script that a page calls."""
+    shutil.copytree(REPOSITORY / "data", tmp_path / "data")
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(REPOSITORY / "scripts" / "profile_alpha.py", tmp_path / "scripts")
+    return tmp_path
+
+
+def environment():
+    """This environment's Python and plltool come first on the path; help is as wide as on a usual terminal."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    return os.environ | {"PATH": path, "COLUMNS": "80"}
+
+
+def run_line(line, folder):
+    """Run a command line; its exit status, its stdout, and its stdout and stderr as they came."""
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    process = subprocess.Popen(["bash", "-c", line], cwd=folder, env=environment(), text=True, **pipes)
+    out, both = [], []
+
+    def read(stream, *kept):
+        for text in stream:
+            for lines in kept:
+                lines.append(text)
+
+    readers = [Thread(target=read, args=(process.stdout, out, both)), Thread(target=read, args=(process.stderr, both))]
+    for reader in readers:
+        reader.start()
+    status = process.wait(timeout=SECONDS)
+    for reader in readers:
+        reader.join()
+    return status, "".join(out), "".join(both)
+
+
+@pytest.mark.parametrize("page", [*pages_with("console")])
+def test_commands(page, folder, has_opencl):
+    for command in commands(page.read_text(encoding="utf-8")):
+        if command.needs_opencl and not has_opencl:
+            continue
+        status, out, both = run_line(command.line, folder)
+        assert status == command.status, f"$ {command.line}\n{both}"
+        assert not command.shown or matches(command.shown, out) or matches(command.shown, both), (
+            f"$ {command.line}\n{both}"
+        )
+
+
+@pytest.mark.parametrize("page", [*pages_with("python")])
+def test_python(page, folder):
+    program = "\n".join(text for text, _ in blocks(page.read_text(encoding="utf-8"), "python"))
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, env=environment(), text=True, timeout=SECONDS, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_no_command_line_stands_elsewhere(page):
+    text = page.read_text(encoding="utf-8")
+    outside = re.sub(r"^```console\n(?:.*\n)*?```$", "", text, flags=re.MULTILINE)
+    code = [*re.findall(r"^ {4,}.*$", outside, re.MULTILINE), *re.findall(r"^```(?:.*\n)*?```$", outside, re.MULTILINE)]
+    assert [line for block in code for line in block.splitlines() if re.match(r"\s*(?:\$ |plltool )", line)] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", text):
+        assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "expected"),
+    [
+        (["lnL: -5719.357", "..."], "lnL: -5719.359\nmodel: JC\n", True),
+        (["lnL: -5719.357"], "lnL: -5719.357\nmodel: JC\n", False),
+        (["lnL: -5719.357"], "lnL: -6000.0\n", False),
+        (["...", "tree: a.nwk"], "x\ny\ntree: a.nwk\n", True),
+        (["seconds: 1.1"], "seconds: 25.0\n", True),
+        (["a (20 replicates, 4.6 s)"], "a (20 replicates, 11 s)\n", True),
+        (["a (20 replicates, 4.6 s)"], "a (10 replicates, 11 s)\n", False),
+        (["model: HKY{1.0/14.18...}+G4"], "model: HKY{1.0/14.183345}+G4\n", True),
+        (["  1.2 s  nni round 1"], "      0.7 s  nni             round 1\n", True),
+    ],
+)
+def test_matching_of_output(shown, printed, expected):
+    assert matches(shown, printed) is expected

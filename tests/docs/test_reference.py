@@ -1,0 +1,65 @@
+"""The reference pages have every command, every option that pages mention, and every public name."""
+
+import re
+
+import pytest
+from pages import PAGES, REPOSITORY, name_of
+
+import plltool
+from plltool.cli import main
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+API = (REPOSITORY / "docs" / "api.md").read_text(encoding="utf-8")
+COMMANDS = REPOSITORY / "docs" / "commands"
+
+
+def stem_of(command):
+    """The stem of a command's module, function and page."""
+    return "topology_tests" if command == "test" else command
+
+
+def options_of(group):
+    """All options of a command or of the commands below it."""
+    found = {name for parameter in group.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    for command in getattr(group, "commands", {}).values():
+        found |= options_of(command)
+    return found
+
+
+@pytest.mark.parametrize("command", sorted(main.commands))
+def test_every_command_has_a_page_and_a_row_in_the_readme(command):
+    stem = stem_of(command)
+    page = (COMMANDS / f"{stem}.md").read_text(encoding="utf-8")
+    assert page.startswith(f"# {command}: ")
+    assert f".. click:: plltool.cli.{command}:{command}\n   :prog: plltool {command}\n" in page
+    assert f"\n{stem}\n" in (COMMANDS / "index.md").read_text(encoding="utf-8")
+    assert f"\n| [`{command}`](docs/commands/{stem}.md) | " in README
+
+
+def test_the_readme_is_short():
+    assert len(README.splitlines()) <= 150
+
+
+@pytest.mark.parametrize("name", sorted(plltool.__all__))
+def test_every_public_name_stands_in_the_python_reference(name):
+    assert re.search(rf"^\.\. auto\w+:: {name}$", API, re.MULTILINE)
+
+
+def test_the_python_reference_has_nothing_that_is_not_public():
+    names = re.findall(r"^\.\. auto\w+:: (\w+)$", API, re.MULTILINE)
+    assert sorted(names) == sorted(plltool.__all__)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_option_that_a_page_mentions_exists(page):
+    text = re.sub(r"<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    mentioned = set(re.findall(r"`(--[a-z-]+)[ `]|plltool [^`\n]*?(--[a-z-]+)", text))
+    words = {word for pair in mentioned for word in pair if word}
+    assert words <= options_of(main) | {"--help", "--version"}, name_of(page)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_every_function_that_a_page_mentions_exists(page):
+    for name in re.findall(r"`plltool\.(\w+)[`(]", page.read_text(encoding="utf-8")):
+        assert name in plltool.__all__ or name in ("kernels",), name
+

@@ -1,0 +1,72 @@
+"""Standard input is read wherever a file is, under the name ``-``, and only once."""
+
+import gzip
+import io
+
+import pytest
+
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.constraint_reader import read_constraint
+from plltool.io.content import read_content
+from plltool.io.model_reader import read_scheme
+from plltool.io.part_trees import read_tree
+from plltool.io.tree_files import read_tree_set
+
+FASTA = b">a\nACGT\n>b\nACGA\n>c\nTCGA\n>d\nTCGT\n"
+TREE = b"((a:1,b:2):1,c:3,d:4);"
+
+
+@pytest.fixture
+def offer(monkeypatch):
+    """Puts bytes on standard input."""
+    return lambda content: monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_an_alignment(offer, pack):
+    offer(pack(FASTA))
+    given = read_alignment("-")
+    assert given.names == ("a", "b", "c", "d")
+    assert given.source == "standard input"
+
+
+@pytest.mark.parametrize("content", [b"HKY+G4", b'{"model": "HKY+G4"}', b"#NEXUS begin sets; charset a = 1-2; end;"])
+def test_a_model(offer, content):
+    offer(content)
+    (spec,) = read_scheme("-")
+    assert str(spec.model) == ("None" if content.startswith(b"#") else "HKY+FO+G4")
+
+
+def test_trees(offer):
+    offer(TREE)
+    assert read_tree("-").names == ("a", "b", "c", "d")
+    offer(TREE + b"\n" + TREE)
+    assert read_tree_set(["-"]).n_trees == 2
+    offer(TREE)
+    assert read_constraint("-", "abcd").n_splits == 1
+
+
+def test_messages_call_it_standard_input(offer):
+    offer(b"((a,b,c);")
+    with pytest.raises(InputError, match=r"^standard input:1:9: found ';'"):
+        read_tree("-")
+
+
+def test_it_is_read_only_once(offer):
+    offer(FASTA)
+    read_content("-")
+    with pytest.raises(InputError, match="standard input: found '-' for a second file, expected it once"):
+        read_content("-")
+
+
+def test_closed(monkeypatch):
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="standard input: found it closed, expected data"):
+        read_content("-")
+
+
+def test_a_file_of_that_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "-").write_bytes(b"here")
+    assert read_content("./-") == b"here"
