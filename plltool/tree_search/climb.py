@@ -34,22 +34,24 @@ from plltool.tree_search.scan import Steps, all_prunes, scan
 
 @dataclass(frozen=True)
 class Breadth:
-    """Which scored insertions get their lengths optimised.
+    """How many insertions are looked at: which are scored, and which of those get their lengths optimised.
 
     Attributes
     ----------
     per_prune : the most insertions of each subtree, the best by score
     cutoff : times the typical loss: insertions that lose more are left out
     near_misses : number of moves to try singly if none promises a gain, at most two for each joint
+    patient : whether scans cross valleys, see `scan`; on 2,000 taxa moves that gained 20 to 60 each lay beyond one
     """
 
     per_prune: int
     cutoff: float
     near_misses: int = 0
+    patient: bool = False
 
 
 NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
-BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES)
+BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES, patient=True)
 
 
 def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> IndexArray:
@@ -77,7 +79,7 @@ def find_moves(
     """
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
-    steps = scan(likelihood, prunes, radius, lnl, admits)
+    steps = scan(likelihood, prunes, radius, lnl, admits, breadth.patient)
     return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
 
 

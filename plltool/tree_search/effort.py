@@ -29,7 +29,7 @@ class SearchPlan:
     ----------
     starts : number of start trees
     radii : SPR radii, one stage each; from the second on, a stage without gain is the last one
-    broad : whether broad rounds at the last radius follow, which optimise more insertions
+    broad : whether the rounds at the last radius are broad, which optimise more insertions
     perturbations : the most perturbations, on all trees together, the best climb first
     nstop : number of perturbations in a row without gain after which a tree is left as it is
     epsilon : a climb ends when a round gains less lnL; a perturbation that gains less has failed
@@ -58,6 +58,11 @@ class SearchPlan:
         for name, least in (("starts", 1), ("perturbations", 0), ("nstop", 1)):
             if getattr(self, name) < least:
                 raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
+
+    @property
+    def narrow_radii(self) -> tuple[int, ...]:
+        """Radii with a stage of narrow rounds: with `broad` all but the last one, unless it is the only one."""
+        return self.radii[:-1] or self.radii if self.broad else self.radii
 
 
 @dataclass(frozen=True)

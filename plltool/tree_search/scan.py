@@ -105,12 +105,18 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
 
 
 def scan(
-    likelihood: TreeLikelihood, prunes: Prunes, radius: int, lnl: float, admits: Admission | None = None
+    likelihood: TreeLikelihood,
+    prunes: Prunes,
+    radius: int,
+    lnl: float,
+    admits: Admission | None = None,
+    patient: bool = False,
 ) -> Steps:
     """Score insertions up to `radius` <= MAX_RADIUS branches from the gap; `lnl` is that of the current tree.
 
     The walk pauses at the depths of SCAN_PHASES and continues only from steps that lose less than WALK_CUTOFF times the
-    median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A phase is one
+    median loss of the insertions next to the gap (RAxML-Light's cutoff, made relative to the data). A `patient` walk
+    also continues if an earlier step since the last pause lost less, so that it crosses narrow valleys. A phase is one
     launch; the first phase computes the P matrices for all. A step that `admits` refuses is not made, and neither are
     steps beyond it: the branches that a constraint allows for a subtree are connected.
     """
@@ -126,9 +132,21 @@ def scan(
             break
         if first == 0:
             typical_loss = max(0.0, lnl - float(np.median(scores[columns["depth"] == 0])))
-        onward = scores[frontier["parent"]] >= lnl - WALK_CUTOFF * typical_loss
+        last = frontier["parent"]
+        reached = _best_since(first, scores, columns["parent"], last) if patient else scores[last]
+        onward = reached >= lnl - WALK_CUTOFF * typical_loss
         frontier = {name: column[onward] for name, column in frontier.items()}
     return Steps(**columns, scores=scores, typical_loss=typical_loss)
+
+
+def _best_since(first: int, scores: FloatArray, parent: IndexArray, last: IndexArray) -> FloatArray:
+    """The best score of each walk that ends with one of the steps `last`, of its steps from number `first` on."""
+    best = np.full(len(last), -np.inf)
+    at = last
+    while np.any(within := at >= first):
+        best[within] = np.maximum(best[within], scores[at[within]])
+        at = np.where(within, parent[at], -1)
+    return best
 
 
 def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:

@@ -33,7 +33,7 @@ from plltool.tree_search.stopping import StopRule
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = [("start", 1), ("nni", 0)]
-    for _ in plan.radii:
+    for _ in plan.narrow_radii:
         climb += [("spr", 0), ("model", 1)]
     if plan.broad:
         climb.append(("broad", 0))
@@ -91,10 +91,10 @@ class TreeSearch:
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
         """Climb from the start tree to a local optimum, or until the climb is given up.
 
-        The stages are: rough lengths and model; NNI rounds; SPR rounds at each radius, with the model optimised after
-        each, until a radius after the first gains nothing; and, if the plan says so, broad rounds at the last radius,
-        which optimise more insertions. The climb is given up after a stage in which it is hopelessly behind one of
-        `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if ``plan.stop`` says so.
+        The stages are: rough lengths and model; NNI rounds; SPR rounds at each narrow radius, with the model optimised
+        after each, until a radius after the first gains nothing; and, if the plan says so, broad rounds at the last
+        radius, which optimise more insertions. The climb is given up after a stage in which it is hopelessly behind one
+        of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if ``plan.stop`` says so.
         """
         at, stages = self._at, self._stages()
         if at.climbed:
@@ -138,7 +138,7 @@ class TreeSearch:
     def _stages(self) -> list[Stage]:
         """The stages of a climb."""
         stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
-        for radius in self.plan.radii:
+        for radius in self.plan.narrow_radii:
             stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
             stages.append(Stage("model", self.plan.epsilon))
         if self.plan.broad:

@@ -197,22 +197,29 @@ def test_phases_change_nothing_but_what_is_left_out(likelihood, monkeypatch):
     assert results[0] == results[1] == results[2]
 
 
-def test_hopeless_directions_are_dropped(likelihood, monkeypatch):
-    """After a phase the walk continues from exactly those steps that lose less than the cutoff."""
+@pytest.mark.parametrize("patient", [False, True], ids=["impatient", "patient"])
+@pytest.mark.parametrize("phases", [(2,), (1, 2, 3), (1, 3)], ids=str)
+def test_hopeless_directions_are_dropped(likelihood, monkeypatch, phases, patient):
+    """A walk goes on from exactly those pauses where the last step, or if patient any since the last pause, is good."""
     lnl, _ = likelihood.all_derivatives()
     prunes = all_prunes(likelihood)
-    monkeypatch.setattr(scan_module, "SCAN_PHASES", (2,))
-    monkeypatch.setattr(scan_module, "WALK_CUTOFF", 1.0)
+    monkeypatch.setattr(scan_module, "SCAN_PHASES", phases)
+    monkeypatch.setattr(scan_module, "WALK_CUTOFF", 0.3)
     every = scan(likelihood, prunes, 5, EVERYTHING)
-    some = scan(likelihood, prunes, 5, lnl)
+    some = scan(likelihood, prunes, 5, lnl, patient=patient)
     assert some.typical_loss == max(0.0, lnl - np.median(every.scores[every.depth == 0]))
     found = {(p, b) for p, b in zip(some.prune.tolist(), some.branch.tolist(), strict=True)}
     expected = set()
     for index in range(len(every)):
-        at = index
-        while every.depth[at] > 1:
+        scores, at = [], index  # of the steps on the way, the last one first
+        while at >= 0:
+            scores.append(every.scores[at])
             at = every.parent[at]
-        if every.depth[index] <= 1 or every.scores[at] >= lnl - some.typical_loss:
+        scores.reverse()
+        phase_ends = [stop for stop in phases if stop < len(scores)]
+        starts = (0, *phase_ends) if patient else [stop - 1 for stop in phase_ends]
+        reached = [max(scores[start:stop]) for start, stop in zip(starts, phase_ends, strict=False)]
+        if all(score >= lnl - 0.3 * some.typical_loss for score in reached):
             expected.add((int(every.prune[index]), int(every.branch[index])))
     assert found == expected
     assert len(some) < len(every)

@@ -51,13 +51,25 @@ def test_radii_widen_as_long_as_they_gain(monkeypatch):
 def test_the_widest_radius_is_reached_if_all_gain(monkeypatch, n_gaining):
     radii = (2, 4, 8, 16)
     rounds, _ = climb(monkeypatch, dict.fromkeys(radii[1 : 1 + n_gaining], (PLENTY, 1, 1)))
-    narrow = list(dict.fromkeys(radius for radius, _ in rounds[:-1]))
-    assert narrow == [1, *radii[: 2 + n_gaining]]
+    narrow = [radius for radius, joints in rounds if joints is None][:-1]  # the last look at the whole tree is broad
+    assert narrow == [1, *radii[: min(3, 2 + n_gaining)]]
+
+
+def test_broad_rounds_serve_the_last_radius(monkeypatch):
+    rounds, stages = climb(monkeypatch, {4: (PLENTY, 1, 3), 8: (PLENTY, 1, 2)}, radii=(2, 4, 8))
+    assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None), (8, 2)]
+    assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "broad", "broad", "polish"]
+
+
+def test_a_single_radius_has_narrow_rounds_and_broad_ones(monkeypatch):
+    rounds, stages = climb(monkeypatch, {}, radii=(2,))
+    assert rounds == [(1, None), (2, None), (2, None)]
+    assert stages == ["start", "nni", "spr", "model", "broad", "polish"]
 
 
 def test_a_round_that_only_lengthens_branches_is_the_last(monkeypatch):
-    rounds, _ = climb(monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4))
-    assert rounds == [(1, None), (2, None), (4, None), (4, None)]
+    rounds, _ = climb(monkeypatch, {4: (PLENTY, 0, 0)}, radii=(2, 4, 8))
+    assert rounds == [(1, None), (2, None), (4, None), (8, None)]
 
 
 def test_numbers_that_fail_come_with_the_values_of_the_model(monkeypatch):
