@@ -239,7 +239,7 @@ def count(made, call):
 
 @pytest.fixture
 def short_chains(monkeypatch):
-    """Two chains, each of two replicates until it begins anew."""
+    """Two chains, each of which starts over after two replicates."""
     monkeypatch.setattr(replicates, "RAPID_CHAINS", 2)
     monkeypatch.setattr(replicates, "RAPID_LENGTH", 2)
 

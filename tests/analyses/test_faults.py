@@ -188,7 +188,7 @@ class TestDevices:
         found = search(few, listener=events.append, **run)
         assert outcome(found) == outcome(expected)
         assert caplog.text.count("bytes for conditional likelihoods instead of") == 2
-        assert [event.stage for event in events].count("start") == 2, "no climb began anew"
+        assert [event.stage for event in events].count("start") == 2, "no climb started over"
 
     def test_replicates_with_less_memory(self, few, failing, caplog):
         run = {"replicates": 2, "options": SearchOptions("fast", radii=(1,), perturbations=2)}

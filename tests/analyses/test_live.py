@@ -25,7 +25,7 @@ def likelihood(primates):
 
 
 def fresh(live):
-    """The lnL of the same tree and model, computed anew from their text."""
+    """The lnL of the same tree and model, computed from their text."""
     return evaluate(live.data, live.newick(), live.model_string, fixed=True, device="numpy").lnl
 
 

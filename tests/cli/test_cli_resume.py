@@ -24,7 +24,7 @@ def start(small, tmp_path, *options):
 
 
 def stop(process, err, tmp_path, number, n_events):
-    """Send a signal after so many events; returns exit code and stderr."""
+    """Send a signal after a number of events; returns exit code and stderr."""
     deadline = time.monotonic() + 60
     while err.read_text().count(" round ") < n_events and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -117,7 +117,7 @@ def test_an_interrupted_redo_is_resumed_by_its_own_command(plltool, small, tmp_p
     assert plltool(*quick).exit_code == 0
     code, stderr = stop(*start(small, tmp_path, "--redo"), tmp_path, number, 20)
     assert code == 128 + number
-    assert "goes on from" not in stderr.split("the same command")[0], "it began anew"
+    assert "goes on from" not in stderr.split("the same command")[0], "it started over"
     folder = tmp_path / "run.checkpoint"
     states = {path.name for path in folder.glob("*.state")}
     assert states

@@ -83,7 +83,7 @@ def test_streamed_is_resident(make_engine, kind, precision):
 
 @pytest.mark.parametrize("kind", as_params(KINDS[:2]))
 def test_changed_lengths_and_models_are_noticed(case, make_engine, kind):
-    """Directed CLAs are made anew, resident or not, where they are stale, and only there."""
+    """Directed CLAs are recomputed, resident or not, if they are stale, and only then."""
     for tiles in (None, 2):
         likelihood = open_likelihood(case, make_engine, kind, "double", tiles)
         before = all_prunes(likelihood).healed
