@@ -24,7 +24,8 @@ import numpy as np
 from compare_supports import agreement
 
 import plltool
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 

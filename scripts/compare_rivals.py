@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 
 from plltool.alignment.patterns import compress
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.run.inputs import resolve_inputs
 from plltool.tree_search.parsimony import stepwise_addition
 

@@ -17,7 +17,8 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
 from plltool.io.model_reader import read_paml_matrix
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set

@@ -13,7 +13,7 @@ import numpy as np
 
 import plltool
 from plltool.io.alignment_writer import format_fasta
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.tree.random_tree import random_tree
 
 N_TAXA, N_SITES = 30, 500  # defaults; the last taxon is the duplicate

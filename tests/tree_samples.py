@@ -3,7 +3,7 @@
 import dendropy
 import numpy as np
 
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.tree.random_tree import random_tree
 
 

@@ -9,12 +9,11 @@ from typing import Any, Unpack
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
-from plltool.errors import check_least
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
 from plltool.run.rooting import usable_outgroup
-from plltool.run.supports import Supports, check_kinds
+from plltool.run.supports import Supports, check_neighbour_request
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,9 +64,7 @@ def alrt(
     InputError
         If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
     """
-    check_kinds(kinds, NEIGHBOUR_KINDS)
-    check_least("replicates", replicates, 1)
-    check_least("seed", seed, 0)
+    check_neighbour_request(kinds, replicates, seed)
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         found = likelihood.support_branches(kinds, replicates, seed)

@@ -10,7 +10,7 @@ import numpy as np
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray
-from plltool.io.newick import find_root
+from plltool.io.newick_writer import find_root
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result

@@ -47,7 +47,7 @@ from plltool.constants import (
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER, Checkpoint
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.run.climbers import share_hardware
 from plltool.run.identity import identify_replicates
 from plltool.run.inputs import (

@@ -24,7 +24,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.engine.storage import Slots
-from plltool.errors import InputError, check_least, shorten
+from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
@@ -39,7 +39,7 @@ from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme
 from plltool.run.rooting import OutgroupLike, mean_tree, write_rooted
 from plltool.run.seeds import SUPPORTS, generator
-from plltool.run.supports import Supports, check_kinds
+from plltool.run.supports import Supports, check_neighbour_request
 from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
@@ -292,9 +292,7 @@ class Likelihood(Parameters):
         InputError
             If a kind is unknown, there are fewer than 1 replicates, or the seed is negative.
         """
-        check_kinds(kinds, NEIGHBOUR_KINDS)
-        check_least("replicates", replicates, 1)
-        check_least("seed", seed, 0)
+        check_neighbour_request(kinds, replicates, seed)
         rng = generator(seed, SUPPORTS)
         values, lnl = support_branches(self._likelihood, kinds, replicates, rng)
         numbers = {SH_ALRT: replicates} if SH_ALRT in kinds else {}

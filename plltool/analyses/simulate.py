@@ -17,7 +17,8 @@ from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
 from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
-from plltool.io.newick import is_newick, unrooted_tree, write_newick
+from plltool.io.newick import is_newick, unrooted_tree
+from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model

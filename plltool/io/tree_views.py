@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 
-from plltool.io.newick import RootedNodes, parse_trees, written_label
+from plltool.io.newick import RootedNodes, parse_trees
+from plltool.io.newick_writer import written_label
 
 # The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
 _TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")

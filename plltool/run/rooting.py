@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.errors import InputError, show_name
-from plltool.io.newick import find_root, write_newick
+from plltool.io.newick_writer import find_root, write_newick
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 

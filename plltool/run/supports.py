@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
-from plltool.errors import InputError, show_name
-from plltool.io.newick import write_newick
+from plltool.constants import ABAYES, FBP, NEIGHBOUR_KINDS, SH_ALRT, TBE, UFBOOT
+from plltool.errors import InputError, check_least, show_name
+from plltool.io.newick_writer import write_newick
 from plltool.io.tree_views import write_nexus
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.splits import smaller_sides
@@ -177,3 +177,10 @@ def check_kinds(kinds: Sequence[str], known: Sequence[str]) -> None:
     if unknown or not kinds:
         found = show_name(unknown[0]) if unknown else "none"
         raise InputError(f"supports: found {found}, expected some of: {', '.join(known)}")
+
+
+def check_neighbour_request(kinds: Sequence[str], replicates: int, seed: int) -> None:
+    """Raise InputError unless supports by nearest neighbours can be computed: known kinds, at least 1 replicate."""
+    check_kinds(kinds, NEIGHBOUR_KINDS)
+    check_least("replicates", replicates, 1)
+    check_least("seed", seed, 0)

@@ -15,7 +15,7 @@ from plltool.engine import select
 from plltool.errors import InputError
 from plltool.io import checkpoint
 from plltool.io.alignment_reader import read_alignment
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.run import memory
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree.splits import members_of, rf_distance, splits_of

@@ -15,7 +15,8 @@ from plltool.alignment.states import DNA, PROTEIN
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.errors import InputError
 from plltool.io.bridge import alignment_from_object, tree_from_object
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.tree.random_tree import random_tree
 
 NASTY_NAMES = ("Homo_sapiens", "Pan paniscus", "it's", "", "(a,b);", "é", "a\nb")

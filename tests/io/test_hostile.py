@@ -18,7 +18,8 @@ from plltool.io import content
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.content import read_content
 from plltool.io.model_reader import read_model, read_paml_matrix
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.model.model_string import parse_model

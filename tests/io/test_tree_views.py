@@ -2,7 +2,8 @@
 
 import pytest
 
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.io.tree_views import collapse_newick, write_nexus
 

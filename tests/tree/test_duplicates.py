@@ -5,7 +5,8 @@ import pytest
 
 from plltool.constants import MIN_BRANCH_LENGTH
 from plltool.errors import InputError
-from plltool.io.newick import parse_newick, write_newick
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import random_tree
 from plltool.tree.splits import branch_score_distance, rf_distance

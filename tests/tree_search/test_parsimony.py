@@ -7,7 +7,7 @@ from oracles.parsimony import changes_by_branch, fitch_changes, fitch_score, lea
 
 from plltool.alignment.patterns import compress
 from plltool.errors import InputError
-from plltool.io.newick import write_newick
+from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.tree.random_tree import random_topology
 from plltool.tree_search import parsimony

@@ -1,0 +1,102 @@
+"""Write trees as Newick text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from plltool.arrays import BoolArray
+from plltool.errors import InputError, show_name
+from plltool.io.newick import list_names
+from plltool.tree.topology import Tree
+
+_BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
+
+
+def write_newick(
+    tree: Tree,
+    lengths: bool = True,
+    outgroup: str | Sequence[str] | None = None,
+    digits: int | None = None,
+    labels: Sequence[str] | None = None,
+    left_out: BoolArray | None = None,
+) -> str:
+    """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
+
+    Children are in the order of their first tips, so that equal trees with equal names give equal strings.
+
+    Parameters
+    ----------
+    tree : the tree.
+    lengths : write branch lengths, in expected substitutions per site.
+    outgroup : name of a taxon, or names of several; the trifurcation is placed so that they are one of its clades.
+    digits : significant digits of a length; None writes as many as are needed to read the same number back.
+    labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
+        seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
+    left_out : (n_edges,) mask of inner branches that are contracted.
+
+    Raises
+    ------
+    InputError
+        If the outgroup is empty, has unknown names or all of them, or is not on one side of a branch.
+    """
+    root = find_root(tree, outgroup)
+    tails = [""] * tree.n_edges
+    if lengths:
+        tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
+    pieces = ["("]
+    unclosed = [(root, "")]
+    for node, parent, branch in tree.ordered_from(root, left_out):
+        while unclosed[-1][0] != parent:
+            pieces.append(")" + unclosed.pop()[1])
+        if pieces[-1] != "(":
+            pieces.append(",")
+        if tree.is_tip(node):
+            pieces.append(written_label(tree.names[node]) + tails[branch])
+        else:
+            pieces.append("(")
+            unclosed.append((node, ("" if labels is None else labels[branch]) + tails[branch]))
+    pieces.extend(")" + tail for _, tail in reversed(unclosed))
+    return "".join(pieces) + ";"
+
+
+def find_root(tree: Tree, outgroup: str | Sequence[str] | None) -> int:
+    """The inner node that `write_newick` writes as the root; errors as there.
+
+    It is the node next to tip 0; with an outgroup the node that has the outgroup as one of its clades, or the node next
+    to the ingroup if that is one taxon.
+    """
+    if outgroup is None:
+        return int(tree.neighbours[0, 0])
+    members = {outgroup} if isinstance(outgroup, str) else set(outgroup)
+    unknown = sorted(members.difference(tree.names))
+    if unknown:
+        raise InputError(f"outgroup taxa that are not in the tree: {list_names(unknown)}")
+    is_member = [name in members for name in tree.names]
+    if not members or all(is_member):
+        raise InputError(f"an outgroup must be some of the taxa, found {len(members)} of {tree.n_taxa}")
+    visits = list(tree.directed_from(is_member.index(False)))
+    n_members = [*map(int, is_member), *[0] * (tree.n_nodes - tree.n_taxa)]
+    for node, parent, _ in reversed(visits):
+        if n_members[node] == len(members):
+            _refuse_intruders(tree, visits, node, is_member)
+            return node if tree.is_tip(parent) else parent
+        n_members[parent] += n_members[node]
+    raise AssertionError("the branch at the tip that is no member has all members below")
+
+
+def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int, is_member: list[bool]) -> None:
+    """Raise InputError if a taxon below `clade` does not belong to the outgroup."""
+    below = {clade}
+    for node, parent, _ in visits:
+        if parent in below:
+            below.add(node)
+            if tree.is_tip(node) and not is_member[node]:
+                raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
+
+
+def written_label(name: str) -> str:
+    """The name in Newick, quoted only if necessary."""
+    if _BARE_LABEL.fullmatch(name):
+        return name
+    return "'" + name.replace("'", "''") + "'"
