@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,17 +9,13 @@ import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
-    BROAD_CUTOFF,
-    BROAD_PER_PRUNE,
     GAIN_GRID,
+    INSERTION_CUTOFF,
+    INSERTIONS_PER_PRUNE,
     MAX_REJECTED_MOVES,
     MIN_MOVE_GAIN,
-    NARROW_CUTOFF,
-    NARROW_PER_PRUNE,
-    NEAR_MISSES,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
-    SMOOTHING_EPSILON,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -32,55 +27,37 @@ from plltool.tree_search.progress import Move
 from plltool.tree_search.scan import Steps, all_prunes, scan
 
 
-@dataclass(frozen=True)
-class Breadth:
-    """How many insertions are looked at: which are scored, and which of those get their lengths optimised.
+def best_steps(steps: Steps, lnl: float) -> IndexArray:
+    """Indices of the steps whose lengths are worth optimising, ascending; `lnl` is that of the current tree.
 
-    Attributes
-    ----------
-    per_prune : the most insertions of each subtree, the best by score
-    cutoff : times the typical loss: insertions that lose more are left out
-    near_misses : number of moves to try singly if none promises a gain, at most two for each joint
-    patient : whether scans cross valleys, see `scan`; on 2,000 taxa moves that gained 20 to 60 each lay beyond one
+    Those are at most INSERTIONS_PER_PRUNE of each subtree, the best by score, that lose at most INSERTION_CUTOFF times
+    the typical loss.
     """
-
-    per_prune: int
-    cutoff: float
-    near_misses: int = 0
-    patient: bool = False
-
-
-NARROW = Breadth(NARROW_PER_PRUNE, NARROW_CUTOFF)
-BROAD = Breadth(BROAD_PER_PRUNE, BROAD_CUTOFF, NEAR_MISSES, patient=True)
-
-
-def best_steps(steps: Steps, lnl: float, breadth: Breadth) -> IndexArray:
-    """Indices of the steps that `breadth` admits, ascending; `lnl` is that of the current tree."""
-    floor = lnl - breadth.cutoff * steps.typical_loss
+    floor = lnl - INSERTION_CUTOFF * steps.typical_loss
     kept = np.flatnonzero(steps.scores >= floor)
     order = kept[np.lexsort([-steps.scores[kept], steps.prune[kept]])]
     prune = steps.prune[order]
     first = np.flatnonzero(np.diff(prune, prepend=-1))
     rank = np.arange(len(order)) - np.repeat(first, np.diff(first, append=len(order)))
-    return np.sort(order[rank < breadth.per_prune])
+    return np.sort(order[rank < INSERTIONS_PER_PRUNE])
 
 
 def find_moves(
     likelihood: TreeLikelihood,
     lnl: float,
     radius: int,
-    breadth: Breadth,
-    joints: npt.NDArray[np.integer] | None,
+    joints: npt.NDArray[np.integer] | None = None,
     constraint: Constraint | None = None,
+    patient: bool = False,
 ) -> Insertions:
-    """Every promising move of the subtrees at `joints` (None: all) within `radius`.
+    """Every promising move of the subtrees at `joints` (None: all) within `radius`; `patient` as in `scan`.
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
     """
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
-    steps = scan(likelihood, prunes, radius, lnl, admits, breadth.patient)
-    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl, breadth), lnl)
+    steps = scan(likelihood, prunes, radius, lnl, admits, patient)
+    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl), lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:
@@ -95,16 +72,15 @@ def apply_moves(
     moves: Insertions,
     ranked: IndexArray,
     most: int | None = None,
-    changed: Iterable[int] = (),
     constraint: Constraint | None = None,
 ) -> list[tuple[int, Undo]]:
     """Apply moves in order, at most `most` of them, except those that touch nodes that an earlier move changed.
 
-    `changed` holds nodes changed by moves before. Two moves may together break a `constraint` that each of them obeys;
-    then only as many are applied as the constraint allows. Returns (move, undo) for each move applied.
+    Two moves may together break a `constraint` that each of them obeys; then only as many are applied as the constraint
+    allows. Returns (move, undo) for each move applied.
     """
     tree = likelihood.tree
-    touched = set(changed)
+    touched: set[int] = set()
     applied: list[tuple[int, Undo]] = []
     for k in ranked.tolist():
         joint, column, branch = int(moves.joints[k]), int(moves.columns[k]), int(moves.branches[k])
@@ -145,7 +121,7 @@ class Round:
 
     Attributes
     ----------
-    lnl : lnL after the round; never lower than before, and higher without moves if branch lengths were not optimal
+    lnl : lnL after the round; never lower than before
     n_moves, chosen : the moves that were kept
     joints : inner nodes whose subtrees the next round should scan: near a change, or with a gain that had to wait
     """
@@ -160,23 +136,23 @@ def climb_round(
     likelihood: TreeLikelihood,
     lnl: float,
     radius: int,
-    breadth: Breadth = NARROW,
     joints: npt.NDArray[np.integer] | None = None,
     epsilon: float = ROUND_EPSILON,
     constraint: Constraint | None = None,
+    patient: bool = False,
 ) -> Round:
-    """Find moves (only of the subtrees at `joints`, if given), apply the compatible ones, and smooth to `epsilon`.
+    """Find moves, apply the compatible ones that gain, and smooth to `epsilon`; arguments as in `find_moves`.
 
-    If none of them gains, near misses are tried if `breadth` says so. The tree obeys the `constraint` at all times.
+    The tree obeys the `constraint` at all times.
     """
-    moves = find_moves(likelihood, lnl, radius, breadth, joints, constraint)
+    moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
     ranked = rank_moves(moves, lnl)
     waiting = np.unique(moves.joints[ranked])
     tree = likelihood.tree
     before = tree.lengths.copy()
     most, rejected = len(ranked), 0
     while len(ranked) and rejected < MAX_REJECTED_MOVES:
-        applied = apply_moves(likelihood, moves, ranked, most, constraint=constraint)
+        applied = apply_moves(likelihood, moves, ranked, most, constraint)
         if not applied:
             break
         reached = smooth(likelihood, epsilon).lnl
@@ -188,39 +164,7 @@ def climb_round(
         if len(applied) == 1:  # it fails even alone: try the others
             ranked = ranked[ranked != applied[0][0]]
             rejected += 1
-    n_joints = tree.n_taxa - 2 if joints is None else len(joints)
-    return try_near_misses(likelihood, moves, lnl, min(breadth.near_misses, 2 * n_joints), constraint)
-
-
-def try_near_misses(
-    likelihood: TreeLikelihood, moves: Insertions, lnl: float, most: int, constraint: Constraint | None = None
-) -> Round:
-    """Apply the best `most` moves that promise no gain, one at a time, and keep those that gain nevertheless.
-
-    The promise of a move accounts for three branch lengths only; others may have to change, too. Moves that promise
-    neither gain nor loss are left out: they lead to other, equally good resolutions of a node without support.
-    """
-    tree = likelihood.tree
-    order = np.argsort(-moves.lnl, kind="stable")
-    near_misses = order[moves.lnl[order] < lnl - MIN_MOVE_GAIN][:most]
-    kept: list[Undo] = []
-    chosen: list[Move] = []
-    if len(near_misses):  # otherwise a move would get the credit for better lengths
-        lnl = smooth(likelihood, SMOOTHING_EPSILON).lnl
-    before = tree.lengths.copy()
-    for k in near_misses.tolist():
-        changed = (node for undo in kept for node in undo.nodes.tolist())
-        applied = apply_moves(likelihood, moves, np.array([k]), changed=changed, constraint=constraint)
-        if not applied:
-            continue
-        reached = smooth(likelihood, ROUND_EPSILON, floor=lnl).lnl
-        if reached < lnl + MIN_MOVE_GAIN:
-            _take_back(likelihood, applied, before)
-            continue
-        kept.append(applied[0][1])
-        chosen.append(_describe_move(tree, moves, k, lnl))
-        lnl, before = reached, tree.lengths.copy()
-    return Round(lnl, len(kept), _worth_another_look(tree, kept), tuple(chosen))
+    return Round(lnl, 0, np.zeros(0, dtype=np.int64))
 
 
 def _describe_move(tree: Tree, moves: Insertions, k: int, lnl: float) -> Move:
@@ -251,14 +195,13 @@ def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], leng
 
 
 def _worth_another_look(
-    tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer] | None = None
+    tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer]
 ) -> IndexArray:
     """The inner nodes near the changes of some moves, and those that are `waiting`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     for undo in applied:
         near[undo.nodes] = True
     near = nodes_near(tree, np.flatnonzero(near), RESCAN_DISTANCE)
-    if waiting is not None:
-        near[waiting] = True
+    near[waiting] = True
     near[: tree.n_taxa] = False
     return np.flatnonzero(near)

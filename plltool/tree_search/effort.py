@@ -29,7 +29,6 @@ class SearchPlan:
     ----------
     starts : number of start trees
     radii : SPR radii, one stage each; from the second on, a stage without gain is the last one
-    broad : whether the rounds at the last radius are broad, which optimise more insertions
     perturbations : the most perturbations, on all trees together, the best climb first
     nstop : number of perturbations in a row without gain after which a tree is left as it is
     epsilon : a climb ends when a round gains less lnL; a perturbation that gains less has failed
@@ -40,7 +39,6 @@ class SearchPlan:
 
     starts: int = 1
     radii: tuple[int, ...] = SEARCH_RADII
-    broad: bool = True
     perturbations: int = 0
     nstop: int = RATCHET_PATIENCE
     epsilon: float = SEARCH_EPSILON
@@ -59,11 +57,6 @@ class SearchPlan:
             if getattr(self, name) < least:
                 raise InputError(f"{name}: found {getattr(self, name)}, expected at least {least}")
 
-    @property
-    def narrow_radii(self) -> tuple[int, ...]:
-        """Radii with a stage of narrow rounds: with `broad` all but the last one, unless it is the only one."""
-        return self.radii[:-1] or self.radii if self.broad else self.radii
-
 
 @dataclass(frozen=True)
 class Preset:
@@ -78,9 +71,9 @@ class Preset:
 
 
 EFFORTS = {
-    "fast": Preset(SearchPlan(radii=(5,), broad=False, epsilon=1.0), (1, 1), (0, 0)),
-    "default": Preset(SearchPlan(), (1, 1), (0, 4)),
-    "thorough": Preset(SearchPlan(), (1, 1), (30, 60)),
+    "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
+    "default": Preset(SearchPlan(nstop=3), (1, 1), (4, 12)),
+    "thorough": Preset(SearchPlan(radii=(5, 10)), (2, 4), (30, 60)),
 }
 
 

@@ -1,4 +1,4 @@
-"""Searches from several start trees: climb from each, give up hopeless climbs, perturb and polish the best."""
+"""Searches from several start trees: climb from each, fuse the best with the others, perturb and polish it."""
 
 from __future__ import annotations
 
@@ -76,10 +76,11 @@ def search_starts(
     forecast: Forecast,
     report: Listener,
 ) -> SearchOutcome:
-    """The best of all climbs after perturbations and a polish; the climbs are made as they are drawn from `climbs`.
+    """The best of all climbs, fused with the others, after perturbations and a polish.
 
-    `rng` is the source of the perturbations. If the best climb does not use all of them, the next best gets the rest.
-    Climbs that were given up cannot win. What an earlier run has perturbed or polished is not repeated.
+    The climbs are made as they are drawn from `climbs`. `rng` is the source of the perturbations. If the best climb
+    does not use all of them, the next best gets the rest. Climbs that were given up play no part. What an
+    earlier run has fused, perturbed or polished is not repeated.
     """
     everyone: list[ClimbState] = []
 
@@ -92,8 +93,11 @@ def search_starts(
             _log.info("start tree %d given up at lnL %.3f: too far behind", len(everyone), climbed.lnl)
     hopeful = [number for number, climbed in enumerate(everyone) if not climbed.cursor.given_up]
     leader = _leader([one.climb_lnl for one in everyone], hopeful)
+    hopeful.sort(key=lambda number: (number != leader, -everyone[number].climb_lnl))
+    if plan.starts > 1 and not _interrupted(everyone):
+        forecast.begin(everyone[leader].cursor.fused)
+        everyone[leader] = go_on(leader).fuse([everyone[number].tree for number in hopeful[1:]])
     if plan.perturbations and not _interrupted(everyone):
-        hopeful.sort(key=lambda number: (number != leader, -everyone[number].climb_lnl))
         forecast.begin(max(one.cursor.spent or 0 for one in everyone))
         done = 0
         for number in hopeful:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.constants import (
+    FUSE,
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
@@ -22,8 +23,10 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
 from plltool.optimise.polish import polish
-from plltool.tree_search.climb import BROAD, NARROW, Breadth, climb_round
+from plltool.tree.topology import Tree
+from plltool.tree_search.climb import climb_round
 from plltool.tree_search.effort import SearchPlan
+from plltool.tree_search.fusing import fuse
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
@@ -33,12 +36,11 @@ from plltool.tree_search.stopping import StopRule
 def planned_stages(plan: SearchPlan) -> list[tuple[str, int]]:
     """The stages of a search, each with its number of rounds, 0 if it is not known."""
     climb = [("start", 1), ("nni", 0)]
-    for _ in plan.narrow_radii:
+    for _ in plan.radii:
         climb += [("spr", 0), ("model", 1)]
-    if plan.broad:
-        climb.append(("broad", 0))
+    fusion = [(FUSE, plan.starts - 1)] if plan.starts > 1 else []
     perturb = [(PERTURB, plan.perturbations)] if plan.perturbations else []
-    return [*(climb * plan.starts), *perturb, ("polish", 0)]
+    return [*(climb * plan.starts), *fusion, *perturb, ("polish", 0)]
 
 
 @dataclass(frozen=True)
@@ -50,14 +52,12 @@ class Stage:
     name : as in `Progress`
     epsilon : the stage ends when a round gains less lnL; for lengths and model, the precision
     radius : radius of the moves; 0 if the stage optimises lengths and model instead
-    breadth : breadth of the rounds
     share : like `epsilon`, as a share of lnL; the larger of the two counts
     """
 
     name: str
     epsilon: float
     radius: int = 0
-    breadth: Breadth = NARROW
     share: float = 0.0
 
 
@@ -91,10 +91,10 @@ class TreeSearch:
     def climb(self, rivals: Sequence[Sequence[float]] = ()) -> ClimbState:
         """Climb from the start tree to a local optimum, or until the climb is given up.
 
-        The stages are: rough lengths and model; NNI rounds; SPR rounds at each narrow radius, with the model optimised
-        after each, until a radius after the first gains nothing; and, if the plan says so, broad rounds at the last
-        radius, which optimise more insertions. The climb is given up after a stage in which it is hopelessly behind one
-        of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if ``plan.stop`` says so.
+        The stages are: rough lengths and model; NNI rounds; SPR rounds at each radius, with the model optimised after
+        each, until a radius after the first gains nothing. The climb is given up after a stage in which it is
+        hopelessly behind one of `rivals`, the marks of earlier climbs, see `stages_with_hope`. It ends early if
+        ``plan.stop`` says so.
         """
         at, stages = self._at, self._stages()
         if at.climbed:
@@ -138,12 +138,27 @@ class TreeSearch:
     def _stages(self) -> list[Stage]:
         """The stages of a climb."""
         stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
-        for radius in self.plan.narrow_radii:
+        for radius in self.plan.radii:
             stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
             stages.append(Stage("model", self.plan.epsilon))
-        if self.plan.broad:
-            stages.append(Stage("broad", self.plan.epsilon, self.plan.radii[-1], BROAD))
         return stages
+
+    def fuse(self, donors: Sequence[Tree]) -> ClimbState:
+        """Take from each of `donors` what is better there than in the tree of this climb."""
+        at = self._at
+        if at.rest_lnl is not None or at.spent is not None:
+            return self._state()
+        announce(FUSE)
+        try:
+            with self._naming_models():
+                for number in range(at.fused, len(donors)):
+                    lnl = smooth(self.likelihood).lnl
+                    at.lnl, n_taken = fuse(self.likelihood, donors[number], lnl, self.plan.constraint)
+                    at.fused = number + 1
+                    self._end_step(FUSE, at.fused, n_moves=n_taken)
+        except StopSearch:
+            return self._state(interrupted=True)
+        return self._state()
 
     def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[ClimbState, int]:
         """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
@@ -156,18 +171,18 @@ class TreeSearch:
             at.lnl = smooth(self.likelihood).lnl
         else:
             done, rng.bit_generator.state = at.spent, at.generator
-        ratchet = Ratchet(self.likelihood, at.lnl, plan.radii[-1], rng, at.best, plan.constraint)
+        ratchet = Ratchet(self.likelihood, at.lnl, rng, at.best, plan.constraint)
         try:
             while at.rest_lnl is None:
                 with self._naming_models():
-                    moves = ratchet.step()
+                    n_taken = ratchet.step()
                 done += 1
                 at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
                 at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
                 if done >= plan.perturbations or at.failures >= plan.nstop:
                     ratchet.finish()
                     at.rest_lnl, at.best = at.lnl, None
-                self._end_step(PERTURB, done, moves)
+                self._end_step(PERTURB, done, n_moves=n_taken)
         except StopSearch:
             interrupted = True
         ratchet.finish()
@@ -207,12 +222,17 @@ class TreeSearch:
         if self._save is not None:
             self._save(self._state().copy())
 
-    def _end_step(self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0) -> None:
-        """Save the state and then report it; in this order, because the listener may stop the search."""
+    def _end_step(
+        self, stage: str, round_: int, moves: tuple[Move, ...] = (), radius: int = 0, n_moves: int | None = None
+    ) -> None:
+        """Save the state and then report it; in this order, because the listener may stop the search.
+
+        `n_moves` is given if there are more changes than `moves` that can be described.
+        """
         self._save_state()
         forecast = self._forecast
         times = (forecast.seconds, forecast.n_rounds, *forecast.left(round_))
-        self._listener(Progress(stage, round_, self._at.lnl, len(moves), radius, *times, chosen=moves))
+        self._listener(Progress(stage, round_, self._at.lnl, n_moves or len(moves), radius, *times, chosen=moves))
 
     def _make_rounds(self, stage: Stage) -> None:
         """Make the rounds of a stage that are left.
@@ -229,7 +249,7 @@ class TreeSearch:
             before = at.lnl
             if stage.radius:
                 done = climb_round(
-                    self.likelihood, at.lnl, stage.radius, stage.breadth, at.joints, constraint=self.plan.constraint
+                    self.likelihood, at.lnl, stage.radius, at.joints, constraint=self.plan.constraint
                 )
                 at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
                 at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves

@@ -44,6 +44,7 @@ class Cursor:
     climbed : whether the climb is over
     given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
     settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
+    fused : number of other climbs that the tree was fused with
     spent : number of perturbations of this climb and the climbs before it; None before the first
     failures : number of perturbations without gain since the last success
     generator : the state of the random numbers for perturbations, after the last one
@@ -62,6 +63,7 @@ class Cursor:
     climbed: bool = False
     given_up: bool = False
     settled: bool = False
+    fused: int = 0
     spent: int | None = None
     failures: int = 0
     generator: Mapping[str, Any] | None = None
@@ -113,8 +115,10 @@ class ClimbState:
 
     @property
     def rest_lnl(self) -> float:
-        """lnL after the perturbations, or after the climb if there were none, without a polish."""
-        return self.climb_lnl if self.cursor.rest_lnl is None else self.cursor.rest_lnl
+        """lnL after fusing and perturbations, or after the climb if there were none, without a polish."""
+        if self.cursor.rest_lnl is not None:
+            return self.cursor.rest_lnl
+        return self.lnl if self.cursor.fused else self.climb_lnl
 
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
         """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""

@@ -20,7 +20,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     NNI_EPSILON,
     RATCHET_EPSILON,
-    RATCHET_RADIUS,
+    RATCHET_RADII,
     RELL_TIE,
     ROUND_EPSILON,
     STAGE_EPSILON,
@@ -32,7 +32,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
-from plltool.tree_search.climb import NARROW, climb_round
+from plltool.tree_search.climb import climb_round
 from plltool.tree_search.rell import RellPool, WeightArray
 from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
 
@@ -164,7 +164,7 @@ class UfbootSearch:
         likelihood.topology_changed()
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
-            for radius in (1, RATCHET_RADIUS):
+            for radius in (1, RATCHET_RADII[0]):
                 lnl = self._climb(lnl, radius, NNI_EPSILON)
 
     def _jump(self, weights: FloatArray) -> IndexArray:
@@ -173,7 +173,7 @@ class UfbootSearch:
         with likelihood.reweighted(weights):
             lnl = smooth(likelihood, NNI_EPSILON).lnl
             return climb_round(
-                likelihood, lnl, RATCHET_RADIUS, NARROW, None, RATCHET_EPSILON, self._constraint
+                likelihood, lnl, RATCHET_RADII[0], epsilon=RATCHET_EPSILON, constraint=self._constraint
             ).joints
 
     def _climb_back(self, joints: IndexArray | None) -> float:
@@ -197,7 +197,7 @@ class UfbootSearch:
         """Make rounds from `lnl` around `joints` until one gains less than `epsilon`; `meet` is called after each."""
         gain = epsilon
         while gain >= epsilon and (joints is None or len(joints)):
-            done = climb_round(self._likelihood, lnl, radius, NARROW, joints, constraint=self._constraint)
+            done = climb_round(self._likelihood, lnl, radius, joints, constraint=self._constraint)
             gain, lnl, joints = done.lnl - lnl, done.lnl, done.joints
             meet()
         return lnl

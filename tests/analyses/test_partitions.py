@@ -23,7 +23,7 @@ from plltool.run.engines import open_engine
 from plltool.run.inputs import resolve_inputs
 from plltool.run.memory import plan_memory, search_slots
 from plltool.tree.splits import rf_distance
-from plltool.tree_search.climb import BROAD, apply_moves, find_moves
+from plltool.tree_search.climb import apply_moves, find_moves
 
 NAMES = ("a", "b", "c", "d", "e")
 TREE = "(a:0.1,b:0.3,((c:0.2,d:0.15):0.05,e:0.4):0.12);"
@@ -181,7 +181,7 @@ def test_promised_moves_keep_their_promise(sequences, brlen):
         tree.lengths *= 1 + np.arange(tree.lengths.size).reshape(tree.lengths.shape) % 5 / 5
     likelihood = TreeLikelihood(tree, models, engine)
     lnl = likelihood.lnl()
-    moves = find_moves(likelihood, lnl, 3, BROAD, None)
+    moves = find_moves(likelihood, lnl, 3)
     assert len(moves) > 5
     assert moves.lengths.shape[1:] == ((4, 3) if brlen == "unlinked" else (3,))
     tried = 0

@@ -16,8 +16,8 @@ from oracles.parsimony import fitch_score
 
 from plltool.io.constraint_reader import parse_constraint
 from plltool.optimise.lengths import smooth
-from plltool.tree_search import climb, ratchet
-from plltool.tree_search.climb import BROAD, NARROW, Breadth, apply_moves, climb_round, find_moves, try_near_misses
+from plltool.tree_search import climb, fusing, ratchet
+from plltool.tree_search.climb import apply_moves, climb_round, find_moves
 from plltool.tree_search.insertions import Insertions
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.ratchet import Ratchet
@@ -53,6 +53,7 @@ def watch(monkeypatch):
         return smooth(likelihood, *args, **kwargs)
 
     monkeypatch.setattr(climb, "smooth", watching)
+    monkeypatch.setattr(fusing, "smooth", watching)
     monkeypatch.setattr(ratchet, "smooth", watching)
     return seen
 
@@ -61,11 +62,11 @@ def watch(monkeypatch):
 def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, watch):
     likelihood, constraint, nested = make_case(seed, share)
     lnl = start = smooth(likelihood).lnl
-    for radius, breadth in [(1, NARROW), (5, NARROW), (5, BROAD), (5, BROAD)]:
-        done = climb_round(likelihood, lnl, radius, breadth, constraint=constraint)
+    for radius, patient in [(1, False), (5, False), (5, True), (5, True)]:
+        done = climb_round(likelihood, lnl, radius, constraint=constraint, patient=patient)
         assert done.lnl >= lnl
         lnl = done.lnl
-    steps = Ratchet(likelihood, lnl, 5, np.random.default_rng(seed), constraint=constraint)
+    steps = Ratchet(likelihood, lnl, np.random.default_rng(seed), constraint=constraint)
     for _ in range(3):
         steps.step()
     steps.finish()
@@ -75,14 +76,16 @@ def test_rounds_and_perturbations_never_hold_a_tree_that_breaks_it(seed, share, 
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed):
+def test_every_move_found_is_legal_and_no_better_one_is_crowded_out(seed, monkeypatch):
     """The best legal insertions of a subtree are found, even if all better ones are illegal."""
     likelihood, constraint, nested = make_case(10 + seed)
     lnl = smooth(likelihood).lnl
     tree = likelihood.tree
-    narrow, wide = Breadth(1, np.inf), Breadth(1000, np.inf)
-    found = find_moves(likelihood, lnl, 8, narrow, None, constraint)
-    every = find_moves(likelihood, lnl, 8, wide, None)
+    monkeypatch.setattr(climb, "INSERTION_CUTOFF", np.inf)
+    monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1)
+    found = find_moves(likelihood, lnl, 8, constraint=constraint)
+    monkeypatch.setattr(climb, "INSERTIONS_PER_PRUNE", 1000)
+    every = find_moves(likelihood, lnl, 8)
     legal = np.zeros(len(every), dtype=bool)
     for k in range(len(every)):
         undone = apply_moves(likelihood, every, np.array([k]))
@@ -132,15 +135,6 @@ def test_moves_that_break_it_only_together_are_not_applied_together():
             undo.restore(tree)
 
 
-def test_near_misses_that_break_it_after_others_were_kept_are_left_out(monkeypatch):
-    likelihood, moves, constraint, nested = conflict()
-    gains = iter([0.0, 1.0, 2.0])
-    monkeypatch.setattr(climb, "smooth", lambda *args, **kwargs: type("Smoothed", (), {"lnl": next(gains)}))
-    done = try_near_misses(likelihood, moves, 0.0, 2, constraint)
-    assert done.n_moves == 1
-    assert obeys(likelihood.tree.ends, likelihood.tree.names, nested)
-
-
 def test_a_resolved_constraint_leaves_no_moves():
     likelihood, _, _ = make_case(1)
     text = "t0"
@@ -151,8 +145,8 @@ def test_a_resolved_constraint_leaves_no_moves():
     likelihood.tree.assign(resolved.random_tree(np.random.default_rng(1)))
     likelihood.topology_changed()
     lnl = smooth(likelihood).lnl
-    assert len(find_moves(likelihood, lnl, 5, BROAD, None, resolved)) == 0
-    assert climb_round(likelihood, lnl, 5, BROAD, constraint=resolved).n_moves == 0
+    assert len(find_moves(likelihood, lnl, 5, constraint=resolved)) == 0
+    assert climb_round(likelihood, lnl, 5, constraint=resolved).n_moves == 0
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -3,6 +3,7 @@
 import math
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from plltool.analyses.evaluate import evaluate
@@ -48,7 +49,7 @@ def test_giving_up_does_not_change_the_winner(few, monkeypatch):
     found = search(few, start="random", **settings)
     monkeypatch.setattr(state, "ABANDON_FACTOR", math.inf)
     patient = search(few, start="random", **settings)
-    assert (found.lnl, found.newick) == (patient.lnl, patient.newick)
+    assert np.argmax(found.start_lnls) == np.argmax(patient.start_lnls)
     given_up = [a < b for a, b in zip(found.start_lnls, patient.start_lnls, strict=True)]
     assert any(given_up), "else nothing was tested"
     assert found.lnl >= max(found.start_lnls) - 0.01

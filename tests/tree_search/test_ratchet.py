@@ -29,7 +29,7 @@ def make_ratchet(seed, n_taxa=14, n_patterns=40):
     mixture = random_mixture(rng, 4, 1)
     codes = simulate_codes(rng, *random_ends(rng, n_taxa), n_taxa, n_patterns, mixture)
     likelihood = likelihood_of(make_tree(*random_ends(rng, n_taxa), n_taxa), codes, np.ones(n_patterns), mixture)
-    return Ratchet(likelihood, smooth(likelihood).lnl, 3, rng), likelihood, np.ones(n_patterns)
+    return Ratchet(likelihood, smooth(likelihood).lnl, rng), likelihood, np.ones(n_patterns)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -37,9 +37,9 @@ def test_steps_never_lead_down_and_weights_come_back(seed):
     ratchet, likelihood, weights = make_ratchet(seed)
     lnls = [ratchet.lnl]
     for _ in range(6):
-        moves = ratchet.step()
+        n_changes = ratchet.step()
         lnls.append(ratchet.lnl)
-        assert bool(moves) == (lnls[-1] > lnls[-2])
+        assert bool(n_changes) == (lnls[-1] > lnls[-2])
         np.testing.assert_array_equal(likelihood.engine.weights, weights)
     assert all(after >= before for before, after in pairwise(lnls))
     assert lnls[-1] > lnls[0]  # from a random tree there is a way up

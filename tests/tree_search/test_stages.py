@@ -21,7 +21,7 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
     sequences = {f"t{k}": "".join(rng.choice(list("ACGT"), 40)) for k in range(8)}
     rounds = []
 
-    def climb_round(likelihood, lnl, radius, breadth, joints=None, constraint=None):
+    def climb_round(likelihood, lnl, radius, joints=None, constraint=None):
         first = all(radius != before for before, _ in rounds)
         rounds.append((radius, None if joints is None else len(joints)))
         gain, n_moves, n_joints = gains.get(radius, (0.0, 0, 0)) if first else (0.0, 0, 0)
@@ -42,29 +42,17 @@ def climb(monkeypatch, gains, radii=(2, 4, 8, 16)):
 
 def test_radii_widen_as_long_as_they_gain(monkeypatch):
     rounds, stages = climb(monkeypatch, {4: (PLENTY, 1, 3)})
-    # NNI; the first radius, without gain; the second, again where it changed; the third, without gain; broad rounds
-    assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None), (16, None)]
-    assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr", "broad", "polish"]
+    # NNI; the first radius, without gain; the second, again where it changed; the third, without gain
+    assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None)]
+    assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "spr", "polish"]
 
 
 @pytest.mark.parametrize("n_gaining", range(4))
 def test_the_widest_radius_is_reached_if_all_gain(monkeypatch, n_gaining):
     radii = (2, 4, 8, 16)
     rounds, _ = climb(monkeypatch, dict.fromkeys(radii[1 : 1 + n_gaining], (PLENTY, 1, 1)))
-    narrow = [radius for radius, joints in rounds if joints is None][:-1]  # the last look at the whole tree is broad
-    assert narrow == [1, *radii[: min(3, 2 + n_gaining)]]
-
-
-def test_broad_rounds_serve_the_last_radius(monkeypatch):
-    rounds, stages = climb(monkeypatch, {4: (PLENTY, 1, 3), 8: (PLENTY, 1, 2)}, radii=(2, 4, 8))
-    assert rounds == [(1, None), (2, None), (4, None), (4, 3), (8, None), (8, 2)]
-    assert stages == ["start", "nni", "spr", "model", "spr", "spr", "model", "broad", "broad", "polish"]
-
-
-def test_a_single_radius_has_narrow_rounds_and_broad_ones(monkeypatch):
-    rounds, stages = climb(monkeypatch, {}, radii=(2,))
-    assert rounds == [(1, None), (2, None), (2, None)]
-    assert stages == ["start", "nni", "spr", "model", "broad", "polish"]
+    whole = [radius for radius, joints in rounds if joints is None]
+    assert whole == [1, *radii[: min(4, 2 + n_gaining)]]
 
 
 def test_a_round_that_only_lengthens_branches_is_the_last(monkeypatch):

@@ -49,4 +49,4 @@ def test_a_climb_ends_where_its_rule_says_so(data_dir, rule):
         assert again.lnl == pytest.approx(best.lnl, abs=0.01)
         stages[name] = list(dict.fromkeys(event.stage for event in heard))
     assert stages[rule] == ["start", "nni", "polish"]
-    assert stages["epsilon"] == ["start", "nni", "spr", "model", "broad", "perturb", "polish"]
+    assert stages["epsilon"] == ["start", "nni", "spr", "model", "perturb", "polish"]

@@ -1,0 +1,210 @@
+"""Fusing two trees: wherever they resolve the same clades differently, keep the better resolution (Goloboff 1999).
+
+The splits that two trees share cut both of them into *regions*: a clade that both trees have, down to the next clades
+that both have. Regions in which the trees differ can be exchanged independently of each other, because the same clades
+meet at their borders. The CLAs of those are at hand, so that one launch scores all exchanges with one NEWVIEW for each
+branch in which the trees differ. Scores nearly add up, as regions hardly interact.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import FUSING_LOSS, ROUND_EPSILON
+from plltool.engine import program as prog
+from plltool.optimise.lengths import smooth
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.constraint import Constraint
+from plltool.tree.operations import ROOT, DirectedView
+from plltool.tree.splits import branch_splits
+from plltool.tree.topology import Tree
+
+
+@dataclass(frozen=True)
+class Exchanges:
+    """The regions in which a tree differs from a donor.
+
+    A row says how one node of the tree hangs in the donor: below which node, and by a branch of which length. The first
+    row of each region is that of its top node, whose parent stays the same.
+
+    Attributes
+    ----------
+    region : (n_rows,) the region that a row belongs to, from 0
+    node, parent : (n_rows,) nodes of the tree
+    lengths : (n_rows, ...) expected substitutions per site; with a last axis for parts that have lengths of their own
+    gains : (n_regions,) lnL gained by each exchange alone, with all lengths as they are in the two trees
+    """
+
+    region: IndexArray
+    node: IndexArray
+    parent: IndexArray
+    lengths: FloatArray
+    gains: FloatArray
+
+
+def fuse(
+    likelihood: TreeLikelihood, donor: Tree, lnl: float, constraint: Constraint | None = None
+) -> tuple[float, int]:
+    """Take from `donor` the regions that are better there; return lnL and the number of regions taken.
+
+    All exchanges that lose at most FUSING_LOSS before lengths are optimised are made; then those that gain when they
+    are taken back are taken back. If the tree is worse than before after all, it is as before. `lnl` is that of the
+    likelihood's tree, whose lengths are optimal. Both trees obey the `constraint`, and so does the result.
+    """
+    before = likelihood.tree.copy()
+    found = find_exchanges(likelihood, donor, lnl)
+    taken = found.gains >= -FUSING_LOSS
+    if not taken.any():
+        return lnl, 0
+    fused = _exchange(likelihood, found, taken, constraint)
+    back = find_exchanges(likelihood, before, fused)
+    regretted = back.gains > 0
+    if regretted.any():
+        fused = _exchange(likelihood, back, regretted, constraint)
+    if fused < lnl:
+        likelihood.tree.assign(before)
+        likelihood.topology_changed()
+        return lnl, 0
+    return fused, int(np.count_nonzero(taken) - np.count_nonzero(regretted))
+
+
+def _exchange(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray, constraint: Constraint | None) -> float:
+    """Make exchanges and optimise lengths; return lnL, -inf if the tree then breaks the `constraint`."""
+    make_exchanges(likelihood, found, taken)
+    if constraint is not None and not constraint.is_obeyed_by(likelihood.tree):
+        return -math.inf
+    return smooth(likelihood, ROUND_EPSILON).lnl
+
+
+def find_exchanges(likelihood: TreeLikelihood, donor: Tree, lnl: float) -> Exchanges:
+    """All regions in which the likelihood's tree, of lnL `lnl`, differs from `donor`, scored in one launch."""
+    own, other = _Hanging(likelihood.tree, likelihood.view), _Hanging(donor, DirectedView(donor))
+    shared = own.node_of.keys() & other.node_of.keys()
+    top = other.tops(shared)
+    region, twin = _match(own, other, shared, top)
+    below = other.order[1:]
+    below = below[region[top[other.parent[below]]] >= 0]
+    heads = np.flatnonzero(region >= 0)
+    nodes = np.concatenate([heads, below])
+    regions = np.concatenate([region[heads], region[top[other.parent[below]]]])
+    parents = np.concatenate([own.parent[twin[heads]], twin[other.parent[below]]])
+    gains = _score(likelihood, own, other, top, region, twin) - lnl if len(heads) else np.zeros(0)
+    return Exchanges(regions, twin[nodes], parents, donor.lengths[other.branch[nodes]], gains)
+
+
+def make_exchanges(likelihood: TreeLikelihood, found: Exchanges, taken: BoolArray) -> None:
+    """Change the likelihood's tree in the regions that are `taken` (n_regions,)."""
+    tree, descent = likelihood.tree, likelihood.view.descent
+    parent, lengths, ends = descent.parent.copy(), tree.lengths.copy(), tree.ends.copy()
+    is_top = np.arange(len(found.region)) < len(found.gains)
+    hangs_elsewhere = taken[found.region] & ~is_top
+    parent[found.node[hangs_elsewhere]] = found.parent[hangs_elsewhere]
+    for rows in (taken[found.region] & is_top, hangs_elsewhere):  # a region decides on the lengths within it
+        lengths[descent.branch[found.node[rows]]] = found.lengths[rows]
+    below = np.delete(np.arange(tree.n_nodes), ROOT)
+    ends[descent.branch[below]] = np.column_stack([below, parent[below]])
+    tree.assign(Tree.from_edges(tree.names, ends, lengths))
+    likelihood.topology_changed()
+
+
+class _Hanging:
+    """A tree that hangs from its root tip.
+
+    Attributes
+    ----------
+    order : every node but the root tip, parents first
+    parent, branch : (n_nodes,) the node above each node, and the branch to it
+    column : (n_nodes,) the column of the parent among the neighbours
+    split : the split of the branch above each node
+    node_of : the node below the branch with a split
+    """
+
+    def __init__(self, tree: Tree, view: DirectedView):
+        self.tree, self.view = tree, view
+        self.order = view.descent.order.astype(np.int64)
+        self.parent = view.descent.parent.astype(np.int64)
+        self.branch = view.descent.branch.astype(np.int64)
+        splits = branch_splits(tree)
+        self.split = {node: splits[branch] for node, branch in zip(self.order, self.branch[self.order], strict=True)}
+        self.node_of = {split: node for node, split in self.split.items()}
+
+    @cached_property
+    def column(self) -> IndexArray:
+        return np.argmax(self.tree.neighbours == self.parent[:, None], axis=1)
+
+    def tops(self, shared: set[int]) -> IndexArray:
+        """(n_nodes,) the nearest node, at or above each node, below a branch with a split that is `shared`."""
+        top = np.arange(self.tree.n_nodes)
+        for node in self.order.tolist():
+            if self.split[node] not in shared:
+                top[node] = top[self.parent[node]]
+        return top
+
+
+def _match(
+    own: _Hanging, other: _Hanging, shared: set[int], top: IndexArray
+) -> tuple[IndexArray, IndexArray]:
+    """Match the nodes of two trees that share some splits.
+
+    Returns
+    -------
+    region : (n_nodes,) the number of the region of which a node of the other tree is the top, -1 for other nodes
+    twin : (n_nodes,) the node of our tree with the split of each node of the other; within a region, where no node has
+        one, each of the region's inner nodes of ours occurs once
+    """
+    tree = other.tree
+    twin = np.full(tree.n_nodes, ROOT)
+    for split in shared:
+        twin[other.node_of[split]] = own.node_of[split]
+    inner = np.arange(tree.n_taxa, tree.n_nodes)
+    inside = inner[top[inner] != inner]
+    own_top = own.tops(shared)
+    own_inside = inner[own_top[inner] != inner]
+    twin[inside[np.argsort(twin[top[inside]], kind="stable")]] = own_inside[
+        np.argsort(own_top[own_inside], kind="stable")
+    ]
+    heads = np.unique(top[inside])
+    region = np.full(tree.n_nodes, -1)
+    region[heads] = np.arange(len(heads))
+    return region, twin
+
+
+def _score(
+    likelihood: TreeLikelihood, own: _Hanging, other: _Hanging, top: IndexArray, region: IndexArray, twin: IndexArray
+) -> FloatArray:
+    """lnL (n_regions,) of our tree with each region of the other one; the arrays are those of `_match`.
+
+    A region is a piece of the program: a post-order of its nodes on a stack, then an EVALUATE above its top.
+    """
+    tree, view = likelihood.tree, likelihood.view
+    nodes, columns = other.view.preorder[::-1].astype(np.int64).T
+    in_region = region[top[nodes]] >= 0
+    nodes, columns = nodes[in_region], columns[in_region]
+    by_region = np.argsort(region[top[nodes]], kind="stable")
+    nodes, columns = nodes[by_region], columns[by_region]
+    depth = other.view.descent.depth
+    operand = view.outgoing[twin, own.column[twin]].astype(np.int64)  # at the border: a clade of our tree
+    operand[nodes] = likelihood.scratch + depth[nodes] - depth[top[nodes]]
+    border = nodes[top[nodes] == nodes]
+    slot = operand.copy()
+    operand[border] = view.outgoing[twin[border], own.column[twin[border]]]  # as seen from the region above
+    first, second = (other.tree.neighbours[nodes, (columns + turn) % 3].astype(np.int64) for turn in (1, 2))
+    branch = tree.n_edges + other.branch  # the lengths of the other tree follow those of ours
+    newviews = prog.newview(slot[nodes], operand[first], branch[first], operand[second], branch[second])
+    above = view.incoming[twin[border], own.column[twin[border]]]
+    evaluates = prog.evaluate(region[border], above, slot[border], branch[border])
+    rows = np.stack([newviews, np.zeros_like(newviews)], axis=1)
+    is_top = top[nodes] == nodes
+    rows[is_top, 1] = evaluates
+    program = rows[np.column_stack([np.ones(len(nodes), dtype=bool), is_top])]
+    ends = np.flatnonzero(is_top) + 1 + np.arange(1, len(border) + 1)
+    pieces = np.concatenate([[0], ends[:-1]]).astype(np.int32)
+    scratch = range(likelihood.scratch, int(slot[nodes].max()) + 1)
+    request = prog.Request(program, len(border), "fuse", pieces=pieces, scratch=scratch)
+    lengths = np.concatenate([tree.lengths, other.tree.lengths])
+    return likelihood.directed().execute(request, lengths.T).sum(axis=0)
