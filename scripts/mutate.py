@@ -57,6 +57,7 @@ CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
 GAMMA = "tests/model/test_gamma.py"
 RATCHET = "tests/tree_search/test_ratchet.py"
+FUSING = "tests/tree_search/test_fusing.py"
 STARTS = "tests/tree_search/test_multistart.py"
 STOPPING = "tests/tree_search/test_stopping.py"
 SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
@@ -639,10 +640,6 @@ MUTANTS = [
     Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
            "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
            ("tests/analyses/test_constraints.py", "-k", "twins")),
-    Mutant("lengths: no floor", "plltool/optimise/lengths.py", "+ FORESIGHT * predicted > floor", "> -math.inf",
-           ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
-           ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("driver: radii always widen", "plltool/tree_search/stages.py", "wide_enough = at.lnl - at.marks[-1] <",
            "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),
     Mutant("driver: the first radius may be the last", "plltool/tree_search/stages.py",
@@ -659,6 +656,16 @@ MUTANTS = [
     Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
            "self.engine.set_weights(own)", "pass",
            (RATCHET, "-k", "never_lead_down")),
+    Mutant("fusing: an exchange may lose nothing", "plltool/tree_search/fusing.py", ">= -FUSING_LOSS", ">= -1e9",
+           (FUSING, "-k", "different_places")),
+    Mutant("fusing: nothing is regretted", "plltool/tree_search/fusing.py", "back.gains > 0", "back.gains > 1e9",
+           (FUSING, "-k", "different_places")),
+    Mutant("fusing: a worse tree is kept", "plltool/tree_search/fusing.py", "if fused < lnl:", "if False:",
+           (FUSING, "-k", "at_least")),
+    Mutant("fusing: lengths of the tree, not of the donor", "plltool/tree_search/fusing.py",
+           "branch = tree.n_edges + other.branch", "branch = other.branch", (FUSING, "-k", "alone")),
+    Mutant("fusing: borders are seen from below", "plltool/tree_search/fusing.py",
+           "operand[border] = view.outgoing[twin[border], own.column[twin[border]]]", "pass", (FUSING, "-k", "alone")),
     Mutant("ratchet: worse trees are kept", "plltool/tree_search/ratchet.py", "if lnl <= self.lnl:", "if False:",
            (RATCHET, "-k", "never_lead_down")),
     Mutant("ratchet: the last tree, not the best", "plltool/tree_search/ratchet.py", "self._return_to(self.best)", "pass",

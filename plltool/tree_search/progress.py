@@ -39,16 +39,16 @@ class Progress:
 
     Attributes
     ----------
-    stage : "start", "nni", "spr", "model", "broad", "perturb" or "polish"; or "bootstrap", whose rounds are replicates,
+    stage : "start", "nni", "spr", "model", "fuse", "perturb" or "polish"; or "bootstrap", whose rounds are replicates,
         or "ufboot", whose rounds are excursions
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
-    moves : number of topological moves accepted in this round
+    moves : number of topological moves accepted in this round, or of places that fusing or a perturbation changed
     radius : radius of NNI (1) and SPR rounds; 0 in other stages
     seconds : since the search started
     n_rounds : the most rounds of the stage; 0 if it is not known
     start : number of the start tree, from 1, if several climbs run at the same time; 0 otherwise
-    chosen : the accepted moves
+    chosen : the accepted moves of NNI and SPR rounds
     stage_left, left : estimated seconds until the stage and the whole search end; None if they cannot be estimated
     """
 

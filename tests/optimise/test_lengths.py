@@ -105,20 +105,6 @@ def test_lnl_never_falls_and_the_result_is_consistent(seed, start):
     assert tree.lengths.max() <= MAX_BRANCH_LENGTH * (1 + slack)
 
 
-@pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
-def test_lengths_that_cannot_lead_to_a_floor_are_given_up(reach):
-    rng = np.random.default_rng(5)
-    ends, lengths = random_ends(rng, 12)
-    mixture = random_mixture(rng, 4, 4)
-    data = simulate_codes(rng, ends, lengths, 12, 100, mixture), np.ones(100), mixture
-    whole = smooth(likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data))
-    tree = make_tree(ends, np.full(len(ends), 0.5), 12)
-    reached = smooth(likelihood_of(tree, *data), floor=whole.lnl + reach)
-    assert (reached.rounds < whole.rounds) == (reach > 0)
-    assert reached.converged == (reach < 0)
-    assert reached.lnl == pytest.approx(likelihood_of(tree, *data).lnl(), rel=1e-12)
-
-
 def test_another_optimiser_on_the_oracle_agrees():
     rng = np.random.default_rng(3)
     ends, lengths = random_ends(rng, 4)
