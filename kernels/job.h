@@ -14,10 +14,32 @@ typedef struct {
     __global double *site;                      /* lnL of each pattern, first block of the tile, or 0 */
     int first_pattern;                          /* of the tile */
     int n_blocks;
+    int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
+#define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* as bits */
+
+/* The log of each lane, which is positive and finite: x = m 2^e, log x = e log 2 + 2 atanh((m - 1) / (m + 1)). */
+INLINE DOUBLEV log_of(DOUBLEV x)
+{
+    const LONGV above = BITCAST(long, x) - SQUARE_ROOT_OF_HALF, exponent = above >> 52;
+    const DOUBLEV m = BITCAST(double, BITCAST(long, x) - (exponent << 52)), e = CONVERT(double, exponent);
+    const DOUBLEV s = (m - 1.0) / (m + 1.0), z = s * s;
+    DOUBLEV series = (DOUBLEV)(1.0 / 21);
+    series = z * series + 1.0 / 19;
+    series = z * series + 1.0 / 17;
+    series = z * series + 1.0 / 15;
+    series = z * series + 1.0 / 13;
+    series = z * series + 1.0 / 11;
+    series = z * series + 1.0 / 9;
+    series = z * series + 1.0 / 7;
+    series = z * series + 1.0 / 5;
+    series = z * series + 1.0 / 3;
+    return e * M_LN2 + (2.0 * s + (2.0 * s) * (z * series));
+}
+
 /* The log of each lane's likelihood, scaling undone. */
-static inline DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV scale)
+INLINE DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood, INTV scale)
 {
     if (ANY(!(likelihood > (SUMV)(0)))) {
 #if LANE_PER_ITEM
@@ -28,10 +50,10 @@ static inline DOUBLEV log_likelihood(const Job *job, int block, SUMV likelihood,
                 atomic_min(job->bad_pattern, job->first_pattern + block * VW + l);
 #endif
     }
-    return log(CONVERT(double, likelihood)) + CONVERT(double, scale) * M_LN2;
+    return log_of(CONVERT(double, likelihood)) + CONVERT(double, scale) * M_LN2;
 }
 
-static inline DOUBLEV load_weights(const Job *job, int block)
+INLINE DOUBLEV load_weights(const Job *job, int block)
 {
     return *((const __global DOUBLEV *)job->weights + (size_t)block * STRIDE + LANE);
 }
@@ -39,7 +61,7 @@ static inline DOUBLEV load_weights(const Job *job, int block)
 #define IMPOSSIBLE (-(1 << 30))      /* a count below any other */
 
 /* The values of DERIVATIVE for one block: lnL, d1, d2 of each pattern, from its likelihood and the derivatives of that. */
-static inline void derivative_values(
+INLINE void derivative_values(
     const Job *job, int block, SUMV likelihood, SUMV first, SUMV second, INTV scale, DOUBLEV *value)
 {
     const DOUBLEV inverse = 1.0 / CONVERT(double, likelihood);
@@ -51,7 +73,7 @@ static inline void derivative_values(
 
 /* What one state of one component adds to the sums of TRIPLET: L and its derivatives, in the order of the values. a, b and s
  * are P, P' and P'' times each operand; `mass` is component weight * frequency. */
-static inline void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, const SUMV *s, SUMV *sum)
+INLINE void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, const SUMV *s, SUMV *sum)
 {
     const SUMV a0 = mass * a[0], a1 = mass * a[1];
     const SUMV bs = b[0] * s[0], b1s = b[1] * s[0], bs1 = b[0] * s[1];
@@ -68,10 +90,11 @@ static inline void add_triplet_terms(SUMV mass, const SUMV *a, const SUMV *b, co
 }
 
 /* The values of TRIPLET for one block, from those sums. */
-static inline void triplet_values(const Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
+INLINE void triplet_values(const Job *job, int block, const SUMV *sum, INTV scale, DOUBLEV *value)
 {
     const DOUBLEV inverse = 1.0 / CONVERT(double, sum[0]);
     value[0] = log_likelihood(job, block, sum[0], scale);
+    UNROLL
     for (int v = 0; v < 3; v++) {
         value[1 + v] = CONVERT(double, sum[1 + v]) * inverse;
         value[4 + v] = CONVERT(double, sum[4 + v]) * inverse - value[1 + v] * value[1 + v];

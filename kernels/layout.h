@@ -47,7 +47,7 @@
 #define COMPONENTS_AT_ONCE N_COMPONENTS
 #define STRIDE 1
 #define LANE ((size_t)0)
-#define ANY(condition) any(condition)
+#define ANY(condition) any_lane(condition)
 #endif
 
 #if REAL_BITS == 64
@@ -66,13 +66,22 @@
 #define P_SPACE __global
 #endif
 
+#define INLINE __attribute__((always_inline)) static inline
+#if MANY_STATES
+#define UNROLL
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+
 #define CONVERT(type, x) PASTE(convert_, VECTOR(type))(x)
 #define BITCAST(type, x) PASTE(as_, VECTOR(type))(x)
 
 typedef VECTOR(REAL) REALV;
 typedef VECTOR(SUM) SUMV;
 typedef VECTOR(double) DOUBLEV;
+typedef VECTOR(CODE) CODEV;
 typedef VECTOR(int) INTV;
+typedef VECTOR(long) LONGV;
 typedef VECTOR(BITS) BITSV;
 
 /* Up to 8 states, each P matrix of a branch has a table for tips; the tables follow the matrices. A tip picks its sums of P from the
@@ -91,4 +100,16 @@ typedef VECTOR(BITS) BITSV;
 
 #if TABLE_STATES
 #define TABLES_START (BRANCH_VALUES - N_COMPONENTS * N_STATES * VW)     /* of a branch, after its matrices */
+#endif
+
+#if !LANE_PER_ITEM
+/* Whether the condition is true in a lane. PoCL calls `any` instead of inlining it. */
+INLINE int any_lane(BITSV condition)
+{
+    BITS found = 0;
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        found |= condition[l];
+    return found != 0;
+}
 #endif
