@@ -135,23 +135,33 @@ INLINE void product(
 
 /* One block of a tip, about to be multiplied with P. */
 typedef struct {
-#if TABLE_STATES
+#if SET_TABLES
+    int set[VW];
+#else
+#if ROW_TABLES
     BITSV set;                              /* of the first TABLE_STATES states */
 #endif
     REALV member[N_STATES];                 /* 0 or 1 for the other states */
+#endif
 } TipBlock;
 
 INLINE void load_tip_block(const Operand *o, int block, TipBlock *tip)
 {
+#if SET_TABLES
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        tip->set[l] = o->code[(size_t)block * VW + l];
+#else
     const INTV codes = load_codes(o, block);
     UNROLL
     for (int j = TABLE_STATES; j < N_STATES; j++)
         tip->member[j] = has_state(codes, j);
-#if TABLE_STATES
+#if ROW_TABLES
     const INTV set = codes & ((1 << TABLE_STATES) - 1);
     tip->set = CONVERT(BITS, set);
 #if TABLE_STATES < N_STATES
     tip->member[TABLE_STATES] += CONVERT(REAL, set == 0);      /* -1 where true: lane 0, which is picked then, has it */
+#endif
 #endif
 #endif
 }
@@ -164,16 +174,25 @@ INLINE void load_tip_block(const Operand *o, int block, TipBlock *tip)
              t[i[8]], t[i[9]], t[i[10]], t[i[11]], t[i[12]], t[i[13]], t[i[14]], t[i[15]]))
 #endif
 
-/* What row_product needs from one component of a block: x, unless the table of the tip is used instead. */
-INLINE void load_states(
-    const Operand *o, const int is_tip, const TipBlock *tip, int block, int component, REALV *x)
+/* What row_product needs from one component of a block: x, or of a tip what its table does not tell; with SET_TABLES P x. */
+INLINE void load_states(const P_SPACE REAL *branch, const Operand *o, const int is_tip, const TipBlock *tip, int block,
+    int component, REALV *x)
 {
-    if (!is_tip)
+    if (!is_tip) {
         load_cla(o, block, component, x);
-    else
-        UNROLL
-        for (int j = TABLE_STATES; j < N_STATES; j++)
-            x[j] = tip->member[j];
+        return;
+    }
+#if SET_TABLES
+    const __global REALV *sums = (const __global REALV *)(branch + TABLES_START) + component * TABLE_ROWS;
+    const REALV p[VW] = {sums[tip->set[0]], sums[tip->set[1]], sums[tip->set[2]], sums[tip->set[3]]};
+    UNROLL
+    for (int i = 0; i < N_STATES; i++)
+        x[i] = (REALV)(p[0][i], p[1][i], p[2][i], p[3][i]);
+#else
+    UNROLL
+    for (int j = TABLE_STATES; j < N_STATES; j++)
+        x[j] = tip->member[j];
+#endif
 }
 
 /* Row i of the component's P times the operand. */
@@ -181,7 +200,10 @@ INLINE REALV row_product(
     const P_SPACE REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
 {
     const P_SPACE REAL *p = branch + component * MATRIX_VALUES + i * N_STATES;
-#if TABLE_STATES
+#if SET_TABLES
+    if (is_tip)
+        return x[i];
+#elif ROW_TABLES
     if (is_tip) {
         const __global REAL *sums = branch + TABLES_START + (component * N_STATES + i) * VW;
         const REALV table = *(const __global REALV *)sums;

@@ -111,8 +111,8 @@ INLINE void newview_of(const Job *job, const Operand a, const int a_is_tip, cons
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
-            load_states(&a, a_is_tip, &tip_a, block, c, xa);
-            load_states(&b, b_is_tip, &tip_b, block, c, xb);
+            load_states(pa, &a, a_is_tip, &tip_a, block, c, xa);
+            load_states(pb, &b, b_is_tip, &tip_b, block, c, xb);
             #pragma unroll
             for (int i = 0; i < N_STATES; i++) {
                 const REALV z = row_product(pa, c, i, a_is_tip, &tip_a, xa) * row_product(pb, c, i, b_is_tip, &tip_b, xb);
@@ -244,31 +244,21 @@ INLINE void derivative(const Job *job, DOUBLEV *values)
     }
 }
 
-/* The job, its first two operands being tips or not as the compiler knows. */
-INLINE Job job_of(const Job *job, const int a_is_tip, const int b_is_tip)
+INLINE void insert_of(const Job *job, DOUBLEV *values)
 {
-    Job known = *job;
-    known.a.is_tip = a_is_tip;
-    known.b.is_tip = b_is_tip;
-    known.c.is_tip = 0;
-    return known;
-}
-
-INLINE void insert_of(const Job job_, DOUBLEV *values)
-{
-    const Job *job = &job_;
     for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
+        REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
+        prepare_tip(&job->c, block, tip_c);
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, tip_a, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_VALUES;
             SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
             product(job->pa + c * MATRIX_VALUES, &job->a, tip_a, block, c, ya);
             product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, yb);
-            load_operand(&job->c, tip_a, block, c, x);
+            load_operand(&job->c, tip_c, block, c, x);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
@@ -278,20 +268,21 @@ INLINE void insert_of(const Job job_, DOUBLEV *values)
     }
 }
 
+/* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
 INLINE void insert(const Job *job, DOUBLEV *values)
 {
-#if LANE_PER_ITEM || MANY_STATES
-    insert_of(*job, values);
-#else
-    if (job->a.is_tip && job->b.is_tip)
-        insert_of(job_of(job, 1, 1), values);
-    else if (job->a.is_tip)
-        insert_of(job_of(job, 1, 0), values);
-    else if (job->b.is_tip)
-        insert_of(job_of(job, 0, 1), values);
-    else
-        insert_of(job_of(job, 0, 0), values);
-#endif
+    Job known = *job;
+    known.c.is_tip = 0;
+    if (LANE_PER_ITEM || MANY_STATES || job->a.is_tip) {
+        insert_of(&known, values);
+    } else if (job->b.is_tip) {
+        known.a.is_tip = 0;
+        known.b.is_tip = 1;
+        insert_of(&known, values);
+    } else {
+        known.a.is_tip = known.b.is_tip = 0;
+        insert_of(&known, values);
+    }
 }
 
 /* P x, P' x and P'' x for the operand's component of block `block`. */
@@ -431,9 +422,8 @@ INLINE void store_values(__global double *partial, const DOUBLEV *values, int n,
 #endif
 }
 
-/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
- * Without the attribute Intel's compiler does not inline it, and derivatives took 1.15 times as long. */
-__attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla,
+/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
+INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
     __global int *scale, __global double *partial, int first, __local double *shared)
 {
 #if STAGED_MATRICES
