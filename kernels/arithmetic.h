@@ -14,20 +14,21 @@ typedef struct {
     int is_tip;
 } Operand;
 
-static inline void load_cla(const Operand *o, int block, int component, REALV *x)
+INLINE void load_cla(const Operand *o, int block, int component, REALV *x)
 {
     const __global REALV *v = (const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES) * STRIDE + LANE;
+    UNROLL
     for (int j = 0; j < N_STATES; j++)
         x[j] = v[j * STRIDE];
 }
 
-static inline INTV load_scale(const Operand *o, int block, int component)
+INLINE INTV load_scale(const Operand *o, int block, int component)
 {
     return o->is_tip ? (INTV)(0) : *((const __global INTV *)(o->scale) + ((size_t)block * N_COMPONENTS + component) * STRIDE + LANE);
 }
 
 /* 2^exponent, 0 below the smallest normal number. */
-static inline REALV power_of_two(BITSV exponent)
+INLINE REALV power_of_two(BITSV exponent)
 {
     const BITSV biased = exponent + EXPONENT_BIAS;
     return BITCAST(REAL, (biased > 0 ? biased : (BITSV)(0)) << MANTISSA_BITS);
@@ -36,7 +37,7 @@ static inline REALV power_of_two(BITSV exponent)
 #define THRESHOLD ldexp((REAL)1, -SCALE_BITS)
 
 /* The power of two to take out of a component whose largest entry this is: 0 above the threshold. */
-static inline BITSV power_to_take(REALV largest)
+INLINE BITSV power_to_take(REALV largest)
 {
     const BITSV exponent = (BITCAST(BITS, largest) >> MANTISSA_BITS) - (EXPONENT_BIAS - 1);     /* largest < 2^exponent */
     return largest < THRESHOLD && largest > 0 ? exponent : (BITSV)(0);
@@ -44,7 +45,7 @@ static inline BITSV power_to_take(REALV largest)
 
 /* Bring each component that fell below the threshold, lane by lane, back to order 1 by its own power of two.
  * `least` is the least of the components' maxima that are not 0. */
-static inline void rescale_small(__global REALV *cla, __global INTV *scale, REALV least)
+INLINE void rescale_small(__global REALV *cla, __global INTV *scale, REALV least)
 {
     if (!ANY(least < THRESHOLD))
         return;
@@ -52,10 +53,12 @@ static inline void rescale_small(__global REALV *cla, __global INTV *scale, REAL
     for (int c = 0; c < N_COMPONENTS; c++) {
         __global REALV *x = cla + c * N_STATES * STRIDE;
         REALV largest = x[0];
+        UNROLL
         for (int i = 1; i < N_STATES; i++)
             largest = x[i * STRIDE] > largest ? x[i * STRIDE] : largest;
         const BITSV taken = power_to_take(largest);
         const REALV factor = power_of_two(-taken);
+        UNROLL
         for (int i = 0; i < N_STATES; i++)
             x[i * STRIDE] *= factor;
         scale[c * STRIDE] += CONVERT(int, taken);
@@ -64,43 +67,44 @@ static inline void rescale_small(__global REALV *cla, __global INTV *scale, REAL
 
 #if !MANY_STATES
 /* The codes of one block of a tip. */
-static inline INTV load_codes(const Operand *o, int block)
+INLINE INTV load_codes(const Operand *o, int block)
 {
     const __global CODE *code = o->code + (size_t)block * VW;
 #if LANE_PER_ITEM
     return (int)code[LANE];
 #else
-    return CONVERT(int, PASTE(vload, VW)(0, code));
+    return CONVERT(int, *(const __global CODEV *)code);
 #endif
 }
 
-static inline REALV has_state(INTV codes, int state)
+INLINE REALV has_state(INTV codes, int state)
 {
     return CONVERT(REAL, (codes >> state) & 1);
 }
 
-/* The state set of each lane as 0/1 conditional likelihoods, the same for every component. */
-static inline void prepare_tip(const Operand *o, int block, REALV *tip)
+/* The state set of each lane as 0/1 conditional likelihoods, the same for every component; 0 for a slot. */
+INLINE void prepare_tip(const Operand *o, int block, REALV *tip)
 {
-    if (o->is_tip) {
-        const INTV codes = load_codes(o, block);
-        for (int j = 0; j < N_STATES; j++)
-            tip[j] = has_state(codes, j);
-    }
+    const INTV codes = load_codes(o, block) & -o->is_tip;
+    UNROLL
+    for (int j = 0; j < N_STATES; j++)
+        tip[j] = has_state(codes, j);
 }
 
-/* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. `tip` holds the expanded tip. */
-static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
+/* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. `tip` holds the expanded tip.
+ * There is no branch: LLVM would load P before it, and spill it. */
+INLINE void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
 {
+    const BITSV mask = (BITSV)(o->is_tip - 1);
     REALV y[N_STATES];
-    if (!o->is_tip)
-        load_cla(o, block, component, y);
+    load_cla(o, block, component, y);
+    UNROLL
     for (int j = 0; j < N_STATES; j++)
-        x[j] = CONVERT(SUM, o->is_tip ? tip[j] : y[j]);
+        x[j] = CONVERT(SUM, BITCAST(REAL, (BITCAST(BITS, y[j]) & mask) | BITCAST(BITS, tip[j])));
 }
 
 /* sum_j p_j x_j */
-static inline REALV dot_row(const P_SPACE REAL *p, const REALV *x)
+INLINE REALV dot_row(const P_SPACE REAL *p, const REALV *x)
 {
     REALV sum = p[0] * x[0];
     #pragma unroll
@@ -109,7 +113,7 @@ static inline REALV dot_row(const P_SPACE REAL *p, const REALV *x)
     return sum;
 }
 
-static inline SUMV dot_sums(const __global REAL *p, const SUMV *x)
+INLINE SUMV dot_sums(const __global REAL *p, const SUMV *x)
 {
     SUMV sum = p[0] * x[0];
     #pragma unroll
@@ -119,7 +123,7 @@ static inline SUMV dot_sums(const __global REAL *p, const SUMV *x)
 }
 
 /* y = M x for the operand's component of block `block`. */
-static inline void product(
+INLINE void product(
     const __global REAL *table, const Operand *o, const REALV *tip, int block, int component, SUMV *y)
 {
     SUMV x[N_STATES];
@@ -131,22 +135,33 @@ static inline void product(
 
 /* One block of a tip, about to be multiplied with P. */
 typedef struct {
-#if TABLE_STATES
+#if SET_TABLES
+    int set[VW];
+#else
+#if ROW_TABLES
     BITSV set;                              /* of the first TABLE_STATES states */
 #endif
     REALV member[N_STATES];                 /* 0 or 1 for the other states */
+#endif
 } TipBlock;
 
-static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
+INLINE void load_tip_block(const Operand *o, int block, TipBlock *tip)
 {
+#if SET_TABLES
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        tip->set[l] = o->code[(size_t)block * VW + l];
+#else
     const INTV codes = load_codes(o, block);
+    UNROLL
     for (int j = TABLE_STATES; j < N_STATES; j++)
         tip->member[j] = has_state(codes, j);
-#if TABLE_STATES
+#if ROW_TABLES
     const INTV set = codes & ((1 << TABLE_STATES) - 1);
     tip->set = CONVERT(BITS, set);
 #if TABLE_STATES < N_STATES
     tip->member[TABLE_STATES] += CONVERT(REAL, set == 0);      /* -1 where true: lane 0, which is picked then, has it */
+#endif
 #endif
 #endif
 }
@@ -159,27 +174,41 @@ static inline void load_tip_block(const Operand *o, int block, TipBlock *tip)
              t[i[8]], t[i[9]], t[i[10]], t[i[11]], t[i[12]], t[i[13]], t[i[14]], t[i[15]]))
 #endif
 
-/* What row_product needs from one component of a block: x, unless the table of the tip is used instead. */
-static inline void load_states(
-    const Operand *o, const int is_tip, const TipBlock *tip, int block, int component, REALV *x)
+/* What row_product needs from one component of a block: x, or of a tip what its table does not tell; with SET_TABLES P x. */
+INLINE void load_states(const P_SPACE REAL *branch, const Operand *o, const int is_tip, const TipBlock *tip, int block,
+    int component, REALV *x)
 {
-    if (!is_tip)
+    if (!is_tip) {
         load_cla(o, block, component, x);
-    else
-        for (int j = TABLE_STATES; j < N_STATES; j++)
-            x[j] = tip->member[j];
+        return;
+    }
+#if SET_TABLES
+    const __global REALV *sums = (const __global REALV *)(branch + TABLES_START) + component * TABLE_ROWS;
+    const REALV p[VW] = {sums[tip->set[0]], sums[tip->set[1]], sums[tip->set[2]], sums[tip->set[3]]};
+    UNROLL
+    for (int i = 0; i < N_STATES; i++)
+        x[i] = (REALV)(p[0][i], p[1][i], p[2][i], p[3][i]);
+#else
+    UNROLL
+    for (int j = TABLE_STATES; j < N_STATES; j++)
+        x[j] = tip->member[j];
+#endif
 }
 
 /* Row i of the component's P times the operand. */
-static inline REALV row_product(
+INLINE REALV row_product(
     const P_SPACE REAL *branch, int component, int i, const int is_tip, const TipBlock *tip, const REALV *x)
 {
     const P_SPACE REAL *p = branch + component * MATRIX_VALUES + i * N_STATES;
-#if TABLE_STATES
+#if SET_TABLES
+    if (is_tip)
+        return x[i];
+#elif ROW_TABLES
     if (is_tip) {
         const __global REAL *sums = branch + TABLES_START + (component * N_STATES + i) * VW;
         const REALV table = *(const __global REALV *)sums;
         REALV sum = PICK(table, tip->set);
+        UNROLL
         for (int j = TABLE_STATES; j < N_STATES; j++)
             sum = (j == TABLE_STATES ? sums[0] : p[j]) * x[j] + sum;
         return sum;

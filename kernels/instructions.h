@@ -10,7 +10,7 @@
 #define MAX_VALUES (GRADIENT_ROWS * N_STATES > TRIPLET_VALUES ? GRADIENT_ROWS * N_STATES : TRIPLET_VALUES)
 
 /* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
-static inline INTV share_a_state(
+INLINE INTV share_a_state(
     const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, int component)
 {
     SUMV xa[N_STATES], xb[N_STATES], xc[N_STATES], shared = (SUMV)(0);
@@ -18,6 +18,7 @@ static inline INTV share_a_state(
     load_operand(&job->b, tip_b, block, component, xb);
     if (tip_c)
         load_operand(&job->c, tip_c, block, component, xc);
+    UNROLL
     for (int i = 0; i < N_STATES; i++)
         shared += tip_c ? xa[i] * xb[i] * xc[i] : xa[i] * xb[i];
     return CONVERT(int, shared > (SUMV)(0));
@@ -26,43 +27,49 @@ static inline INTV share_a_state(
 /* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
  * A component's count is the sum of the counts of its operands. A component of rate 0, whose likelihoods are 0 or 1 and never
  * scaled, is impossible where its ends disagree; its count is then left out. */
-static inline INTV align_components(
+INLINE INTV align_components(
     const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, SUMV *factor)
 {
     INTV count[N_COMPONENTS], largest = (INTV)(INT_MIN);
+    #pragma unroll COMPONENTS_AT_ONCE
     for (int k = 0; k < N_COMPONENTS; k++) {
         count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
         if (tip_c)
             count[k] += load_scale(&job->c, block, k);
-        if (job->model[(k + 1) * MODEL_VALUES - 1] == 0)
-            count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
-        largest = count[k] > largest ? count[k] : largest;
     }
+    if (job->has_zero_rates)
+        for (int k = 0; k < N_COMPONENTS; k++)
+            if (job->model[(k + 1) * MODEL_VALUES - 1] == 0)
+                count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
+    #pragma unroll COMPONENTS_AT_ONCE
+    for (int k = 0; k < N_COMPONENTS; k++)
+        largest = count[k] > largest ? count[k] : largest;
+    #pragma unroll COMPONENTS_AT_ONCE
     for (int k = 0; k < N_COMPONENTS; k++)
         factor[k] = CONVERT(SUM, power_of_two(CONVERT(BITS, count[k] - largest)));
     return largest;
 }
 
 /* The least of the components' maxima so far, except those that are 0; a component of rate 0 is 0 wherever taxa differ. */
-static inline REALV least_positive(REALV least, REALV largest)
+INLINE REALV least_positive(REALV least, REALV largest)
 {
     return largest > (REALV)(0) && largest < least ? largest : least;
 }
 
 /* Where the work-item writes block `block` of a CLA. */
-static inline __global REALV *cla_block(__global REAL *cla, int block)
+INLINE __global REALV *cla_block(__global REAL *cla, int block)
 {
     return (__global REALV *)(cla + (size_t)block * BLOCK_REALS * VW) + LANE;
 }
 
-static inline __global INTV *scale_block(__global int *scale, int block)
+INLINE __global INTV *scale_block(__global int *scale, int block)
 {
     return (__global INTV *)(scale + (size_t)block * N_COMPONENTS * VW) + LANE;
 }
 
 #if MANY_STATES
 /* Components in the outer loop, blocks in the inner: the two tables of a component stay in the cache for all blocks. */
-static inline void newview(
+INLINE void newview(
     const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     REALV least[TILE_BLOCKS];       /* of the components' maxima that are not 0 */
@@ -73,6 +80,7 @@ static inline void newview(
             product(pb + c * MATRIX_VALUES, &job->b, 0, block, c, yb);
             __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
+            UNROLL
             for (int i = 0; i < N_STATES; i++) {
                 const REALV z = CONVERT(REAL, ya[i] * yb[i]);
                 out[i * STRIDE] = z;
@@ -87,7 +95,7 @@ static inline void newview(
 
 #else
 /* A NEWVIEW. On CPUs it is called with `a_is_tip` and `b_is_tip` as constants, and the compiler makes a loop for each case. */
-static inline void newview_of(const Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
+INLINE void newview_of(const Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
     const Operand b, const int b_is_tip, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
     const int n_blocks = job->n_blocks;
@@ -103,8 +111,8 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
         #pragma unroll COMPONENTS_AT_ONCE
         for (int c = 0; c < N_COMPONENTS; c++) {
             REALV xa[N_STATES], xb[N_STATES], largest = (REALV)(0);
-            load_states(&a, a_is_tip, &tip_a, block, c, xa);
-            load_states(&b, b_is_tip, &tip_b, block, c, xb);
+            load_states(pa, &a, a_is_tip, &tip_a, block, c, xa);
+            load_states(pb, &b, b_is_tip, &tip_b, block, c, xb);
             #pragma unroll
             for (int i = 0; i < N_STATES; i++) {
                 const REALV z = row_product(pa, c, i, a_is_tip, &tip_a, xa) * row_product(pb, c, i, b_is_tip, &tip_b, xb);
@@ -119,7 +127,7 @@ static inline void newview_of(const Job *job, const Operand a, const int a_is_ti
 }
 
 /* The output may be the slot of an operand: a component is read before it is written. */
-static inline void newview(
+INLINE void newview(
     const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
 #if LANE_PER_ITEM
@@ -137,7 +145,7 @@ static inline void newview(
 }
 #endif
 
-static inline void propagate(const Job *job, __global REAL *cla, __global int *scale)
+INLINE void propagate(const Job *job, __global REAL *cla, __global int *scale)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip[N_STATES];
@@ -145,6 +153,7 @@ static inline void propagate(const Job *job, __global REAL *cla, __global int *s
         for (int c = 0; c < N_COMPONENTS; c++) {
             SUMV y[N_STATES];
             product(job->pa + c * MATRIX_VALUES, &job->a, tip, block, c, y);
+            UNROLL
             for (int i = 0; i < N_STATES; i++)
                 cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, y[i]);
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
@@ -153,7 +162,7 @@ static inline void propagate(const Job *job, __global REAL *cla, __global int *s
 }
 
 /* lnL of each pattern. */
-static inline void evaluate(const Job *job, DOUBLEV *lnl)
+INLINE void evaluate(const Job *job, DOUBLEV *lnl)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -166,6 +175,7 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
             SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
             load_operand(&job->a, tip_a, block, c, xa);
             product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, y);
+            UNROLL
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * xa[i]) * y[i] + sum;
             likelihood = factor[c] * sum + likelihood;
@@ -177,7 +187,7 @@ static inline void evaluate(const Job *job, DOUBLEV *lnl)
 }
 
 /* The sum of the patterns' lnL times their weights. */
-static inline void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
+INLINE void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++)
         values[0] += load_weights(job, block) * lnl[block];
@@ -185,7 +195,7 @@ static inline void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 
 /* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i.
  * `factor` aligns the component with the others. */
-static inline SUMV to_eigenbasis(
+INLINE SUMV to_eigenbasis(
     const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, SUMV factor, SUMV *sa, SUMV *sb)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
@@ -196,6 +206,7 @@ static inline SUMV to_eigenbasis(
     product(ua, &job->a, tip_a, block, component, sa);
     product(ub, &job->b, tip_b, block, component, sb);
     SUMV at_zero_length = (SUMV)(0);
+    UNROLL
     for (int i = 0; i < N_STATES; i++) {
         sa[i] *= factor;
         at_zero_length = (m[i] * xa[i]) * xb[i] + at_zero_length;
@@ -203,7 +214,7 @@ static inline SUMV to_eigenbasis(
     return factor * at_zero_length;
 }
 
-static inline void derivative(const Job *job, DOUBLEV *values)
+INLINE void derivative(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -216,6 +227,7 @@ static inline void derivative(const Job *job, DOUBLEV *values)
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
             likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            UNROLL
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
                 const SUMV s = sa[k] * sb[k];
                 likelihood = d[k] * s + likelihood;
@@ -226,25 +238,28 @@ static inline void derivative(const Job *job, DOUBLEV *values)
         DOUBLEV value[DERIVATIVE_VALUES];
         derivative_values(job, block, likelihood, first, second, scale, value);
         const DOUBLEV weight = load_weights(job, block);
+        UNROLL
         for (int v = 0; v < DERIVATIVE_VALUES; v++)
             values[v] += weight * value[v];
     }
 }
 
-static inline void insert(const Job *job, DOUBLEV *values)
+INLINE void insert_of(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
+        REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
         prepare_tip(&job->a, block, tip_a);
         prepare_tip(&job->b, block, tip_b);
+        prepare_tip(&job->c, block, tip_c);
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, tip_a, block, factor);
+        const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_VALUES;
             SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
             product(job->pa + c * MATRIX_VALUES, &job->a, tip_a, block, c, ya);
             product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, yb);
-            load_operand(&job->c, tip_a, block, c, x);
+            load_operand(&job->c, tip_c, block, c, x);
+            UNROLL
             for (int i = 0; i < N_STATES; i++)
                 sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
             likelihood = factor[c] * sum + likelihood;
@@ -253,8 +268,25 @@ static inline void insert(const Job *job, DOUBLEV *values)
     }
 }
 
+/* An INSERT. On CPUs the compiler makes a loop for each case that searches need, as for NEWVIEW. */
+INLINE void insert(const Job *job, DOUBLEV *values)
+{
+    Job known = *job;
+    known.c.is_tip = 0;
+    if (LANE_PER_ITEM || MANY_STATES || job->a.is_tip) {
+        insert_of(&known, values);
+    } else if (job->b.is_tip) {
+        known.a.is_tip = 0;
+        known.b.is_tip = 1;
+        insert_of(&known, values);
+    } else {
+        known.a.is_tip = known.b.is_tip = 0;
+        insert_of(&known, values);
+    }
+}
+
 /* P x, P' x and P'' x for the operand's component of block `block`. */
-static inline void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
+INLINE void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
     int block, int component, SUMV y[3][N_STATES])
 {
     product(p + component * MATRIX_VALUES, o, tip, block, component, y[0]);
@@ -262,7 +294,7 @@ static inline void three_orders(const __global REAL *p, const __global REAL *slo
     product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y[2]);
 }
 
-static inline void triplet(const Job *job, DOUBLEV *values)
+INLINE void triplet(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
@@ -271,6 +303,7 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         prepare_tip(&job->c, block, tip_c);
         SUMV sum[TRIPLET_VALUES], factor[N_COMPONENTS];
         const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
+        UNROLL
         for (int v = 0; v < TRIPLET_VALUES; v++)
             sum[v] = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
@@ -279,6 +312,7 @@ static inline void triplet(const Job *job, DOUBLEV *values)
             three_orders(job->pa, job->qa, &job->a, tip_a, block, c, a);
             three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
             three_orders(job->pc, job->qc, &job->c, tip_c, block, c, s);
+            UNROLL
             for (int i = 0; i < N_STATES; i++) {
                 const SUMV ai[3] = {a[0][i], a[1][i], a[2][i]};
                 const SUMV bi[3] = {b[0][i], b[1][i], b[2][i]};
@@ -289,13 +323,14 @@ static inline void triplet(const Job *job, DOUBLEV *values)
         DOUBLEV value[TRIPLET_VALUES];
         triplet_values(job, block, sum, scale, value);
         const DOUBLEV weight = load_weights(job, block);
+        UNROLL
         for (int v = 0; v < TRIPLET_VALUES; v++)
             values[v] += weight * value[v];
     }
 }
 
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
-static inline void pattern_shares(const Job *job, DOUBLEV *shares)
+INLINE void pattern_shares(const Job *job, DOUBLEV *shares)
 {
     for (int block = 0; block < job->n_blocks; block++) {
         REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -307,6 +342,7 @@ static inline void pattern_shares(const Job *job, DOUBLEV *shares)
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
             likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            UNROLL
             for (int k = 0; k < N_STATES - 1; k++)
                 likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
         }
@@ -316,7 +352,7 @@ static inline void pattern_shares(const Job *job, DOUBLEV *shares)
 
 /* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. `ends` [block][2][k] keeps both ends of the
  * branch in the eigenbasis from the first rows of a component to its last. */
-static inline void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
+INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
 {
     const __global REAL *difference = job->differences + ((size_t)component * N_STATES + row) * N_STATES;
     if (row == 0)
@@ -332,6 +368,7 @@ static inline void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, S
         const SUMV *sa = ends + block * 2 * N_STATES, *sb = sa + N_STATES;
         for (int k = 0; k < GRADIENT_ROWS; k++) {
             const DOUBLEV share = shares[block] * CONVERT(double, sa[row + k]);
+            UNROLL
             for (int l = 0; l < N_STATES; l++)
                 values[k * N_STATES + l] = share * CONVERT(double, sb[l]) + values[k * N_STATES + l];
         }
@@ -340,7 +377,7 @@ static inline void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, S
         values[v] *= (double)difference[v];
 }
 
-static inline void mass_gradient(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
+INLINE void mass_gradient(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     for (int block = 0; block < job->n_blocks; block++) {
@@ -351,6 +388,7 @@ static inline void mass_gradient(const Job *job, const DOUBLEV *shares, int comp
         align_components(job, tip_a, tip_b, 0, block, factor);
         load_operand(&job->a, tip_a, block, component, xa);
         product(job->pb + component * MATRIX_VALUES, &job->b, tip_b, block, component, y);
+        UNROLL
         for (int i = 0; i < N_STATES; i++)
             values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
     }
@@ -361,7 +399,7 @@ static inline void mass_gradient(const Job *job, const DOUBLEV *shares, int comp
 #define SHARED_DOUBLES (VALUE_DOUBLES > STAGED_DOUBLES ? VALUE_DOUBLES : STAGED_DOUBLES)       /* used one after the other */
 
 /* Add the lanes of each value in a fixed order to this group's partial sums. */
-static inline void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
+INLINE void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
 {
 #if LANE_PER_ITEM
     for (int v = 0; v < n; v++)
@@ -384,9 +422,8 @@ static inline void store_values(__global double *partial, const DOUBLEV *values,
 #endif
 }
 
-/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
- * Without the attribute Intel's compiler does not inline it, and derivatives took 1.15 times as long. */
-__attribute__((always_inline)) static inline void run_instruction(const Job *job, int op, __global REAL *cla,
+/* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`. */
+INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
     __global int *scale, __global double *partial, int first, __local double *shared)
 {
 #if STAGED_MATRICES
@@ -427,6 +464,7 @@ __attribute__((always_inline)) static inline void run_instruction(const Job *job
     }
     for (int pass = 0; pass < n_passes; pass++) {
         DOUBLEV values[MAX_VALUES];
+        UNROLL
         for (int v = 0; v < MAX_VALUES; v++)
             values[v] = (DOUBLEV)(0);
         const int row = pass * GRADIENT_ROWS;

@@ -15,7 +15,7 @@
  *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
  *   BRANCH_VALUES            numbers of a branch's P matrices and tables for tips, see below
  *   MODEL_VALUES, EIGEN_VALUES   numbers of a component in the arrays `model` and `eigen`
- *   LEAST_TABLE_LANES        lanes from which on tips have tables
+ *   TABLE_ROWS               vectors of a component's table for tips, see below; 0 without tables
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float
  *   CODE                     unsigned integer type of a tip code: one bit per state, or with many states a column of
@@ -47,7 +47,7 @@
 #define COMPONENTS_AT_ONCE N_COMPONENTS
 #define STRIDE 1
 #define LANE ((size_t)0)
-#define ANY(condition) any(condition)
+#define ANY(condition) any_lane(CONVERT(long, condition))
 #endif
 
 #if REAL_BITS == 64
@@ -66,20 +66,36 @@
 #define P_SPACE __global
 #endif
 
+/* Compilers leave large functions alone and keep arrays that loops index in memory. Inlined and unrolled, few states stay in
+ * registers: on PoCL searches took 0.6 times as long. */
+#define INLINE __attribute__((always_inline)) static inline
+#if MANY_STATES
+#define UNROLL
+#else
+#define UNROLL _Pragma("unroll")
+#endif
+
 #define CONVERT(type, x) PASTE(convert_, VECTOR(type))(x)
 #define BITCAST(type, x) PASTE(as_, VECTOR(type))(x)
 
 typedef VECTOR(REAL) REALV;
 typedef VECTOR(SUM) SUMV;
 typedef VECTOR(double) DOUBLEV;
+typedef VECTOR(CODE) CODEV;
 typedef VECTOR(int) INTV;
+typedef VECTOR(long) LONGV;
 typedef VECTOR(BITS) BITSV;
 
-/* Up to 8 states, each P matrix of a branch has a table for tips; the tables follow the matrices. A tip picks its sums of P from the
- * table by a permutation: lane e of row i is the sum of P_ij over those of the first TABLE_STATES states j that set e
- * contains. The other states are multiplied. Lane 0, the set with none of the first states, holds P_ij of the first of the
- * others, so that four states need only the table. Short vectors hold the sums of too few sets to be faster. */
-#if LANE_PER_ITEM || MANY_STATES || VW < LEAST_TABLE_LANES
+/* Up to 8 states, each P matrix of a branch can have a table for tips; the tables follow the matrices.
+ * With vectors of 8 and 16 lanes (ROW_TABLES) a vector belongs to a row of P, and a tip picks from it by a permutation: lane e
+ * of row i is the sum of P_ij over those of the first TABLE_STATES states j that set e contains. The other states are
+ * multiplied. Lane 0, the set with none of the first states, holds P_ij of the first of the others, so that four states need
+ * only the table.
+ * With 4 lanes and up to 4 states (SET_TABLES) a vector belongs to a set of states: lane i of vector e is the sum of P_ij over
+ * all states j of set e. A tip loads the vectors of its lanes and transposes them. */
+#define ROW_TABLES (TABLE_ROWS == N_STATES)
+#define SET_TABLES (TABLE_ROWS > N_STATES)
+#if !ROW_TABLES
 #define TABLE_STATES 0
 #elif VW == 16 && N_STATES >= 4
 #define TABLE_STATES 4
@@ -89,6 +105,18 @@ typedef VECTOR(BITS) BITSV;
 #define TABLE_STATES N_STATES
 #endif
 
-#if TABLE_STATES
-#define TABLES_START (BRANCH_VALUES - N_COMPONENTS * N_STATES * VW)     /* of a branch, after its matrices */
+#if TABLE_ROWS
+#define TABLES_START (BRANCH_VALUES - N_COMPONENTS * TABLE_ROWS * VW)     /* of a branch, after its matrices */
+#endif
+
+#if !LANE_PER_ITEM
+/* Whether a condition is true in any lane. PoCL calls `any` instead of inlining it. */
+INLINE int any_lane(LONGV condition)
+{
+    long found = 0;
+    #pragma unroll
+    for (int l = 0; l < VW; l++)
+        found |= condition[l];
+    return found != 0;
+}
 #endif

@@ -92,7 +92,22 @@ static inline void make_row_sums(int first, int n, REAL sum, __global REAL *tabl
 #endif
 }
 
-#if TABLE_STATES
+#if SET_TABLES
+/* The table of sums that tips load, see layout.h. */
+static inline void make_table(const __global REAL *p, __global REALV *table)
+{
+    REALV column[N_STATES];
+    for (int j = 0; j < N_STATES; j++)
+        for (int i = 0; i < VW; i++)
+            column[j][i] = p[ENTRY(min(i, N_STATES - 1), j)];
+    for (int set = 0; set < TABLE_ROWS; set++) {
+        REALV sum = (REALV)(0);
+        for (int j = 0; j < N_STATES; j++)
+            sum = column[j] * (REAL)(set >> j & 1) + sum;
+        table[set] = sum;
+    }
+}
+#elif ROW_TABLES
 /* The table of sums that tips pick from, see layout.h. */
 static inline void make_table(const __global REAL *p, __global REALV *table)
 {
@@ -160,10 +175,12 @@ __kernel void pmatrices(
     __global REAL *of_branch = matrices + branch * BRANCH_VALUES, *p = of_branch + component * MATRIX_VALUES;
     make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
     make_row_sums(first, n, 1, p);
-#if TABLE_STATES
-    for (int b = 0; b <= last; b++)
+#if TABLE_ROWS
+    for (int b = 0; b <= last; b++) {
+        __global REALV *tables = (__global REALV *)(of_branch + b * BRANCH_VALUES + TABLES_START);
         if (at_tips[start + b])
-            make_table(p + b * BRANCH_VALUES, (__global REALV *)(of_branch + b * BRANCH_VALUES + TABLES_START) + component * S);
+            make_table(p + b * BRANCH_VALUES, tables + component * TABLE_ROWS);
+    }
 #endif
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_VALUES;

@@ -39,13 +39,13 @@
  */
 
 /* The slot that a track uses in place of the one that an instruction names. */
-static inline size_t find_slot(int slot, int first_shifted, int shift)
+INLINE size_t find_slot(int slot, int first_shifted, int shift)
 {
     return (size_t)(slot < first_shifted ? slot : slot + shift);
 }
 
 /* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. */
-static inline Operand find_operand(
+INLINE Operand find_operand(
     int index, int first_shifted, int shift, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips,
     const __global uchar *state_sets, size_t storage, size_t slot_stride)
 {
@@ -104,6 +104,9 @@ __kernel void traverse(
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
     __local double shared[SHARED_DOUBLES];
+    int has_zero_rates = 0;
+    for (int c = 0; c < N_COMPONENTS; c++)
+        has_zero_rates |= model[(size_t)pset * MODEL_REALS + (c + 1) * MODEL_VALUES - 1] == 0;
     for (int t = 0; t < span[SPAN_N_TILES]; t++) {
         const int tile = span[SPAN_FIRST_TILE] + t;
         const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
@@ -118,6 +121,7 @@ __kernel void traverse(
             Job job;
             job.model = model + (size_t)pset * MODEL_REALS;
             job.bad_pattern = bad_pattern;
+            job.has_zero_rates = has_zero_rates;
             job.n_blocks = used_blocks[tile];
             job.first_pattern = (int)lanes;
             job.weights = weights + lanes;

@@ -36,7 +36,8 @@ C_TYPE: dict[np.dtype[np.floating], str] = {np.dtype(np.float64): "double", np.d
 # numpy's names of the other types that kernels take; REAL and CODE are the layout's
 NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "uint64"}
 SCALE_BYTES = 4
-LEAST_TABLE_LANES = 8  # a shorter vector holds the sums of too few sets to be faster than multiplying
+ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough sets of states, see `kernels/layout.h`
+SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
 PMATRIX_COLUMNS = 12  # columns of a P matrix that one work-item makes; each work-item computes all exponentials itself
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
@@ -204,12 +205,21 @@ class Layout:
         return self.n_components * self.n_states * self.vw
 
     @property
+    def table_rows(self) -> int:
+        """Vectors of a component's table for tips: one for each row of P or for each set of states; 0 for no table."""
+        if self.lane_per_item or self.many_states:
+            return 0
+        if self.vw >= ROW_TABLE_LANES:
+            return self.n_states
+        return 1 << self.n_states if self.n_states <= self.vw == SET_TABLE_LANES else 0
+
+    @property
     def branch_values(self) -> int:
         """Numbers of a branch on the device: its P matrices, then their tables for tips (`kernels/layout.h`)."""
         matrices = self.n_components * self.matrix_values
-        if self.lane_per_item or self.many_states or self.vw < LEAST_TABLE_LANES:
+        if not self.table_rows:
             return matrices
-        return (-(-matrices // self.vw) + self.n_components * self.n_states) * self.vw
+        return (-(-matrices // self.vw) + self.n_components * self.table_rows) * self.vw
 
     @property
     def block_scales(self) -> int:
@@ -317,7 +327,7 @@ class Layout:
             "CODE": "uchar" if self.code.itemsize == 1 else "ushort",
             "SCALE_BITS": self.scale_bits,
             "PMATRIX_COLUMNS": PMATRIX_COLUMNS,
-            "LEAST_TABLE_LANES": LEAST_TABLE_LANES,
+            "TABLE_ROWS": self.table_rows,
             "MATRIX_VALUES": self.matrix_values,
             "BRANCH_VALUES": self.branch_values,
             "MODEL_VALUES": self.model_values,

@@ -95,7 +95,7 @@ def test_shapes_by_hand():
         "weights": (84,),
         "model": (2, 2, 4 + 16 + 16 + 1),
         "eigen": (2, 2, 4 + 16 + 16),
-        "matrices": (2, 7, 2 * 16),
+        "matrices": (2, 7, 2 * 16 + 2 * 16 * 4),  # and a vector for each set of states
         "slopes": (1, 2, 7, 2, 2, 16),
     }
     assert {name: LAYOUT.array_shape(ARRAYS[name], sizes) for name in expected} == expected

@@ -214,7 +214,7 @@ def test_single_clas_are_near_double(kind, make_engine, record_property):
 
 
 @pytest.mark.parametrize("n_states", [2, 3, 5, 8])
-@pytest.mark.parametrize("kind", as_params([WIDE, WIDEST]))
+@pytest.mark.parametrize("kind", as_params([Kind("vector", 4, 3), WIDE, WIDEST]))
 def test_tables_of_tips(kind, n_states, make_engine, record_property):
     """States fewer than the table's, as many, and more."""
     check_single_clas(make_engine, kind, n_states, record_property)

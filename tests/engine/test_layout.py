@@ -141,7 +141,7 @@ def test_macros_name_everything_the_kernels_ask_for():
     assert set(macros) == {
         *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
-        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DLEAST_TABLE_LANES=8"),
+        *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DTABLE_ROWS=0"),
         *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),
         *(f"-D{name}={number}" for name, number in contract.macros().items()),
     }

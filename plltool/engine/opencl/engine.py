@@ -35,6 +35,7 @@ from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
+PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
 
 _log = logging.getLogger("plltool")
 
@@ -257,8 +258,8 @@ class OpenCLEngine(Engine):
             return
         self._arrays.send("lengths", lengths, numbers)
         self._arrays.send("at_tips", at_tips, numbers)
-        items = self.layout.pmatrix_items(*lengths.shape)
-        self._clock.watch(self._pmatrices(self._queue, (items,), None, self._arrays.held, numbers))
+        items = -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS) * PMATRICES_ITEMS
+        self._clock.watch(self._pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers))
         self._made = (sent, tables, at_tips)
         self.counters.launches += 1
 
