@@ -20,7 +20,7 @@ MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variat
 EVEN_DEVIATION = 0.1  # of rates; below it the optimiser's steps are proportional to the deviation, which may end at 0
 DEFAULT_ALPHA = 1.0
 MIN_PINV = 1e-10  # share of invariable sites; each site may lose as much lnL
-RARE_ODDS = 1e-3  # of invariable sites; below them the optimiser's steps are proportional to pinv, likewise
+RARE_ODDS = 0.1  # of invariable sites; below them the optimiser's steps are proportional to pinv, likewise
 MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, relative to the last one
@@ -47,6 +47,8 @@ MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised wit
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
 POLISH_PRECISION = 0.001  # lnL, of both within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
+RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
+MAX_RIDGE_PARAMETERS = 32  # rates over sites that change together with the branch lengths; each takes three launches
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------
