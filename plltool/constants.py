@@ -48,6 +48,9 @@ DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate mat
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
 POLISH_PRECISION = 0.001  # lnL, of both within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
 RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
+RIDGE_GAIN = 0.002  # lnL that a step of rates over sites must gain so that another one follows
+MAX_RIDGE_STEPS = 10  # of them in a row; typical 1 to 3
+MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
 MAX_RIDGE_PARAMETERS = 32  # rates over sites that change together with the branch lengths; each takes three launches
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 

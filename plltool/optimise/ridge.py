@@ -16,8 +16,10 @@ from plltool.constants import (
     MAX_BRANCH_LENGTH,
     MAX_LOG_SCALE,
     MAX_RIDGE_PARAMETERS,
+    MAX_RIDGE_STEP,
+    MAX_RIDGE_STEPS,
     MIN_BRANCH_LENGTH,
-    POLISH_PRECISION,
+    RIDGE_GAIN,
     RIDGE_STEP,
 )
 from plltool.errors import EngineError
@@ -105,7 +107,7 @@ class Ridge:
 
 
 def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
-    """Take the step from branch lengths and a model that are nearly optimised; return lnL, which never falls.
+    """Take steps from branch lengths and a model that are nearly optimised; return lnL, which never falls.
 
     Parameters
     ----------
@@ -114,20 +116,27 @@ def climb_ridge(likelihood: TreeLikelihood, groups: Collection[str], lnl: float)
 
     Models with a single such parameter, or more than MAX_RIDGE_PARAMETERS, stay as they are.
     """
-    ridge = Ridge(likelihood, groups)
-    if not 1 < ridge.n_parameters <= MAX_RIDGE_PARAMETERS:
-        return lnl
-    models, lengths = [model.copy() for model in likelihood.models], likelihood.tree.lengths.copy()
+    n_parameters = Ridge(likelihood, groups).n_parameters
+    for _ in range(MAX_RIDGE_STEPS if 1 < n_parameters <= MAX_RIDGE_PARAMETERS else 0):
+        before, lnl = lnl, _step_up(likelihood, groups, lnl)
+        if lnl - before < RIDGE_GAIN:
+            break
+    return lnl
+
+
+def _step_up(likelihood: TreeLikelihood, groups: Collection[str], lnl: float) -> float:
+    """One step, shortened until lnL rises; without one that does, everything stays. Returns lnL."""
+    ridge, models = Ridge(likelihood, groups), [model.copy() for model in likelihood.models]
+    lengths = likelihood.tree.lengths.copy()
     try:
         ridge.let_lengths_follow()
-        slopes = ridge.slopes(ridge.start)
-        step, promised = _newton_step(ridge, slopes)
-        for _ in range(MAX_BACKTRACKS if promised > POLISH_PRECISION else 0):
+        step, promised = _newton_step(ridge, ridge.slopes(ridge.start))
+        for _ in range(MAX_BACKTRACKS if promised > RIDGE_GAIN else 0):
             ridge.set(ridge.start + step)
             reached = likelihood.lnl()
             if reached > lnl:
                 return reached
-            step = step / 2
+            step = step / 4
     except EngineError:  # some pattern cannot be represented
         pass
     for model, before in zip(likelihood.models, models, strict=True):
@@ -161,8 +170,13 @@ def _newton_step(ridge: Ridge, slopes: FloatArray) -> tuple[FloatArray, float]:
 
 
 def _uphill(hessian: FloatArray, slopes: FloatArray, step: FloatArray, free: BoolArray) -> FloatArray:
-    """The Newton step of the free elements, given that of the others; uphill where the function is convex, too."""
+    """The Newton step of the free elements, given that of the others; uphill where the function is convex, too.
+
+    It is damped (Levenberg 1944) until it is no longer than MAX_RIDGE_STEP.
+    """
     values, vectors = np.linalg.eigh(-hessian[np.ix_(free, free)])
-    values = np.maximum(np.abs(values), np.finfo(float).eps ** 0.5 * np.abs(values).max())
-    here = slopes[free] + hessian[np.ix_(free, ~free)] @ step[~free]
-    return np.asarray(vectors @ (vectors.T @ here / values))
+    along = vectors.T @ (slopes[free] + hessian[np.ix_(free, ~free)] @ step[~free])
+    values = np.maximum(np.abs(values), np.finfo(float).tiny)
+    while np.linalg.norm(along / values) > MAX_RIDGE_STEP:
+        values = values + np.linalg.norm(along) / MAX_RIDGE_STEP / 8
+    return np.asarray(vectors @ (along / values))
