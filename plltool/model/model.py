@@ -30,7 +30,6 @@ from plltool.model.values import (
 
 SCALER = "scaler"
 GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER)
-SITE_MIXTURE = ("class_weights", *SITE_GROUPS)  # groups of what differs between sites
 SITE_VALUES = ("alpha", "pinv", "rates", "weights")  # of SiteRates
 
 

@@ -1,7 +1,7 @@
 """A Newton step of the rates over sites in which the branch lengths follow.
 
-Invariable sites, alpha and branch lengths explain the same data, and so do free rates: lnL has narrow ridges on which no
-group of them gains alone. Rounds that optimise one after the other then stop far from the optimum.
+Invariable sites, alpha and branch lengths explain the same data, and so do free rates: lnL has narrow ridges on which
+no group of them gains alone. Rounds that optimise one after the other then stop far from the optimum.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from plltool.constants import (
     RIDGE_STEP,
 )
 from plltool.errors import EngineError
-from plltool.model.model import SITE_MIXTURE
+from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import parameter_slopes
 from plltool.optimise.steps import at_bound
+
+SITE_MIXTURE = ("class_weights", *SITE_GROUPS)  # groups of what differs between sites
 
 
 class Ridge:
@@ -84,6 +86,7 @@ class Ridge:
 
     def let_lengths_follow(self) -> None:
         """Find the response of the lengths, by a step of each parameter."""
+        self.set(self.start)
         here = self._length_slopes()
         free = (here[..., 1] < 0) & ~at_bound(self._lengths, here[..., 0])
         curvature = np.where(free, here[..., 1], -np.inf)
