@@ -106,11 +106,9 @@ def test_a_ridge_is_climbed(data):
 
 def test_what_is_not_better_is_undone(data):
     likelihood = likelihood_on(data, "JC+I+G4")
-    for _ in range(20):
-        smooth(likelihood, 1e-5)
-        lnl = optimise_model(likelihood, epsilon=1e-5, scale=True)
+    lnl = likelihood.lnl()
     before = likelihood.models[0].sites, likelihood.tree.lengths.copy()
-    assert climb_ridge(likelihood, ["alpha", "pinv"], lnl + 1.0) == lnl + 1.0
+    assert climb_ridge(likelihood, ["alpha", "pinv"], lnl + 1000.0) == lnl + 1000.0  # which no step can reach
     assert likelihood.models[0].sites == before[0]
     np.testing.assert_array_equal(likelihood.tree.lengths, before[1])
     assert likelihood.lnl() == pytest.approx(lnl, rel=1e-14)
