@@ -670,6 +670,8 @@ MUTANTS = [
     Mutant("gamma: slopes in the logarithm of a share that is almost 0", "plltool/optimise/parameters.py",
            "by_masses * (up_masses - down_masses)", "masses * np.log(up_masses / down_masses)",
            ("tests/optimise/test_parameter_gradients.py",)),
+    Mutant("lengths: another start is kept though it is worse", "plltool/optimise/lengths.py",
+           "if reached > lnl:", "if True:", ("tests/optimise/test_lengths.py", "-k", "another")),
     Mutant("ridge: lengths run away", "plltool/optimise/ridge.py", "response[:, k] = -change", "response[:, k] = change",
            (RIDGE, "-k", "follow")),
     Mutant("ridge: slopes leave out the lengths", "plltool/optimise/ridge.py",
