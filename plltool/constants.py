@@ -16,9 +16,11 @@ MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG'
 MAX_EXCHANGEABILITY = 1e3
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
-MAX_ALPHA = 100.0  # practically one rate
+MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low
+EVEN_DEVIATION = 0.1  # of rates; below it the optimiser's steps are proportional to the deviation, which may end at 0
 DEFAULT_ALPHA = 1.0
-MIN_PINV = 1e-6  # share of invariable sites; as good as none for lnL
+MIN_PINV = 1e-10  # share of invariable sites; each site may lose as much lnL
+RARE_ODDS = 0.1  # of invariable sites; below them the optimiser's steps are proportional to pinv, likewise
 MAX_PINV = 0.99  # RAxML-NG's bound
 DEFAULT_PINV = 0.1
 MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, relative to the last one
@@ -45,6 +47,11 @@ MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised wit
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
 POLISH_PRECISION = 0.001  # lnL, of both within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
+RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
+RIDGE_GAIN = 0.002  # lnL that a step of rates over sites must gain so that another one follows
+MAX_RIDGE_STEPS = 10  # of them in a row; typical 1 to 3
+MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole
+MAX_RIDGE_PARAMETERS = 32  # rates over sites that change together with the branch lengths; each takes three launches
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------

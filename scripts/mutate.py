@@ -55,7 +55,7 @@ SCAN = "tests/tree_search/test_scan.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
-GAMMA = "tests/model/test_gamma.py"
+GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"
 RATCHET = "tests/tree_search/test_ratchet.py"
 FUSING = "tests/tree_search/test_fusing.py"
 STARTS = "tests/tree_search/test_multistart.py"
@@ -666,6 +666,22 @@ MUTANTS = [
     Mutant("gamma: series begins late", "plltool/model/gamma.py", "term *= x / shape", "term *= x / (shape + 1e-9)",
            (GAMMA,)),
     Mutant("gamma: steps too long", "plltool/model/gamma.py", "* series / shape", "* series", (GAMMA,)),
+    Mutant("gamma: wrong term in the expansion of quantiles", "plltool/model/gamma.py", "(z**3 - 7 * z) / 36",
+           "(z**3 - 5 * z) / 36", (GAMMA,)),
+    Mutant("gamma: a term of Stirling's series is missing", "plltool/model/gamma.py", "1 / (12 * shape) - ", "-", (GAMMA,)),
+    Mutant("gamma: slopes in the logarithm of a share that is almost 0", "plltool/optimise/parameters.py",
+           "by_masses * (up_masses - down_masses)", "masses * np.log(up_masses / down_masses)",
+           ("tests/optimise/test_parameter_gradients.py",)),
+    Mutant("lengths: another start is kept though it is worse", "plltool/optimise/lengths.py",
+           "if reached > lnl:", "if True:", ("tests/optimise/test_lengths.py", "-k", "another")),
+    Mutant("ridge: lengths run away", "plltool/optimise/ridge.py", "response[:, k] = -change", "response[:, k] = change",
+           (RIDGE, "-k", "follow")),
+    Mutant("ridge: slopes leave out the lengths", "plltool/optimise/ridge.py",
+           "np.append(own + (self._response * by_length[:, self._factor]).sum(axis=0)", "np.append(own", (RIDGE,)),
+    Mutant("ridge: a bad step stays", "plltool/optimise/ridge.py", "model.assign(before)", "pass",
+           (RIDGE, "-k", "undone")),
+    Mutant("ridge: not climbed", "plltool/optimise/polish.py", "lnl = climb_ridge(likelihood, chosen, lnl)", "pass",
+           ("tests/optimise/test_nested.py", "-k", "primates")),
     Mutant("gamma: rates between wrong quantiles", "plltool/model/rates.py", "gamma_probability(alpha + 1.0, bound)",
            "gamma_probability(alpha, bound)", ("tests/model/test_rates.py",)),
     Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",

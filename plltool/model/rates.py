@@ -13,16 +13,18 @@ from plltool.arrays import FloatArray
 from plltool.constants import (
     DEFAULT_ALPHA,
     DEFAULT_PINV,
+    EVEN_DEVIATION,
     MAX_ALPHA,
     MAX_FREE_RATIO,
     MAX_PINV,
     MIN_ALPHA,
     MIN_FREE_RATIO,
     MIN_PINV,
+    RARE_ODDS,
     START_ALPHAS,
     START_PINVS,
 )
-from plltool.model.gamma import gamma_probability, gamma_quantile
+from plltool.model.gamma import STIRLING_SHAPE, gamma_probability, gamma_quantile, gamma_step
 from plltool.model.values import format_values
 
 RateKind = Literal["equal", "gamma", "free"]
@@ -126,21 +128,28 @@ class SiteRates:
     # --- for an optimiser: positive ratios of each group --------------------------------------------------------
 
     def ratios(self, group: str) -> FloatArray:
-        """alpha; pinv / (1 - pinv); or rates and then weights of free rates, each divided by the last one."""
+        """One for alpha; one for pinv; or rates and then weights of free rates, each divided by the last one.
+
+        The ratios of alpha and pinv end at finite values where rates become equal and where no site is invariable, so
+        that an optimiser reaches these limits. Far from them they are like alpha and pinv / (1 - pinv).
+        """
         if group == "alpha":
-            return np.array([self.alpha], dtype=np.float64)
+            assert self.alpha is not None, "filled"
+            return np.array([ratio_of_alpha(self.alpha)])
         if group == "pinv":
             assert self.pinv is not None, "filled"
-            return np.array([self.pinv / (1.0 - self.pinv)])
+            return np.array([ratio_of_pinv(self.pinv)])
         rates, weights = np.array(self.rates), np.array(self.weights)
         return np.append(rates[:-1] / rates[-1], weights[:-1] / weights[-1])
 
     def with_ratios(self, group: str, ratios: FloatArray) -> SiteRates:
         """The same with the values that these ratios stand for."""
         if group == "alpha":
-            return replace(self, alpha=float(ratios[0]))
+            deviation = float(ratios[0]) ** -0.5 - EVEN_DEVIATION
+            return replace(self, alpha=_within(deviation**-2 if deviation > 0 else MAX_ALPHA, MIN_ALPHA, MAX_ALPHA))
         if group == "pinv":
-            return replace(self, pinv=float(ratios[0] / (1.0 + ratios[0])))
+            odds = float(ratios[0]) - RARE_ODDS
+            return replace(self, pinv=_within(odds / (1.0 + odds), MIN_PINV, MAX_PINV))
         rates, weights = (
             np.append(ratios[: self.n_categories - 1], 1.0),
             np.append(ratios[self.n_categories - 1 :], 1.0),
@@ -164,10 +173,25 @@ class SiteRates:
         return "".join(parts)
 
 
+def ratio_of_alpha(alpha: float) -> float:
+    """1 / (1 / sqrt(alpha) + EVEN_DEVIATION)^2; 1 / sqrt(alpha) is the standard deviation of the rates."""
+    return float((alpha**-0.5 + EVEN_DEVIATION) ** -2)
+
+
+def ratio_of_pinv(pinv: float) -> float:
+    """pinv / (1 - pinv) + RARE_ODDS."""
+    return pinv / (1.0 - pinv) + RARE_ODDS
+
+
+def _within(value: float, low: float, high: float) -> float:
+    """The value, or the bound beyond which it is."""
+    return min(max(value, low), high)
+
+
 # bounds of these ratios
 SITE_BOUNDS = {
-    "alpha": (MIN_ALPHA, MAX_ALPHA),
-    "pinv": (MIN_PINV / (1 - MIN_PINV), MAX_PINV / (1 - MAX_PINV)),
+    "alpha": (ratio_of_alpha(MIN_ALPHA), ratio_of_alpha(MAX_ALPHA)),
+    "pinv": (ratio_of_pinv(MIN_PINV), ratio_of_pinv(MAX_PINV)),
     "free_rates": (MIN_FREE_RATIO, MAX_FREE_RATIO),
 }
 
@@ -211,6 +235,12 @@ def gamma_medians(alpha: float, n_categories: int) -> FloatArray:
 
 
 def _means_between(alpha: float, probabilities: FloatArray) -> FloatArray:
-    """The share of the total rate between each two neighbouring quantiles, which are given by `probabilities`."""
+    """The share of the total rate between each two neighbouring quantiles, which are given by `probabilities`.
+
+    It is also the probability between them, less the change of `gamma_step`. That is exact where the rates are almost
+    equal.
+    """
     bounds = [gamma_quantile(alpha, probability) for probability in probabilities.tolist()]
-    return np.diff([gamma_probability(alpha + 1.0, bound) for bound in bounds])
+    if alpha < STIRLING_SHAPE:
+        return np.diff([gamma_probability(alpha + 1.0, bound) for bound in bounds])
+    return np.diff(probabilities) - np.diff([gamma_step(alpha, bound) for bound in bounds])

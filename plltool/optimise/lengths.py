@@ -12,6 +12,7 @@ from plltool.constants import (
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
     MIN_BRANCH_LENGTH,
+    POLISH_PRECISION,
     SMOOTHING_EPSILON,
 )
 from plltool.errors import EngineError
@@ -88,3 +89,19 @@ def smooth(
         predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
     tree.lengths[:] = best
     return Smoothing(float(best_lnl.sum()), rounds, predicted, predicted < epsilon)
+
+
+def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
+    """Optimise the lengths again, from half their mean where they are shorter; return lnL, which never falls.
+
+    lnL has several optima in the lengths: of two neighbours, either may be short. The lengths return to what they are,
+    with lnL `lnl`, unless others are better.
+    """
+    lengths = likelihood.tree.lengths
+    before = lengths.copy()
+    lengths[:] = np.maximum(before, before.mean(axis=0) / 2)
+    reached = smooth(likelihood, POLISH_PRECISION, floor=lnl).lnl
+    if reached > lnl:
+        return reached
+    lengths[:] = before
+    return lnl

@@ -144,13 +144,18 @@ def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: Float
 
 
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    """Slopes in a group of parameters; `by_rates` (C, S, S) and `masses` are the slopes in `Model.rate_matrices`."""
+    """Slopes in a group of parameters; `by_rates` (C, S, S) is the slope in the matrices of `Model.rate_matrices`.
+
+    `masses` (C, S) are slopes in the logarithms of its masses. A share of invariable sites that is almost 0 changes by
+    many times its value in a step, so their logarithms would not do.
+    """
     slopes = []
+    by_masses = masses / model.components().masses()
     vector = get_vector(model, [name])
     for parameter, (low, high) in enumerate(get_bounds(model, [name])):
         ends = min(vector[parameter] + DIFFERENCE_STEP, high), max(vector[parameter] - DIFFERENCE_STEP, low)
         (up, up_masses), (down, down_masses) = (_matrices_at(model, name, vector, parameter, end) for end in ends)
-        change = np.sum(by_rates * (up - down)) + np.sum(masses * np.log(up_masses / down_masses))
+        change = np.sum(by_rates * (up - down)) + np.sum(by_masses * (up_masses - down_masses))
         slopes.append(change / (ends[0] - ends[1]))
     return np.array(slopes)
 

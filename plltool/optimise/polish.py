@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from plltool.constants import MAX_POLISH_ROUNDS, POLISH_GAIN, POLISH_PRECISION
-from plltool.optimise.lengths import smooth
+from plltool.optimise.lengths import smooth, try_longer
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import optimise_model
+from plltool.optimise.ridge import climb_ridge
 
 
 def polish(
@@ -35,6 +36,10 @@ def polish(
             lnl = smooth(likelihood, POLISH_PRECISION).lnl
         if chosen:
             lnl = optimise_model(likelihood, chosen, POLISH_PRECISION, scale=lengths)
+        if lengths and lnl - before < POLISH_GAIN:
+            lnl = climb_ridge(likelihood, chosen, lnl)
+        if lengths and lnl - before < POLISH_GAIN:
+            lnl = try_longer(likelihood, lnl)
         is_last = not (lengths and chosen) or lnl - before < POLISH_GAIN or round_ == MAX_POLISH_ROUNDS
         report(round_, lnl, is_last)
         if is_last:

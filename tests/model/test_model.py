@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from oracles.substitution import gamma_category_means, transition_matrix
 
 import plltool.model.model
-from plltool.constants import DEFAULT_ALPHA, MAX_ALPHA, MIN_ALPHA
+from plltool.constants import DEFAULT_ALPHA, EVEN_DEVIATION, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -193,16 +193,17 @@ class TestFreeParameters:
         model.set_exchangeabilities([2, 3, 2, 1, 3, 1])
         model.set_frequencies([0.1, 0.2, 0.3, 0.4])
         model.set_alpha(0.5)
-        expected = np.log([2, 3, 0.1 / 0.4, 0.2 / 0.4, 0.3 / 0.4, 0.5])
+        like_alpha = 1 / (1 / np.sqrt(0.5) + EVEN_DEVIATION) ** 2
+        expected = np.log([2, 3, 0.1 / 0.4, 0.2 / 0.4, 0.3 / 0.4, like_alpha])
         np.testing.assert_allclose(get_vector(model), expected, rtol=1e-15)
 
     def test_vector_sets_values(self):
         model = model_of("TIM1+FO+G4")
-        set_vector(model, np.log([2, 3, 4, 0.5, 1, 1.5, 0.3]))
+        set_vector(model, np.log([2, 3, 4, 0.5, 1, 1.5, 1 / (1 / np.sqrt(0.3) + EVEN_DEVIATION) ** 2]))
         # TIM1 is 012230: GT is of class 0, so classes 1, 2 and 3 vary
         np.testing.assert_allclose(model.exchangeabilities, [1, 2, 3, 3, 4, 1], rtol=1e-15)
         np.testing.assert_allclose(model.frequencies, [0.125, 0.25, 0.375, 0.25], rtol=1e-15)
-        assert model.alpha == pytest.approx(0.3, rel=1e-15)
+        assert model.alpha == pytest.approx(0.3, rel=1e-14)
 
     def test_groups_restrict_the_vector(self):
         model = model_of("GTR+FO+G4")
@@ -240,9 +241,11 @@ class TestFreeParameters:
     def test_values_beyond_the_bounds_are_clipped(self):
         model = model_of("JC+G4")
         set_vector(model, [1e6])
-        assert model.alpha == MAX_ALPHA
+        assert model.alpha == pytest.approx(MAX_ALPHA, rel=1e-9)  # exp(log(bound)) rounds
+        assert model.alpha <= MAX_ALPHA
         set_vector(model, [-1e6])
-        assert model.alpha == MIN_ALPHA
+        assert model.alpha == pytest.approx(MIN_ALPHA, rel=1e-12)
+        assert model.alpha >= MIN_ALPHA
 
     @given(st.lists(st.floats(-3, 3), min_size=9, max_size=9))
     def test_vector_comes_back(self, vector):
@@ -276,7 +279,7 @@ class TestSetters:
         with pytest.raises(InputError, match="base frequencies"):
             model_of("HKY").set_frequencies(values)
 
-    @pytest.mark.parametrize("value", [0.0, -1.0, 1e-3, 1e3, np.nan])
+    @pytest.mark.parametrize("value", [0.0, -1.0, 1e-3, 1e11, np.nan])
     def test_refused_alpha(self, value):
         with pytest.raises(InputError, match="alpha must lie between"):
             model_of("HKY+G4").set_alpha(value)
@@ -289,7 +292,7 @@ class TestSetters:
         model = model_of("JC+I")
         model.set_pinv(0.3)
         assert model.pinv == 0.3
-        with pytest.raises(InputError, match=r"between 1e-06 and 0\.99, found 1"):
+        with pytest.raises(InputError, match=r"between 1e-10 and 0\.99, found 1"):
             model.set_pinv(1.0)
         with pytest.raises(InputError, match="'JC' has no invariable sites"):
             model_of("JC").set_pinv(0.3)
@@ -315,9 +318,10 @@ class TestSetters:
         model = model_of("GTR+FO+G4")
         other = model.copy()
         set_vector(other, np.full(9, 0.5))
-        assert get_vector(model).tolist() == [0.0] * 9
+        assert get_vector(model)[:8].tolist() == [0.0] * 8
+        assert model.alpha == DEFAULT_ALPHA
         model.set_alpha(0.1)
-        assert other.alpha == pytest.approx(np.exp(0.5))
+        assert other.alpha == pytest.approx((np.exp(-0.25) - EVEN_DEVIATION) ** -2)
 
 
 class TestOutput:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 from oracles.substitution import gamma_category_means, gamma_category_medians
 
-from plltool.constants import MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA, START_ALPHAS
-from plltool.model.rates import SiteRates, gamma_means, gamma_means_of_shares, gamma_medians
+from plltool.constants import EVEN_DEVIATION, MAX_ALPHA, MAX_RATE_CATEGORIES, MIN_ALPHA, MIN_PINV, START_ALPHAS
+from plltool.model.gamma import LARGE_SHAPE, STIRLING_SHAPE
+from plltool.model.rates import SITE_BOUNDS, SiteRates, gamma_means, gamma_means_of_shares, gamma_medians
 
 # rtol: the oracle's quadrature; measured 3e-14 at worst for alpha 0.1 .. 10
 QUADRATURE = 1e-12
@@ -28,7 +29,7 @@ def test_means_agree_with_quadrature(alpha, n_categories):
     np.testing.assert_allclose(gamma_means(alpha, n_categories), expected, rtol=QUADRATURE)
 
 
-@pytest.mark.parametrize("alpha", [MIN_ALPHA, 0.05, 0.3, 1.0, 7.0, 50.0, MAX_ALPHA])
+@pytest.mark.parametrize("alpha", [MIN_ALPHA, 0.05, 0.3, 1.0, 7.0, 50.0, 1e3, LARGE_SHAPE, MAX_ALPHA])
 def test_stable_over_the_whole_range(alpha):
     for n_categories in range(1, MAX_RATE_CATEGORIES + 1):
         rates = gamma_means(alpha, n_categories)
@@ -43,10 +44,30 @@ def test_one_category_has_rate_one():
     np.testing.assert_array_equal(gamma_means(0.3, 1), [1.0])
 
 
-def test_large_alpha_approaches_equal_rates():
-    # the standard deviation of the rate is 1 / sqrt(alpha) = 0.1
-    rates = gamma_means(MAX_ALPHA, 4)
-    assert np.abs(rates - 1).max() < 0.2
+# Means of 4 categories, minus 1: the density integrated between its quantiles with 40 digits by mpmath 1.3.0; those for
+# 1e4 agree with values of its incomplete gamma function.
+MPMATH_MEANS = {
+    1e2: [-0.12409426099316533, -0.03526107925274907, 0.029549113846047147, 0.12980622639986725],
+    1e3: [-0.039905071424747765, -0.010550570510413929, 0.009979041840172823, 0.040476600094988865],
+    1e4: [-0.012682324340539133, -0.0032751452415377778, 0.003217989064847275, 0.012739480517229637],
+    1e6: [-0.001270820347553899, -0.0003249485524172376, 0.0003243769870109897, 0.0012713919129601471],
+    1e8: [-0.00012710777108595016, -3.2469140852988314e-05, 3.246342519856191e-05, 0.00012711348674037656],
+    1e10: [-1.2711034328931647e-05, -3.2466568869040246e-06, 3.2465997303597244e-06, 1.2711091485475947e-05],
+}
+
+
+@pytest.mark.parametrize("alpha", MPMATH_MEANS)
+def test_almost_equal_rates(alpha):
+    # atol: the expansion of quantiles at 1e4, and rounding of numbers near 1
+    np.testing.assert_allclose(gamma_means(alpha, 4) - 1, MPMATH_MEANS[alpha], rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("alpha", [STIRLING_SHAPE, LARGE_SHAPE])
+@pytest.mark.parametrize("categories", [gamma_means, gamma_medians])
+def test_no_jump_where_the_formula_changes(alpha, categories):
+    """The tolerance: quantiles just below are found by iteration, and those far from the mean expanded less exactly."""
+    below, above = categories(alpha * (1 - 1e-15), MAX_RATE_CATEGORIES), categories(alpha, MAX_RATE_CATEGORIES)
+    np.testing.assert_allclose(below, above, rtol=0, atol=1e-11)
 
 
 def test_median_of_the_exponential_in_closed_form():
@@ -61,7 +82,7 @@ def test_medians_agree_with_quadrature(alpha):
     np.testing.assert_allclose(gamma_medians(alpha, 5), gamma_category_medians(alpha, 5), rtol=1e-11)
 
 
-@pytest.mark.parametrize("alpha", [MIN_ALPHA, 0.05, 1.0, MAX_ALPHA])
+@pytest.mark.parametrize("alpha", [MIN_ALPHA, 0.05, 1.0, 1e3, LARGE_SHAPE, MAX_ALPHA])
 def test_medians_over_the_whole_range(alpha):
     for n_categories in (2, 4, MAX_RATE_CATEGORIES):
         rates = gamma_medians(alpha, n_categories)
@@ -113,6 +134,17 @@ class TestSiteRates:
         np.testing.assert_allclose(sites.rates, exponential_means(sites.weights), rtol=1e-14)
         assert 0 < sites.pinv < 1
         assert sites.free_parameters == ()
+
+    def test_limits_of_the_ratios(self):
+        """Equal rates and no invariable sites are at finite ratios, which the optimiser reaches."""
+        sites = SiteRates("gamma", 4, invariable=True).filled()
+        low, high = SITE_BOUNDS["alpha"]
+        assert sites.with_ratios("alpha", np.array([low])).alpha == pytest.approx(MIN_ALPHA, rel=1e-12)
+        even = sites.with_ratios("alpha", np.array([high * (1 + 1e-4)]))
+        assert even.alpha == MAX_ALPHA
+        assert even.ratios("alpha")[0] == pytest.approx(EVEN_DEVIATION**-2, rel=1e-3)
+        none = sites.with_ratios("pinv", np.array([SITE_BOUNDS["pinv"][0] * (1 - 1e-4)]))
+        assert none.pinv == MIN_PINV
 
     @pytest.mark.parametrize("sites", [SiteRates("gamma", 4, invariable=True), SiteRates("free", 3, invariable=True)])
     def test_ratios_come_back_and_keep_mean_one(self, sites):

@@ -15,7 +15,7 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
-from plltool.optimise.lengths import predicted_gain, smooth
+from plltool.optimise.lengths import predicted_gain, smooth, try_longer
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 STAR = [(0, 3), (1, 3), (2, 3)]
@@ -185,3 +185,20 @@ def test_predicted_gain():
     lengths = np.array([0.1, MIN_BRANCH_LENGTH])
     found = predicted_gain(lengths, np.array([0.01, -5.0]), np.array([-100.0, -100.0]))
     assert found == pytest.approx(0.01**2 / 200)
+
+
+def test_a_better_optimum_is_kept_and_another_one_is_not():
+    """From lengths that are too short for their own Newton steps to count, the second start reaches the optimum."""
+    rng = np.random.default_rng(21)
+    ends, lengths = random_ends(rng, 8, 0.2)
+    codes = simulate_codes(rng, ends, lengths, 8, 150, jukes_cantor_mixture())
+    likelihood = likelihood_of(make_tree(ends, lengths, 8), codes, np.ones(150), jukes_cantor_mixture())
+    best = smooth(likelihood, FINE).lnl
+    optimum = likelihood.tree.lengths.copy()
+    assert try_longer(likelihood, best) == best
+    np.testing.assert_array_equal(likelihood.tree.lengths, optimum)
+    likelihood.tree.lengths[:5] = MIN_BRANCH_LENGTH
+    worse = likelihood.lnl()
+    reached = try_longer(likelihood, worse)
+    assert best - 0.01 < reached < best + 1e-6
+    assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)

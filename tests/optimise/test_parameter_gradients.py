@@ -8,7 +8,7 @@ from oracles.substitution import gamma_category_means, gamma_category_medians, q
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.vector import get_vector, set_vector
+from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 STEP = 1e-4
@@ -66,6 +66,21 @@ def test_every_parameter(data, text):
             ends_of_step.append(oracle_lnl(data, moved))
         expected = (ends_of_step[0] - ends_of_step[1]) / (2 * STEP)
         assert found == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+
+
+def test_almost_no_invariable_sites(data):
+    """A step of the difference is many times the share itself, in which the likelihood of a site is linear."""
+    ends, lengths, codes = data
+    model = Model(parse_model("JC+I"))
+    low, step = get_bounds(model)[0][0], 1e-3
+    set_vector(model, [low])
+    likelihood = likelihood_of(make_tree(ends, lengths, 5), codes, np.ones(codes.shape[1]), model)
+    _, matrices, masses = likelihood.rate_matrix_gradient()
+    moved = model.copy()
+    set_vector(moved, [low + step])
+    expected = (oracle_lnl(data, moved) - oracle_lnl(data, model)) / step
+    # rel: the step is a share of 1e-6 of the sites; lnL is curved, and the ratio an exponential function of the vector
+    assert parameter_slopes(model, ["pinv"], matrices[0], masses[0])[0] == pytest.approx(expected, rel=5e-3)
 
 
 @pytest.mark.parametrize("text", ["HKY+FO", "JC+I+G4", "K80+R3"])
