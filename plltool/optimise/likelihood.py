@@ -207,12 +207,12 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def rate_matrix_gradient(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
-        """lnL, and its gradient in each part's rate matrices and masses; one launch for each shape of parts.
+    def rate_matrix_gradient(self) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
+        """lnL of each part, and its gradient in the part's rate matrices and masses; one launch for each shape of parts.
 
         Returns
         -------
-        lnl : float
+        lnl : (n_parts,)
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
@@ -229,13 +229,12 @@ class TreeLikelihood:
 
         self._prepared = None
         values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
-        lnl, matrices, masses = 0.0, [], []
+        matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
             squares = shape[0] * shape[1] ** 2
-            lnl += float(row[0])
             matrices.append(row[1 : 1 + squares].reshape(*shape, shape[1]))
             masses.append(row[1 + squares :].reshape(shape))
-        return lnl, matrices, masses
+        return np.array([row[0] for row in values]), matrices, masses
 
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.

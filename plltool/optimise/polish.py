@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from plltool.constants import MAX_POLISH_ROUNDS, POLISH_GAIN, POLISH_PRECISION
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.models import ModelOptimiser
 
 
 def polish(
@@ -28,13 +28,14 @@ def polish(
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
+    optimiser = ModelOptimiser(likelihood, chosen, scale=lengths)
     done, lnl = (0, likelihood.lnl()) if made is None else made
     for round_ in range(done + 1, MAX_POLISH_ROUNDS + 1):
         before = lnl
         if lengths:
             lnl = smooth(likelihood, POLISH_PRECISION).lnl
         if chosen:
-            lnl = optimise_model(likelihood, chosen, POLISH_PRECISION, scale=lengths)
+            lnl = optimiser.run(POLISH_PRECISION)
         is_last = not (lengths and chosen) or lnl - before < POLISH_GAIN or round_ == MAX_POLISH_ROUNDS
         report(round_, lnl, is_last)
         if is_last:

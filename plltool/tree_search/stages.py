@@ -20,7 +20,7 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.models import optimise_model
 from plltool.optimise.polish import polish
 from plltool.tree_search.climb import BROAD, NARROW, Breadth, climb_round
 from plltool.tree_search.effort import SearchPlan
