@@ -1,0 +1,164 @@
+"""Optimise the models of all parts in lock-step; one pass over the tree gives the gradients of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import (
+    MAX_BRANCH_LENGTH,
+    MAX_LOG_SCALE,
+    MAX_MODEL_EVALUATIONS,
+    MAX_SCALER,
+    MIN_BRANCH_LENGTH,
+    MIN_SCALER,
+    MODEL_EPSILON,
+)
+from plltool.errors import EngineError
+from plltool.model.model import SCALER
+from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import parameter_slopes, scale_slope
+from plltool.optimise.site_rates import choose_site_rates
+from plltool.optimise.starts import choose_scalers
+
+
+class ModelOptimiser:
+    """Optimises free model parameters in place, and factors of branch lengths with them, as often as it is asked to.
+
+    Parts do not depend on each other, unless they share a factor of lengths; so each takes its own steps, see
+    `minimise`. What one run learns of the curvature of lnL serves the next one, too.
+
+    The factor of a part is its scaler if that is free; otherwise, with `scale`, that of its own lengths or of those
+    that it shares with other parts. Without it, parameters that change the overall rate of evolution would converge
+    slowly, because they and the lengths would have to change in turn. If all scalers are free, their mean over sites
+    is 1 after a run and lengths take over a common factor, because the data determine no more than their products.
+
+    Parameters
+    ----------
+    names : groups among `plltool.model.model.GROUPS`; None for all free groups
+    scale : whether branch lengths may change by a factor, within their bounds
+    """
+
+    def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None = None, scale: bool = False):
+        self.likelihood = likelihood
+        wanted = None if names is None else set(names)
+        models = likelihood.models
+        chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
+        self._groups = [[name for name in part if name != SCALER] for part in chosen]
+        self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
+        self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
+        self._curvatures = Curvatures(len(models))
+        self._has_begun = False
+        self._lay_out(scale and any(chosen))
+
+    def _lay_out(self, scale: bool) -> None:
+        """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
+        bounds: list[tuple[float, float]] = []
+        self._members: list[IndexArray] = []
+        unlinked = self.likelihood.tree.lengths.ndim > 1
+        for model, groups, is_scaled in zip(self.likelihood.models, self._groups, self._is_scaled, strict=True):
+            first = len(bounds)
+            bounds += get_bounds(model, groups)
+            if is_scaled:
+                bounds += get_bounds(model, [SCALER])
+            elif scale and unlinked and groups:
+                bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+            self._members.append(np.arange(first, len(bounds)))
+        if scale and not unlinked and not self._is_scaled.all():
+            for number in np.flatnonzero(~self._is_scaled):
+                self._members[number] = np.append(self._members[number], len(bounds))
+            bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+        self._bounds = np.array(bounds).reshape(-1, 2)
+
+    def run(self, epsilon: float = MODEL_EPSILON) -> float:
+        """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls."""
+        likelihood, models = self.likelihood, self.likelihood.models
+        if not len(self._bounds):
+            return likelihood.lnl()
+        if not self._has_begun:
+            choose_site_rates(likelihood, self._groups)
+            choose_scalers(likelihood, self._groups, self._is_scaled)
+            self._has_begun = True
+        before, lengths, lnl = [model.copy() for model in models], likelihood.tree.lengths.copy(), likelihood.lnl()
+        self._scalers = np.array([model.scaler for model in models])
+        bounds, most = self._bounds, MAX_MODEL_EVALUATIONS
+        found = minimise(self._evaluate, self._vector(), bounds, self._members, epsilon, most, self._curvatures)
+        self._set_models(found)
+        self._settle_factors(found)
+        reached = likelihood.lnl()
+        if reached < lnl:  # lengths at their bounds cannot be scaled
+            for model, old in zip(models, before, strict=True):
+                model.assign(old)
+            likelihood.tree.lengths[:] = lengths
+            likelihood.model_changed()
+        return max(reached, lnl)
+
+    def _vector(self) -> FloatArray:
+        """The variables that stand for the models as they are; factors of lengths are 1."""
+        vector = np.zeros(len(self._bounds))
+        for number, model in enumerate(self.likelihood.models):
+            own = self._members[number][: self._sizes[number]]
+            vector[own] = get_vector(model, self._groups[number])
+            if self._is_scaled[number]:
+                vector[self._members[number][-1]] = np.log(model.scaler)
+        return vector
+
+    def _set_models(self, vector: FloatArray) -> None:
+        """Set all models; a factor of lengths becomes one of rates, which is the same except for bounds of lengths."""
+        for number, model in enumerate(self.likelihood.models):
+            members, size = self._members[number], self._sizes[number]
+            set_vector(model, vector[members[:size]], self._groups[number])
+            if len(members) > size:
+                base = 1.0 if self._is_scaled[number] else self._scalers[number]
+                model.set_ratios(SCALER, base * np.exp(vector[members[-1:]]))
+        self.likelihood.model_changed()
+
+    def _evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
+        """-lnL of each part and its slopes in the part's variables, as `minimise` asks for them.
+
+        If some pattern cannot be represented, all values are infinite, so that all steps are shortened.
+        """
+        self._set_models(vector)
+        slopes = [np.zeros(len(members)) for members in self._members]
+        try:
+            lnls, matrices, masses = self.likelihood.rate_matrix_gradient()
+        except EngineError:
+            return np.full(len(slopes), np.inf), slopes
+        for number in np.flatnonzero(wanted):
+            model, size = self.likelihood.models[number], self._sizes[number]
+            slopes[number][:size] = -parameter_slopes(model, self._groups[number], matrices[number], masses[number])
+            slopes[number][size:] = -scale_slope(model, matrices[number])
+        return -lnls, slopes
+
+    def _settle_factors(self, vector: FloatArray) -> None:
+        """Bring factors from the rates to the lengths, except for scalers; the mean of these becomes 1 if all are free."""
+        models, lengths = self.likelihood.models, self.likelihood.tree.lengths
+        factors = np.ones(len(models))
+        for number in np.flatnonzero(~self._is_scaled):
+            factors[number] = np.exp(vector[self._members[number][self._sizes[number] :]].sum())
+            models[number].set_ratios(SCALER, self._scalers[number : number + 1])
+        if self._is_scaled.all():
+            sites = self.likelihood.part_sites
+            factors[:] = sites / sites.sum() @ [model.scaler for model in models]
+        if lengths.ndim == 1:
+            factors[:] = factors[np.argmin(self._is_scaled)]  # shared by all parts
+        for number in np.flatnonzero(self._is_scaled):
+            scaler = models[number].scaler / factors[number]
+            models[number].set_ratios(SCALER, np.clip([scaler], MIN_SCALER, MAX_SCALER))
+        scaled = lengths * (factors[0] if lengths.ndim == 1 else factors)
+        lengths[:] = np.clip(scaled, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        self.likelihood.model_changed()
+
+
+def optimise_model(
+    likelihood: TreeLikelihood,
+    names: Iterable[str] | None = None,
+    epsilon: float = MODEL_EPSILON,
+    scale: bool = False,
+) -> float:
+    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
+    return ModelOptimiser(likelihood, names, scale).run(epsilon)
