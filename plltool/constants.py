@@ -27,7 +27,6 @@ MIN_SCALER = 0.01  # of a part's branch lengths relative to those of the tree (R
 MAX_SCALER = 100.0
 START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes to try with +I or +R, which may have more than one optimum
 START_PINVS = (0.01, 0.1, 0.3, 0.6)
-START_SCALERS = (1.0, 0.25, 0.5, 2.0, 4.0)  # times the scaler of a part, likewise; the first is its own
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and the default of all other programs
 MAX_RATE_CATEGORIES = 64
 
@@ -43,9 +42,14 @@ LEAST_CURVATURE = 0.2  # share of the curvature along a step that an update of t
 SUFFICIENT_DECREASE = 1e-4  # share of the gain promised by the gradient that a step must reach (Armijo)
 MAX_BACKTRACKS = 10  # along one direction; each at least halves the step
 MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised with the model
+OTHER_FACTORS = (2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
+EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
 POLISH_PRECISION = 0.001  # lnL, of both within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
+POLISH_SHARE = 0.01  # of the gain of the last round: the precision of lengths in the next one, where that is coarser
+FIRST_POLISH_SHARE = 1e-5  # of lnL: the precision of lengths in the first round, likewise
+EXPLORING_SHARE = 2e-4  # of lnL: after a round that gains less, other optima of the parts are looked for
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
 # --- search ---------------------------------------------------------------------------------------------

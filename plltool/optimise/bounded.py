@@ -29,6 +29,27 @@ class Curvatures:
     def __init__(self, n_functions: int):
         self.matrices: list[FloatArray | None] = [None] * n_functions
 
+    def copy(self) -> Curvatures:
+        """Others with the same matrices; matrices are replaced and never changed, so the two may share them."""
+        same = Curvatures(0)
+        same.matrices = list(self.matrices)
+        return same
+
+    def pack(self) -> FloatArray:
+        """All matrices in one array, for `unpack`: the number of rows of each, 0 for None, and then its elements."""
+        known = [np.empty((0, 0)) if matrix is None else matrix for matrix in self.matrices]
+        return np.concatenate([np.empty(0), *(np.append(len(matrix), matrix.ravel()) for matrix in known)])
+
+    @classmethod
+    def unpack(cls, packed: FloatArray) -> Curvatures:
+        """The curvatures that were packed, bit for bit."""
+        curvatures, at = cls(0), 0
+        while at < len(packed):
+            size, first = int(packed[at]), at + 1
+            at = first + size**2
+            curvatures.matrices.append(packed[first:at].reshape(size, size) if size else None)
+        return curvatures
+
     def update(self, number: int, change: FloatArray, turn: FloatArray) -> None:
         """Learn that the gradient (k,) of a function turned by `turn` where its variables changed by `change`."""
         matrix, found = self.matrices[number], float(change @ turn)
@@ -170,7 +191,9 @@ def minimise(
     linked = _link(members)
     blocks = [_Block(functions, members, bounds, curvatures, epsilon / len(linked)) for functions in linked]
     best = np.clip(start, *bounds.T)
-    wanted = np.ones(len(members), dtype=bool)
+    wanted = np.array([len(variables) > 0 for variables in members])
+    if not blocks:
+        return best
     values, gradients = function(best, wanted)
     for block in blocks:
         block.begin(best, values, gradients)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
@@ -207,8 +207,12 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def rate_matrix_gradient(self) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
+    def rate_matrix_gradient(self, parts: BoolArray | None = None) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
         """lnL of each part, and its gradient in the part's rate matrices and masses; one launch for each shape of parts.
+
+        Parameters
+        ----------
+        parts : (n_parts,) the parts that are wanted; None for all. The answers of others may be anything finite
 
         Returns
         -------
@@ -225,7 +229,7 @@ class TreeLikelihood:
             squares = masses * layout.n_states
             at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
-            return prog.Request(program, 1 + squares + masses, "gradient", keep=False)
+            return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
         values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)

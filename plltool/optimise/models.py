@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
+    EXPLORING_EPSILON,
     MAX_BRANCH_LENGTH,
     MAX_LOG_SCALE,
     MAX_MODEL_EVALUATIONS,
@@ -15,6 +16,7 @@ from plltool.constants import (
     MIN_BRANCH_LENGTH,
     MIN_SCALER,
     MODEL_EPSILON,
+    OTHER_FACTORS,
 )
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
@@ -23,7 +25,6 @@ from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import parameter_slopes, scale_slope
 from plltool.optimise.site_rates import choose_site_rates
-from plltool.optimise.starts import choose_scalers
 
 
 class ModelOptimiser:
@@ -51,8 +52,7 @@ class ModelOptimiser:
         self._groups = [[name for name in part if name != SCALER] for part in chosen]
         self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
-        self._curvatures = Curvatures(len(models))
-        self._has_begun = False
+        self.curvatures = Curvatures(len(models))
         self._lay_out(scale and any(chosen))
 
     def _lay_out(self, scale: bool) -> None:
@@ -60,12 +60,13 @@ class ModelOptimiser:
         bounds: list[tuple[float, float]] = []
         self._members: list[IndexArray] = []
         unlinked = self.likelihood.tree.lengths.ndim > 1
-        for model, groups, is_scaled in zip(self.likelihood.models, self._groups, self._is_scaled, strict=True):
+        self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
+        for number, model in enumerate(self.likelihood.models):
             first = len(bounds)
-            bounds += get_bounds(model, groups)
-            if is_scaled:
+            bounds += get_bounds(model, self._groups[number])
+            if self._is_scaled[number]:
                 bounds += get_bounds(model, [SCALER])
-            elif scale and unlinked and groups:
+            elif self._owns_factor[number]:
                 bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
             self._members.append(np.arange(first, len(bounds)))
         if scale and not unlinked and not self._is_scaled.all():
@@ -76,26 +77,60 @@ class ModelOptimiser:
 
     def run(self, epsilon: float = MODEL_EPSILON) -> float:
         """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls."""
-        likelihood, models = self.likelihood, self.likelihood.models
         if not len(self._bounds):
-            return likelihood.lnl()
-        if not self._has_begun:
-            choose_site_rates(likelihood, self._groups)
-            choose_scalers(likelihood, self._groups, self._is_scaled)
-            self._has_begun = True
+            return self.likelihood.lnl()
+        choose_site_rates(self.likelihood, self._groups)
+        return self._improve(lambda start: self._minimise(start, self._members, epsilon, self.curvatures))
+
+    def explore(self) -> float:
+        """Optimise each part from other factors of its lengths, keep what is better; return lnL, which never falls.
+
+        With the factor, the rates and their variation over sites, lnL may have several optima. Parts that share their
+        factor with others are left alone, and so is a single part, which has its lengths to itself.
+        """
+        if len(self._members) == 1 or not self._owns_factor.any():
+            return self.likelihood.lnl()
+        return self._improve(self._best_of_others)
+
+    def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
+        """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
+        likelihood, models = self.likelihood, self.likelihood.models
         before, lengths, lnl = [model.copy() for model in models], likelihood.tree.lengths.copy(), likelihood.lnl()
         self._scalers = np.array([model.scaler for model in models])
-        bounds, most = self._bounds, MAX_MODEL_EVALUATIONS
-        found = minimise(self._evaluate, self._vector(), bounds, self._members, epsilon, most, self._curvatures)
+        found = find(self._vector())
         self._set_models(found)
         self._settle_factors(found)
         reached = likelihood.lnl()
-        if reached < lnl:  # lengths at their bounds cannot be scaled
-            for model, old in zip(models, before, strict=True):
-                model.assign(old)
-            likelihood.tree.lengths[:] = lengths
-            likelihood.model_changed()
-        return max(reached, lnl)
+        if reached >= lnl:
+            return reached
+        for model, old in zip(models, before, strict=True):
+            model.assign(old)
+        likelihood.tree.lengths[:] = lengths
+        likelihood.model_changed()
+        return lnl
+
+    def _minimise(
+        self, start: FloatArray, members: Sequence[IndexArray], epsilon: float, curvatures: Curvatures
+    ) -> FloatArray:
+        return minimise(self._evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
+
+    def _best_of_others(self, start: FloatArray) -> FloatArray:
+        """The vector with the best variables of each part, from `start` and from OTHER_FACTORS times its factor."""
+        best, lnls = start.copy(), self.likelihood.part_lnl()
+        members = [own if owns else own[:0] for own, owns in zip(self._members, self._owns_factor, strict=True)]
+        epsilon = EXPLORING_EPSILON * np.count_nonzero(self._owns_factor)
+        for factor in OTHER_FACTORS:
+            trial, curvatures = start.copy(), self.curvatures.copy()
+            for own in members:
+                trial[own[-1:]] += np.log(factor)
+            found = self._minimise(trial, members, epsilon, curvatures)
+            self._set_models(found)
+            reached = self.likelihood.part_lnl()
+            for number in np.flatnonzero(reached > lnls):
+                best[members[number]] = found[members[number]]
+                self.curvatures.matrices[number] = curvatures.matrices[number]
+            lnls = np.maximum(lnls, reached)
+        return best
 
     def _vector(self) -> FloatArray:
         """The variables that stand for the models as they are; factors of lengths are 1."""
@@ -107,10 +142,10 @@ class ModelOptimiser:
                 vector[self._members[number][-1]] = np.log(model.scaler)
         return vector
 
-    def _set_models(self, vector: FloatArray) -> None:
-        """Set all models; a factor of lengths becomes one of rates, which is the same except for bounds of lengths."""
-        for number, model in enumerate(self.likelihood.models):
-            members, size = self._members[number], self._sizes[number]
+    def _set_models(self, vector: FloatArray, wanted: BoolArray | None = None) -> None:
+        """Set the models of all parts, or some; factors of lengths become factors of rates, which have no bounds."""
+        for number in range(len(self._members)) if wanted is None else np.flatnonzero(wanted).tolist():
+            model, members, size = self.likelihood.models[number], self._members[number], self._sizes[number]
             set_vector(model, vector[members[:size]], self._groups[number])
             if len(members) > size:
                 base = 1.0 if self._is_scaled[number] else self._scalers[number]
@@ -122,10 +157,10 @@ class ModelOptimiser:
 
         If some pattern cannot be represented, all values are infinite, so that all steps are shortened.
         """
-        self._set_models(vector)
+        self._set_models(vector, wanted)
         slopes = [np.zeros(len(members)) for members in self._members]
         try:
-            lnls, matrices, masses = self.likelihood.rate_matrix_gradient()
+            lnls, matrices, masses = self.likelihood.rate_matrix_gradient(wanted)
         except EngineError:
             return np.full(len(slopes), np.inf), slopes
         for number in np.flatnonzero(wanted):
