@@ -40,7 +40,7 @@ class Request:
         piece makes, so they may run at the same time
     scratch : the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
     impossible : whether patterns may have likelihood 0; for requests of site values only
-    parts : (n_parts,) the parts whose sums are wanted, at least one; None for all. Sums of others may be anything finite
+    parts : (n_parts,) the parts whose sums are wanted; None for all. Those of others may be anything finite
     """
 
     program: IntArray

@@ -4,6 +4,8 @@ Each function has an approximation of its own Hessian, by the update of Broyden,
 (Powell 1978) so that it stays positive definite; together they are that of the sum (Griewank and Toint 1982). Functions
 without a common variable are minimised in lock-step: an evaluation has a point of each, and each takes, shortens or
 ends its steps on its own. Steps are projected onto the bounds (Bertsekas 1982).
+
+Everything is done without the matrix routines of numpy's libraries, whose bits may depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ class Curvatures:
             if found <= np.finfo(float).eps * (turn @ turn):
                 return
             matrix = (turn @ turn) / found * np.eye(len(change))
-        ahead = matrix @ change
+        ahead = (matrix * change).sum(axis=1)
         expected = float(change @ ahead)
         if expected == 0.0:
             return
@@ -93,6 +95,7 @@ class _Block:
         self.functions = list(functions)
         self.variables = np.unique(np.concatenate([members[number] for number in functions]))
         self._places = [np.searchsorted(self.variables, members[number]) for number in functions]
+        self._is_shared = np.bincount(np.concatenate(self._places)) > 1
         self._low, self._high = bounds[self.variables].T
         self._curvatures = curvatures
         self._epsilon = epsilon
@@ -136,20 +139,43 @@ class _Block:
     def _choose_line(self, gain: float) -> None:
         """A quasi-Newton step of the variables that are free to move; done if it, or the last `gain`, is small."""
         down, up = (self.point <= self._low) & (self._gradient >= 0), (self.point >= self._high) & (self._gradient <= 0)
-        free = np.flatnonzero(~(down | up))
-        slope = self._gradient[free]
-        matrices = [self._curvatures.matrices[number] for number in self.functions]
-        self._is_blind = any(matrix is None for matrix in matrices)  # the length of the step is a guess
-        guess = max(1.0, float(np.abs(slope).sum()))
-        hessian = np.zeros((len(self.variables), len(self.variables)))
-        for matrix, places in zip(matrices, self._places, strict=True):
-            hessian[np.ix_(places, places)] += guess * np.eye(len(places)) if matrix is None else matrix
-        self._step = np.zeros(len(self.variables))
-        self._step[free] = -np.linalg.solve(hessian[np.ix_(free, free)], slope)
+        self._is_blind = any(self._curvatures.matrices[number] is None for number in self.functions)
+        free = ~(down | up)
+        self._step = self._quasi_newton(free)
         self._share, self._n_tried = 1.0, 0
         promised = float(self._gradient @ (self.trial - self.point))
         is_small = gain < self._epsilon or -promised / 2 < self._epsilon
         self.is_done = not promised < 0 or (is_small and not self._is_blind)
+        if not promised < 0 and not self._is_blind and self._gradient[free].any():  # rounding has spoilt the Hessian
+            self._give_up()
+
+    def _quasi_newton(self, free: BoolArray) -> FloatArray:
+        """Minus the inverse of the Hessian of the `free` variables times their gradient; 0 for the others.
+
+        The variables that only one function has are eliminated one function after another, the shared ones at last.
+        """
+        guess = max(1.0, float(np.abs(self._gradient[free]).sum()))  # of a curvature that is not known: a short step
+        shared = np.flatnonzero(self._is_shared & free)
+        left = np.column_stack([np.zeros((len(shared), len(shared))), -self._gradient[shared]])
+        eliminated = []
+        for number, places in zip(self.functions, self._places, strict=True):
+            matrix = self._curvatures.matrices[number]
+            matrix = guess * np.eye(len(places)) if matrix is None else matrix
+            own, common = (np.flatnonzero(free[places] & (self._is_shared[places] == kind)) for kind in (False, True))
+            order = np.append(own, common)
+            right = np.where(self._is_shared[places], 0.0, -self._gradient[places])
+            rows = np.column_stack([matrix[np.ix_(order, order)], right[order]])
+            _eliminate(rows, len(own))
+            into = np.searchsorted(shared, places[common])
+            left[np.ix_(into, np.append(into, len(shared)))] += rows[len(own) :, len(own) :]
+            eliminated.append((rows[: len(own)], places[own], places[common]))
+        step = np.zeros(len(free))
+        _eliminate(left, len(shared))
+        for rows, own, common in [(left, shared, shared[:0]), *eliminated]:
+            for k in range(len(own) - 1, -1, -1):
+                later = np.concatenate([own[k + 1 :], common])
+                step[own[k]] = rows[k, -1] - rows[k, k + 1 : -1] @ step[later]
+        return step
 
     def _give_up(self) -> None:
         """Try steepest descent, unless that was tried already."""
@@ -210,6 +236,13 @@ def minimise(
             block.judge(values, gradients)
             best[block.variables] = block.point
     return best
+
+
+def _eliminate(rows: FloatArray, count: int) -> None:
+    """Eliminate the first variables of linear equations in place; each row holds coefficients and a right-hand side."""
+    for k in range(count):
+        rows[k] /= rows[k, k]
+        rows[k + 1 :] -= np.outer(rows[k + 1 :, k], rows[k])
 
 
 def _link(members: Sequence[IndexArray]) -> list[list[int]]:

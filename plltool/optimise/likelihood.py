@@ -207,8 +207,10 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def rate_matrix_gradient(self, parts: BoolArray | None = None) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
-        """lnL of each part, and its gradient in the part's rate matrices and masses; one launch for each shape of parts.
+    def rate_matrix_gradient(
+        self, parts: BoolArray | None = None
+    ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
+        """lnL of each part, and its gradient in the part's rate matrices and masses; a launch for each shape of parts.
 
         Parameters
         ----------

@@ -58,7 +58,7 @@ class ModelOptimiser:
     def _lay_out(self, scale: bool) -> None:
         """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
         bounds: list[tuple[float, float]] = []
-        self._members: list[IndexArray] = []
+        self.members: list[IndexArray] = []
         unlinked = self.likelihood.tree.lengths.ndim > 1
         self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
         for number, model in enumerate(self.likelihood.models):
@@ -68,10 +68,10 @@ class ModelOptimiser:
                 bounds += get_bounds(model, [SCALER])
             elif self._owns_factor[number]:
                 bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
-            self._members.append(np.arange(first, len(bounds)))
+            self.members.append(np.arange(first, len(bounds)))
         if scale and not unlinked and not self._is_scaled.all():
-            for number in np.flatnonzero(~self._is_scaled):
-                self._members[number] = np.append(self._members[number], len(bounds))
+            for number in np.flatnonzero(~self._is_scaled).tolist():
+                self.members[number] = np.append(self.members[number], len(bounds))
             bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
         self._bounds = np.array(bounds).reshape(-1, 2)
 
@@ -80,7 +80,7 @@ class ModelOptimiser:
         if not len(self._bounds):
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)
-        return self._improve(lambda start: self._minimise(start, self._members, epsilon, self.curvatures))
+        return self._improve(lambda start: self._minimise(start, self.members, epsilon, self.curvatures))
 
     def explore(self) -> float:
         """Optimise each part from other factors of its lengths, keep what is better; return lnL, which never falls.
@@ -88,7 +88,7 @@ class ModelOptimiser:
         With the factor, the rates and their variation over sites, lnL may have several optima. Parts that share their
         factor with others are left alone, and so is a single part, which has its lengths to itself.
         """
-        if len(self._members) == 1 or not self._owns_factor.any():
+        if len(self.members) == 1 or not self._owns_factor.any():
             return self.likelihood.lnl()
         return self._improve(self._best_of_others)
 
@@ -96,8 +96,7 @@ class ModelOptimiser:
         """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
         likelihood, models = self.likelihood, self.likelihood.models
         before, lengths, lnl = [model.copy() for model in models], likelihood.tree.lengths.copy(), likelihood.lnl()
-        self._scalers = np.array([model.scaler for model in models])
-        found = find(self._vector())
+        found = find(self.begin())
         self._set_models(found)
         self._settle_factors(found)
         reached = likelihood.lnl()
@@ -112,12 +111,12 @@ class ModelOptimiser:
     def _minimise(
         self, start: FloatArray, members: Sequence[IndexArray], epsilon: float, curvatures: Curvatures
     ) -> FloatArray:
-        return minimise(self._evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
+        return minimise(self.evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
 
     def _best_of_others(self, start: FloatArray) -> FloatArray:
         """The vector with the best variables of each part, from `start` and from OTHER_FACTORS times its factor."""
         best, lnls = start.copy(), self.likelihood.part_lnl()
-        members = [own if owns else own[:0] for own, owns in zip(self._members, self._owns_factor, strict=True)]
+        members = [own if owns else own[:0] for own, owns in zip(self.members, self._owns_factor, strict=True)]
         epsilon = EXPLORING_EPSILON * np.count_nonzero(self._owns_factor)
         for factor in OTHER_FACTORS:
             trial, curvatures = start.copy(), self.curvatures.copy()
@@ -125,40 +124,48 @@ class ModelOptimiser:
                 trial[own[-1:]] += np.log(factor)
             found = self._minimise(trial, members, epsilon, curvatures)
             self._set_models(found)
-            reached = self.likelihood.part_lnl()
+            try:
+                reached = self.likelihood.part_lnl()
+            except EngineError:  # it never got away from a start where some pattern cannot be represented
+                continue
             for number in np.flatnonzero(reached > lnls):
                 best[members[number]] = found[members[number]]
                 self.curvatures.matrices[number] = curvatures.matrices[number]
             lnls = np.maximum(lnls, reached)
         return best
 
-    def _vector(self) -> FloatArray:
-        """The variables that stand for the models as they are; factors of lengths are 1."""
+    def begin(self) -> FloatArray:
+        """The variables that stand for the models and lengths as they are; `evaluate` needs it first."""
+        self._scalers = [model.scaler for model in self.likelihood.models]
+        self._present = np.full(len(self._bounds), np.nan)  # what the models are set to
         vector = np.zeros(len(self._bounds))
         for number, model in enumerate(self.likelihood.models):
-            own = self._members[number][: self._sizes[number]]
+            own = self.members[number][: self._sizes[number]]
             vector[own] = get_vector(model, self._groups[number])
             if self._is_scaled[number]:
-                vector[self._members[number][-1]] = np.log(model.scaler)
+                vector[self.members[number][-1]] = np.log(model.scaler)
         return vector
 
-    def _set_models(self, vector: FloatArray, wanted: BoolArray | None = None) -> None:
-        """Set the models of all parts, or some; factors of lengths become factors of rates, which have no bounds."""
-        for number in range(len(self._members)) if wanted is None else np.flatnonzero(wanted).tolist():
-            model, members, size = self.likelihood.models[number], self._members[number], self._sizes[number]
+    def _set_models(self, vector: FloatArray) -> None:
+        """Set the models; factors of lengths become factors of rates, which have no bounds."""
+        for number, (model, members) in enumerate(zip(self.likelihood.models, self.members, strict=True)):
+            if np.array_equal(vector[members], self._present[members]):
+                continue
+            size = self._sizes[number]
             set_vector(model, vector[members[:size]], self._groups[number])
             if len(members) > size:
                 base = 1.0 if self._is_scaled[number] else self._scalers[number]
                 model.set_ratios(SCALER, base * np.exp(vector[members[-1:]]))
+        self._present = vector.copy()
         self.likelihood.model_changed()
 
-    def _evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
+    def evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
         """-lnL of each part and its slopes in the part's variables, as `minimise` asks for them.
 
         If some pattern cannot be represented, all values are infinite, so that all steps are shortened.
         """
-        self._set_models(vector, wanted)
-        slopes = [np.zeros(len(members)) for members in self._members]
+        self._set_models(vector)
+        slopes = [np.zeros(len(members)) for members in self.members]
         try:
             lnls, matrices, masses = self.likelihood.rate_matrix_gradient(wanted)
         except EngineError:
@@ -170,18 +177,18 @@ class ModelOptimiser:
         return -lnls, slopes
 
     def _settle_factors(self, vector: FloatArray) -> None:
-        """Bring factors from the rates to the lengths, except for scalers; the mean of these becomes 1 if all are free."""
+        """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1."""
         models, lengths = self.likelihood.models, self.likelihood.tree.lengths
         factors = np.ones(len(models))
-        for number in np.flatnonzero(~self._is_scaled):
-            factors[number] = np.exp(vector[self._members[number][self._sizes[number] :]].sum())
-            models[number].set_ratios(SCALER, self._scalers[number : number + 1])
+        for number in np.flatnonzero(~self._is_scaled).tolist():
+            factors[number] = np.exp(vector[self.members[number][self._sizes[number] :]].sum())
+            models[number].set_ratios(SCALER, np.array(self._scalers[number : number + 1]))
         if self._is_scaled.all():
             sites = self.likelihood.part_sites
             factors[:] = sites / sites.sum() @ [model.scaler for model in models]
         if lengths.ndim == 1:
             factors[:] = factors[np.argmin(self._is_scaled)]  # shared by all parts
-        for number in np.flatnonzero(self._is_scaled):
+        for number in np.flatnonzero(self._is_scaled).tolist():
             scaler = models[number].scaler / factors[number]
             models[number].set_ratios(SCALER, np.clip([scaler], MIN_SCALER, MAX_SCALER))
         scaled = lengths * (factors[0] if lengths.ndim == 1 else factors)
