@@ -17,9 +17,10 @@ from plltool.constants import (
     MIN_SCALER,
     MODEL_EPSILON,
     OTHER_FACTORS,
+    START_ALPHAS,
 )
 from plltool.errors import EngineError
-from plltool.model.model import SCALER
+from plltool.model.model import SCALER, Model
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.likelihood import TreeLikelihood
@@ -82,15 +83,16 @@ class ModelOptimiser:
         choose_site_rates(self.likelihood, self._groups)
         return self._improve(lambda start: self._minimise(start, self.members, epsilon, self.curvatures))
 
-    def explore(self) -> float:
-        """Optimise each part from other factors of its lengths, keep what is better; return lnL, which never falls.
+    def explore(self, factors: Sequence[float] = OTHER_FACTORS) -> float:
+        """Look for other optima of each part, keep what is better; return lnL, which never falls.
 
-        With the factor, the rates and their variation over sites, lnL may have several optima. Parts that share their
-        factor with others are left alone, and so is a single part, which has its lengths to itself.
+        With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
+        Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
+        with the best of a few values of alpha; where the factor is 1, only if alpha has changed.
         """
-        if len(self.members) == 1 or not self._owns_factor.any():
+        if not len(self._bounds):
             return self.likelihood.lnl()
-        return self._improve(self._best_of_others)
+        return self._improve(lambda start: self._best_of_others(start, factors))
 
     def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
         """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
@@ -113,15 +115,15 @@ class ModelOptimiser:
     ) -> FloatArray:
         return minimise(self.evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
 
-    def _best_of_others(self, start: FloatArray) -> FloatArray:
-        """The vector with the best variables of each part, from `start` and from OTHER_FACTORS times its factor."""
+    def _best_of_others(self, start: FloatArray, factors: Sequence[float]) -> FloatArray:
+        """The vector with the best variables of each part, from `start` and from elsewhere."""
         best, lnls = start.copy(), self.likelihood.part_lnl()
-        members = [own if owns else own[:0] for own, owns in zip(self.members, self._owns_factor, strict=True)]
-        epsilon = EXPLORING_EPSILON * np.count_nonzero(self._owns_factor)
-        for factor in OTHER_FACTORS:
-            trial, curvatures = start.copy(), self.curvatures.copy()
-            for own in members:
-                trial[own[-1:]] += np.log(factor)
+        for factor in factors:
+            trial, members = self._elsewhere(start, factor)
+            epsilon = EXPLORING_EPSILON * sum(len(own) > 0 for own in members)
+            if not epsilon:
+                continue
+            curvatures = self.curvatures.copy()
             found = self._minimise(trial, members, epsilon, curvatures)
             self._set_models(found)
             try:
@@ -133,6 +135,31 @@ class ModelOptimiser:
                 self.curvatures.matrices[number] = curvatures.matrices[number]
             lnls = np.maximum(lnls, reached)
         return best
+
+    def _elsewhere(self, start: FloatArray, factor: float) -> tuple[FloatArray, list[IndexArray]]:
+        """Where `explore` begins with a factor: the vector, and the variables of each part that it optimises."""
+        owns = self._owns_factor if len(self.members) > 1 and factor != 1.0 else np.zeros(len(self.members), dtype=bool)
+        if factor != 1.0 and not owns.any():
+            return start, [own[:0] for own in self.members]
+        self._set_models(start)
+        tried: list[list[Model]] = []
+        for alpha in (None, *START_ALPHAS):
+            tried.append([model.copy() for model in self.likelihood.models])
+            for model, groups, own in zip(tried[-1], self._groups, owns, strict=True):
+                if alpha is not None and "alpha" in groups:
+                    model.set_alpha(alpha)
+                if own:
+                    model.set_ratios(SCALER, factor * model.ratios(SCALER))
+        chosen = np.argmax(_lnls(self.likelihood, tried), axis=0)
+        trial, members = start.copy(), []
+        for number, own in enumerate(self.members):
+            moves = owns[number] or (factor == 1.0 and chosen[number] > 0)
+            members.append(own[: self._sizes[number] + self._owns_factor[number]] if moves else own[:0])
+            vector = get_vector(tried[chosen[number]][number], self._groups[number])
+            trial[members[-1][: len(vector)]] = vector[: len(members[-1])]
+            if owns[number]:
+                trial[own[-1]] += np.log(factor)
+        return trial, members
 
     def begin(self) -> FloatArray:
         """The variables that stand for the models and lengths as they are; `evaluate` needs it first."""
@@ -203,4 +230,16 @@ def optimise_model(
     scale: bool = False,
 ) -> float:
     """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
-    return ModelOptimiser(likelihood, names, scale).run(epsilon)
+    optimiser = ModelOptimiser(likelihood, names, scale)
+    optimiser.run(epsilon)
+    return optimiser.explore((1.0,))
+
+
+def _lnls(likelihood: TreeLikelihood, tried: Sequence[Sequence[Model]]) -> FloatArray:
+    """lnL (n_tried, n_parts) under each of several models of all parts; -inf if some pattern cannot be represented."""
+    try:
+        return likelihood.likelihoods(tried)
+    except EngineError:
+        if len(tried) == 1:
+            return np.full((1, len(tried[0])), -np.inf)
+        return np.concatenate([_lnls(likelihood, [models]) for models in tried])
