@@ -88,7 +88,8 @@ class ModelOptimiser:
 
         With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
         Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
-        with the best of a few values of alpha; where the factor is 1, only if alpha has changed.
+        with the best of a few values of alpha; where the factor is 1, only if alpha has changed. Parts that share a
+        factor with others stay as they are.
         """
         if not len(self._bounds):
             return self.likelihood.lnl()
@@ -153,10 +154,12 @@ class ModelOptimiser:
         chosen = np.argmax(_lnls(self.likelihood, tried), axis=0)
         trial, members = start.copy(), []
         for number, own in enumerate(self.members):
-            moves = owns[number] or (factor == 1.0 and chosen[number] > 0)
-            members.append(own[: self._sizes[number] + self._owns_factor[number]] if moves else own[:0])
-            vector = get_vector(tried[chosen[number]][number], self._groups[number])
-            trial[members[-1][: len(vector)]] = vector[: len(members[-1])]
+            size = self._sizes[number]
+            is_alone = len(self.members) == 1 or len(own) == size + self._owns_factor[number]  # shares no factor
+            moves = owns[number] or (factor == 1.0 and chosen[number] > 0 and is_alone)
+            members.append(own if moves else own[:0])
+            if moves:
+                trial[own[:size]] = get_vector(tried[chosen[number]][number], self._groups[number])
             if owns[number]:
                 trial[own[-1]] += np.log(factor)
         return trial, members
