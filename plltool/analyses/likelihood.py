@@ -30,7 +30,7 @@ from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.polish import polish
+from plltool.optimise.polish import PolishRound, polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
@@ -327,8 +327,8 @@ class Likelihood(Parameters):
         chosen = names or free
         started = time.perf_counter()
 
-        def report(round_: int, lnl: float, _is_last: bool) -> None:
-            listener(Progress("polish", round_, lnl, 0, 0, time.perf_counter() - started))
+        def report(done: PolishRound) -> None:
+            listener(Progress("polish", done.number, done.lnl, 0, 0, time.perf_counter() - started))
 
         return polish(self._likelihood, LENGTHS in chosen, [name for name in chosen if name != LENGTHS], report)
 

@@ -31,7 +31,7 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.models import optimise_model
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator

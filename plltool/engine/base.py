@@ -243,6 +243,8 @@ class Engine(Holder):
         self.counters.add_closed(work)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        if request.parts is not None and not request.parts.any():
+            return np.zeros((self.n_parts, request.n_values))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))

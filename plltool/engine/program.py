@@ -9,12 +9,12 @@ joined with ``np.concatenate``. `kernels/traverse.cl` gives the formula of each 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import ByteArray, IntArray
+from plltool.arrays import BoolArray, ByteArray, IndexArray, IntArray
 from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
@@ -40,6 +40,7 @@ class Request:
         piece makes, so they may run at the same time
     scratch : the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
     impossible : whether patterns may have likelihood 0; for requests of site values only
+    parts : (n_parts,) the parts whose sums are wanted; None for all. Those of others may be anything finite
     """
 
     program: IntArray
@@ -49,6 +50,11 @@ class Request:
     pieces: IntArray = field(default_factory=one_piece)
     scratch: range = range(0)
     impossible: bool = False
+    parts: BoolArray | None = None
+
+    def of_parts(self, members: IndexArray) -> Request:
+        """The same request to an engine that holds only some parts."""
+        return self if self.parts is None else replace(self, parts=self.parts[members])
 
 
 def slots_written(program: IntArray) -> int:

@@ -153,14 +153,15 @@ class Shards(Holder):
         """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for engine, parts, _ in self._shards():
-            values[parts] = engine.execute(request, _of_parts(lengths, parts))
+            values[parts] = engine.execute(request.of_parts(parts), _of_parts(lengths, parts))
         return values
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """See `Engine.execute_shaped`."""
         values = [np.empty(0)] * self.n_parts
         for engine, parts, _ in self._shards():
-            for part, row in zip(parts, engine.execute_shaped(make, _of_parts(lengths, parts)), strict=True):
+            request = make(engine.layout).of_parts(parts)
+            for part, row in zip(parts, engine.execute(request, _of_parts(lengths, parts)), strict=True):
                 values[part] = row
         return values
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import (
     DAMPING_GROWTH,
+    FORESIGHT,
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
     MIN_BRANCH_LENGTH,
@@ -55,13 +57,15 @@ def smooth(
     likelihood: TreeLikelihood,
     epsilon: float = SMOOTHING_EPSILON,
     max_rounds: int = MAX_SMOOTHING_ROUNDS,
+    floor: float = -math.inf,
 ) -> Smoothing:
     """Optimise all branch lengths of the likelihood's tree in place; lnL never falls.
 
     Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
     so each length has its own damping, which is halved when the first derivative changes its sign and grows back
     otherwise. If lnL falls, the next round tries half the step. Parts with lengths of their own are judged by their own
-    lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`.
+    lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The optimisation stops
+    early when lnL is not expected to reach `floor`.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
@@ -69,7 +73,7 @@ def smooth(
     damping = np.ones(best.shape)
     predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
-    while predicted >= epsilon and rounds < max_rounds:
+    while predicted >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted > floor:
         trial = best + damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
         try:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
@@ -207,12 +207,18 @@ class TreeLikelihood:
             of_parts.append(own + np.log(part.weights)[:, None])
         return of_parts
 
-    def rate_matrix_gradient(self) -> tuple[float, list[FloatArray], list[FloatArray]]:
-        """lnL, and its gradient in each part's rate matrices and masses; one launch for each shape of parts.
+    def rate_matrix_gradient(
+        self, parts: BoolArray | None = None
+    ) -> tuple[FloatArray, list[FloatArray], list[FloatArray]]:
+        """lnL of each part, and its gradient in the part's rate matrices and masses; a launch for each shape of parts.
+
+        Parameters
+        ----------
+        parts : (n_parts,) the parts that are wanted; None for all. The answers of others may be anything finite
 
         Returns
         -------
-        lnl : float
+        lnl : (n_parts,)
         matrices : of each part (C, S, S), d lnL / d (left @ (rate * Q) @ right), all branches together
         masses : of each part (C, S), d lnL / d log(weight * frequency) at the root
         """
@@ -225,17 +231,16 @@ class TreeLikelihood:
             squares = masses * layout.n_states
             at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
-            return prog.Request(program, 1 + squares + masses, "gradient", keep=False)
+            return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
         values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
-        lnl, matrices, masses = 0.0, [], []
+        matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
             squares = shape[0] * shape[1] ** 2
-            lnl += float(row[0])
             matrices.append(row[1 : 1 + squares].reshape(*shape, shape[1]))
             masses.append(row[1 + squares :].reshape(shape))
-        return lnl, matrices, masses
+        return np.array([row[0] for row in values]), matrices, masses
 
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
         """lnL, and first and second derivatives in all branch lengths, at `lengths`, by default the tree's; one launch.

@@ -3,45 +3,103 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from plltool.constants import MAX_POLISH_ROUNDS, POLISH_GAIN, POLISH_PRECISION
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.constants import (
+    EXPLORING_SHARE,
+    FIRST_POLISH_SHARE,
+    MAX_POLISH_ROUNDS,
+    POLISH_GAIN,
+    POLISH_PRECISION,
+    POLISH_SHARE,
+)
+from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth, try_longer
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.ridge import climb_ridge
+
+
+@dataclass(frozen=True, eq=False)
+class PolishRound:
+    """A finished round: all that the next rounds depend on, besides tree and models.
+
+    Attributes
+    ----------
+    number, lnl : of the round
+    is_last : whether there is no next round
+    precision : of branch lengths in the next round, lnL
+    has_explored : whether other optima of the parts have been looked for
+    curvatures : what is known of the Hessians of the parts
+    """
+
+    number: int
+    lnl: float
+    is_last: bool
+    precision: float
+    has_explored: bool
+    curvatures: Curvatures
+
+    def pack(self) -> FloatArray:
+        """All values as doubles, for `unpack`."""
+        numbers = (self.number, self.lnl, self.is_last, self.precision, self.has_explored)
+        return np.concatenate([np.array(numbers, dtype=np.float64), self.curvatures.pack()])
+
+    @classmethod
+    def unpack(cls, packed: FloatArray) -> PolishRound:
+        """The round that was packed, bit for bit."""
+        number, lnl, is_last, precision, has_explored = packed[:5].tolist()
+        return cls(int(number), lnl, bool(is_last), precision, bool(has_explored), Curvatures.unpack(packed[5:]))
 
 
 def polish(
     likelihood: TreeLikelihood,
     lengths: bool = True,
     groups: Sequence[str] | None = None,
-    report: Callable[[int, float, bool], None] = lambda round_, lnl, is_last: None,
-    made: tuple[int, float] | None = None,
+    report: Callable[[PolishRound], None] = lambda done: None,
+    done: PolishRound | None = None,
 ) -> float:
     """Optimise in place until a round gains less than POLISH_GAIN; return lnL, which never falls.
+
+    Lengths are optimised to a share of what the last round gained. As soon as a round gains little, other optima of the
+    parts are looked for, once. When nothing else gains, rates over sites change together with the lengths, and the
+    lengths get a second start.
 
     Parameters
     ----------
     lengths : whether branch lengths are optimised
     groups : groups of free model parameters to optimise, see `Model.free_parameters`; None for all
-    report : called after every round with its number, lnL, and whether it is the last
-    made : number of rounds made in an earlier run, and lnL after the last of them; None if there are none
+    report : called after every round
+    done : the last round of an earlier run; None if there is none
     """
     free = {name for model in likelihood.models for name in model.free_parameters}
     chosen = [name for name in sorted(free) if groups is None or name in groups]
-    done, lnl = (0, likelihood.lnl()) if made is None else made
-    for round_ in range(done + 1, MAX_POLISH_ROUNDS + 1):
-        before = lnl
+    optimiser = ModelOptimiser(likelihood, chosen, scale=lengths)
+    if done is None:
+        lnl = likelihood.lnl()
+        precision = max(POLISH_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else POLISH_PRECISION
+        done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
+    optimiser.curvatures = done.curvatures
+    while not done.is_last:
+        lnl, has_explored = done.lnl, done.has_explored
         if lengths:
-            lnl = smooth(likelihood, POLISH_PRECISION).lnl
+            lnl = smooth(likelihood, done.precision).lnl
         if chosen:
-            lnl = optimise_model(likelihood, chosen, POLISH_PRECISION, scale=lengths)
-        if lengths and lnl - before < POLISH_GAIN:
+            lnl = optimiser.run(POLISH_PRECISION)
+        if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
+            lnl, has_explored = optimiser.explore(), True
+        is_near = lengths and has_explored and done.precision == POLISH_PRECISION
+        if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = climb_ridge(likelihood, chosen, lnl)
-        if lengths and lnl - before < POLISH_GAIN:
+        if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = try_longer(likelihood, lnl)
-        is_last = not (lengths and chosen) or lnl - before < POLISH_GAIN or round_ == MAX_POLISH_ROUNDS
-        report(round_, lnl, is_last)
-        if is_last:
-            break
-    return lnl
+        gain, number = lnl - done.lnl, done.number + 1
+        is_enough = gain < POLISH_GAIN and done.precision == POLISH_PRECISION and has_explored
+        is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
+        precision = min(done.precision, max(POLISH_PRECISION, POLISH_SHARE * gain))
+        done = PolishRound(number, lnl, is_last, precision, has_explored, optimiser.curvatures.copy())
+        report(done)
+    return done.lnl

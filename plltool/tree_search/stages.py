@@ -21,8 +21,8 @@ from plltool.constants import (
 from plltool.errors import EngineError
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
-from plltool.optimise.polish import polish
+from plltool.optimise.models import optimise_model
+from plltool.optimise.polish import PolishRound, polish
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.effort import SearchPlan
@@ -192,18 +192,19 @@ class TreeSearch:
         """Optimise lengths and model in turn until neither gains."""
         at = self._at
 
-        def report(round_: int, lnl: float, is_last: bool) -> None:
-            at.lnl, at.round, at.polished = lnl, round_, is_last
-            self._end_step("polish", round_)
+        def report(done: PolishRound) -> None:
+            at.lnl, at.round, at.polished, at.polish = done.lnl, done.number, done.is_last, done.pack()
+            self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
         if at.polished:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
+        done = None if at.polish is None else PolishRound.unpack(at.polish)
         announce("polish")
         try:
             with self._naming_models():
-                polish(self.likelihood, groups=groups, report=report, made=(at.round, at.lnl) if at.round else None)
+                polish(self.likelihood, groups=groups, report=report, done=done)
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
@@ -50,6 +50,7 @@ class Cursor:
     generator : the state of the random numbers for perturbations, after the last one
     best : the best tree, if the current tree is another one
     rest_lnl : lnL at the end of the perturbations; None until then
+    polish : the last round of the polish, packed; None before the first
     polished : whether the search is finished
     """
 
@@ -69,6 +70,7 @@ class Cursor:
     generator: Mapping[str, Any] | None = None
     best: Tree | None = None
     rest_lnl: float | None = None
+    polish: FloatArray | None = None
     polished: bool = False
 
     @property

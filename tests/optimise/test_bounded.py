@@ -3,22 +3,34 @@
 import numpy as np
 import pytest
 
-from plltool.optimise.bounded import minimise
+from plltool.optimise.bounded import Curvatures, minimise
 
 UNBOUNDED = np.array([-np.inf, np.inf])
 
 
-class Counted:
-    """A function that counts its calls and checks its bounds."""
+class Sum:
+    """Functions of their own variables that count their calls and check their bounds."""
 
-    def __init__(self, function, bounds):
-        self.function, self.bounds, self.calls = function, bounds, 0
+    def __init__(self, functions, members, bounds):
+        self.functions, self.members, self.bounds = functions, members, bounds
+        self.calls = np.zeros(len(functions), dtype=int)
+        self.evaluations = 0
 
-    def __call__(self, x):
+    def __call__(self, x, wanted):
         assert np.all(x >= self.bounds[:, 0])
         assert np.all(x <= self.bounds[:, 1])
-        self.calls += 1
-        return self.function(x)
+        self.evaluations += 1
+        self.calls += wanted
+        values, gradients = np.full(len(wanted), np.nan), [np.full(len(own), np.nan) for own in self.members]
+        for number in np.flatnonzero(wanted):  # what is not wanted is not a number, and must not be read
+            values[number], gradients[number] = self.functions[number](x[self.members[number]])
+        return values, gradients
+
+
+def minimise_alone(function, start, bounds, epsilon, most):
+    """The minimum of a single function, and how often it was called."""
+    counted = Sum([function], [np.arange(len(start))], bounds)
+    return minimise(counted, start, bounds, counted.members, epsilon, most), counted.evaluations
 
 
 def rosenbrock(x):
@@ -27,54 +39,159 @@ def rosenbrock(x):
     return a**2 + 100 * b**2, np.array([-2 * a - 400 * x[0] * b, 200 * b])
 
 
+def quadratic(rng, n):
+    """A quadratic function with a minimum inside, its Hessian, and its gradient at 0."""
+    root = rng.normal(0, 1, (n, n))
+    hessian, slope = root @ root.T + 0.5 * np.eye(n), rng.normal(0, 3, n)
+    return (lambda x: (slope @ x + x @ hessian @ x / 2, slope + hessian @ x)), hessian, slope
+
+
 def test_a_curved_valley():
-    counted = Counted(rosenbrock, np.tile(UNBOUNDED, (2, 1)))
-    found = minimise(counted, np.array([-1.2, 1.0]), counted.bounds, 1e-14, 200)
+    bounds = np.tile(UNBOUNDED, (2, 1))
+    found, evaluations = minimise_alone(rosenbrock, np.array([-1.2, 1.0]), bounds, 1e-14, 200)
     np.testing.assert_allclose(found, 1.0, atol=1e-5)  # what a decrease of 1e-14 leaves open in the valley's direction
-    assert counted.calls < 100
+    assert evaluations < 100
 
 
 def test_a_bound_across_the_valley():
     """For x up to 0.5 the minimum is x = 0.5, y = 0.25, in the valley, whose height is (1 - x)^2."""
     bounds = np.array([[-2.0, 0.5], [-2.0, 2.0]])
-    found = minimise(Counted(rosenbrock, bounds), np.array([-1.2, 1.0]), bounds, 1e-14, 200)
+    found, _ = minimise_alone(rosenbrock, np.array([-1.2, 1.0]), bounds, 1e-14, 200)
     np.testing.assert_allclose(found, [0.5, 0.25], atol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_many_variables_each_for_itself(seed):
-    """sum c (x - m)^2 with curvatures over four orders of magnitude: each minimum is m, moved to its bounds."""
+@pytest.mark.parametrize("together", [False, True])
+def test_many_variables_each_for_itself(seed, together):
+    """sum c (x - m)^2 with curvatures over four orders of magnitude: each minimum is m, moved to its bounds.
+
+    In lock-step each variable learns its own curvature in one step; a single function learns them one by one.
+    """
     rng = np.random.default_rng(seed)
-    n = 300
+    n = 40 if together else 300
     curvature, middle = 10 ** rng.uniform(-2, 2, n), rng.normal(0, 2, n)
-    bounds = np.column_stack([np.full(n, -1.0), np.full(n, 1.5)])
-    counted = Counted(lambda x: (curvature @ (x - middle) ** 2, 2 * curvature * (x - middle)), bounds)
-    found = minimise(counted, rng.uniform(-3, 3, n), bounds, 1e-12, 500)
+    bounds = np.tile([-1.0, 1.5], (n, 1))
+    members = [np.arange(n)] if together else list(np.arange(n)[:, None])
+
+    def part(own):
+        c, m = curvature[own], middle[own]
+        return lambda x: (c @ (x - m) ** 2, 2 * c * (x - m))
+
+    counted = Sum([part(own) for own in members], members, bounds)
+    found = minimise(counted, rng.uniform(-3, 3, n), bounds, members, 1e-12, 300)
     expected = np.clip(middle, -1, 1.5)
     excess = curvature @ ((found - middle) ** 2 - (expected - middle) ** 2)
-    assert 0 <= excess < 1e-6  # measured 4e-8 of a sum above 100: what steps that gain 1e-12 leave open
+    assert 0 <= excess < 1e-6  # what steps that gain 1e-12 leave open
+    assert together or counted.evaluations < 20
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_functions_without_common_variables_go_their_own_way(seed):
+    """Together they need as many evaluations as the slowest one, and each ends with the bits that it has alone."""
+    rng = np.random.default_rng(seed)
+    functions = [rosenbrock, quadratic(rng, 3)[0], lambda x: (x[0] ** 4, 4 * x**3), quadratic(rng, 2)[0]]
+    sizes = [2, 3, 1, 2]
+    members = np.split(np.arange(8), np.cumsum(sizes)[:-1])
+    bounds, start = np.tile(UNBOUNDED, (8, 1)), rng.normal(0, 2, 8)
+    counted = Sum(functions, members, bounds)
+    found = minimise(counted, start, bounds, members, 4e-9, 500)
+    alone = [
+        minimise_alone(function, start[own], bounds[own], 1e-9, 500)
+        for function, own in zip(functions, members, strict=True)
+    ]
+    np.testing.assert_array_equal(found, np.concatenate([point for point, _ in alone]))
+    assert counted.calls.tolist() == [calls for _, calls in alone]
+    assert counted.evaluations == counted.calls.max()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_functions_with_a_common_variable(seed):
+    """A sum of quadratic functions, each with its own variables and two that some share: H x = -g at the minimum."""
+    rng = np.random.default_rng(seed)
+    members = [np.array(own) for own in ([0, 1, 7], [2, 7, 8], [3, 4, 8], [], [5, 6], [8])]
+    hessian, slope, functions = np.zeros((9, 9)), np.zeros(9), []
+    for own in members:
+        function, curvature, gradient = quadratic(rng, len(own))
+        functions.append(function)
+        if len(own):
+            hessian[np.ix_(own, own)] += curvature
+            slope[own] += gradient
+    bounds = np.tile(UNBOUNDED, (9, 1))
+    counted = Sum(functions, members, bounds)
+    found = minimise(counted, rng.normal(0, 2, 9), bounds, members, 1e-13, 300)
+    np.testing.assert_allclose(found, np.linalg.solve(hessian, -slope), atol=1e-5)
+    assert counted.calls[4] < counted.calls[0] == counted.calls[1] == counted.calls[2] == counted.calls[5]
+    assert counted.calls[3] == 0
+
+
+@pytest.mark.parametrize("low", [-np.inf, 0.0])
+def test_what_was_learnt_of_the_curvature_serves_again(low):
+    """After a minimisation of shifted functions one step leads to the minimum; packing changes no bit of it."""
+    rng = np.random.default_rng(7)
+    members = [np.array([0, 2]), np.array([1, 2])]
+    (first, a, g), (second, b, h) = quadratic(rng, 2), quadratic(rng, 2)
+    bounds = np.column_stack([[-np.inf, -np.inf, low], np.full(3, np.inf)])
+    hessian, slope = np.zeros((3, 3)), np.zeros(3)
+    for own, curvature, gradient in zip(members, (a, b), (g, h), strict=True):
+        hessian[np.ix_(own, own)] += curvature
+        slope[own] += gradient
+    curvatures = Curvatures(2)
+    minimise(Sum([first, second], members, np.tile(UNBOUNDED, (3, 1))), np.full(3, 3.0), bounds, members, 1e-13, 300,
+             curvatures)  # fmt: skip
+    again = Curvatures.unpack(curvatures.pack())
+    for one, other in zip(again.matrices, curvatures.matrices, strict=True):
+        np.testing.assert_array_equal(one, other)
+    shift = np.array([0.1, -0.2, 0.05])
+    functions = [lambda x: first(x - shift[[0, 2]]), lambda x: second(x - shift[[1, 2]])]
+    counted = Sum(functions, members, bounds)
+    expected = shift - np.linalg.solve(hessian, slope)
+    if low == 0.0 and expected[2] < 0:
+        expected[2] = 0.0
+        expected[:2] = shift[:2] - np.linalg.solve(hessian[:2, :2], slope[:2] + hessian[:2, 2] * (0.0 - shift[2]))
+    found = minimise(counted, expected + 0.1, bounds, members, 1e-10, 300, again)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert counted.evaluations <= 6
+
+
+def test_curvatures_that_are_not_known_are_packed_too():
+    curvatures = Curvatures(3)
+    curvatures.matrices[1] = np.array([[2.0, 1.0], [1.0, 3.0]])
+    first, second, third = Curvatures.unpack(curvatures.pack()).matrices
+    assert first is None
+    assert third is None
+    assert second.tolist() == [[2.0, 1.0], [1.0, 3.0]]
 
 
 def test_a_first_step_that_gains_little_is_not_the_last():
     """At (x - 100)^2 the first step is of length 1 and gains 199, the second one knows the curvature and arrives."""
-    bounds = UNBOUNDED[None]
-    found = minimise(Counted(lambda x: ((x[0] - 100) ** 2, 2 * (x - 100)), bounds), np.zeros(1), bounds, 1000.0, 50)
+    found, _ = minimise_alone(lambda x: ((x[0] - 100) ** 2, 2 * (x - 100)), np.zeros(1), UNBOUNDED[None], 1000.0, 50)
     np.testing.assert_allclose(found, 100.0)
 
 
 def test_where_nothing_can_be_gained():
     bounds = np.array([[0.0, 1.0], [0.0, 1.0]])
-    counted = Counted(lambda x: (float(x.sum()), np.ones(2)), bounds)
-    assert minimise(counted, np.zeros(2), bounds, 1e-9, 50).tolist() == [0.0, 0.0]
-    assert counted.calls == 1
+    found, evaluations = minimise_alone(lambda x: (float(x.sum()), np.ones(2)), np.zeros(2), bounds, 1e-9, 50)
+    assert found.tolist() == [0.0, 0.0]
+    assert evaluations == 1
 
 
-def test_values_that_cannot_be_had_are_turned_away_from():
+@pytest.mark.parametrize("beyond", [1e6, np.inf])
+def test_values_that_cannot_be_had_are_turned_away_from(beyond):
     """Beyond 2 the function is far worse, without a slope, like a likelihood that cannot be represented."""
-    bounds = UNBOUNDED[None]
 
     def function(x):
-        return (1e6, np.zeros(1)) if x[0] > 2 else (-10 * np.log(x[0]) + 10 * x[0] if x[0] > 0 else 1e6, 10 - 10 / x)
+        if x[0] > 2:
+            return beyond, np.zeros(1)
+        return (-10 * np.log(x[0]) + 10 * x[0] if x[0] > 0 else beyond), 10 - 10 / x
 
-    found = minimise(Counted(function, bounds), np.array([0.01]), bounds, 1e-12, 100)
+    found, _ = minimise_alone(function, np.array([0.01]), UNBOUNDED[None], 1e-12, 100)
     np.testing.assert_allclose(found, 1.0, atol=1e-4)
+
+
+def test_a_hill_on_the_way():
+    """x^4 - 8 x^2 curves downwards between its minima, so that no step there tells a positive curvature."""
+    found, evaluations = minimise_alone(
+        lambda x: (x[0] ** 4 - 8 * x[0] ** 2, 4 * x**3 - 16 * x), np.array([0.05]), UNBOUNDED[None], 1e-12, 100
+    )
+    np.testing.assert_allclose(found, 2.0, atol=1e-5)
+    assert evaluations < 30

@@ -202,3 +202,17 @@ def test_a_better_optimum_is_kept_and_another_one_is_not():
     reached = try_longer(likelihood, worse)
     assert best - 0.01 < reached < best + 1e-6
     assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
+
+
+@pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
+def test_lengths_that_cannot_lead_to_a_floor_are_given_up(reach):
+    rng = np.random.default_rng(5)
+    ends, lengths = random_ends(rng, 12)
+    mixture = random_mixture(rng, 4, 4)
+    data = simulate_codes(rng, ends, lengths, 12, 100, mixture), np.ones(100), mixture
+    whole = smooth(likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data))
+    tree = make_tree(ends, np.full(len(ends), 0.5), 12)
+    reached = smooth(likelihood_of(tree, *data), floor=whole.lnl + reach)
+    assert (reached.rounds < whole.rounds) == (reach > 0)
+    assert reached.converged == (reach < 0)
+    assert reached.lnl == pytest.approx(likelihood_of(tree, *data).lnl(), rel=1e-12)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyopencl as cl
 
-from plltool.arrays import ByteArray, FloatArray, IntArray
+from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
 from plltool.engine.base import Engine, EngineData, Parts, Peak, Tables
 from plltool.engine.contract import ARRAYS, SpanWord
@@ -42,10 +42,9 @@ _log = logging.getLogger("plltool")
 
 @dataclass
 class Chunk:
-    """What one launch takes: some spans, and the storage of their CLAs, which other chunks may share."""
+    """What one launch takes: spans, and the storage of the CLAs of their tiles, which other chunks may share."""
 
-    first_span: int
-    n_spans: int
+    spans: IntArray
     n_tiles: int
     storage: dict[str, DeviceArray]  # clas and scales
 
@@ -105,7 +104,6 @@ class OpenCLEngine(Engine):
             "n_slots": self.n_slots,
             "n_taxa": layout.n_taxa,
             "n_lanes": layout.n_lanes,
-            "n_spans": sum(map(len, self.storage.runs)),
             "n_state_sets": len(self._state_sets),
             "n_made_rows": len(self._sums.made),
             "n_sum_rows": self._sums.n_rows,
@@ -118,7 +116,6 @@ class OpenCLEngine(Engine):
             "weights": layout.pad_weights(self.weights),
             "used_blocks": layout.tile_used_blocks,
             "bad_pattern": np.array([NO_BAD_PATTERN]),
-            "spans": np.concatenate(self.storage.runs),
         }
         if self._sums.levels:
             stay["sum_tree"] = self._sums.made
@@ -136,11 +133,10 @@ class OpenCLEngine(Engine):
         except cl.MemoryError as error:
             needed = storage.n_bytes(layout)
             raise DeviceMemoryError(f"{self._device.label}: no room for {needed} bytes of CLAs: {error}") from error
-        chunks, first_span = [], 0
+        chunks = []
         for index, run in enumerate(storage.runs):
             held = self._held[index if storage.resident else 0]
-            chunks.append(Chunk(first_span, len(run), int(run[:, SpanWord.N_TILES].sum()), held))
-            first_span += len(run)
+            chunks.append(Chunk(run, int(run[:, SpanWord.N_TILES].sum()), held))
         return chunks
 
     def _hold_tiles(self, n_tiles: int) -> dict[str, DeviceArray]:
@@ -241,15 +237,19 @@ class OpenCLEngine(Engine):
         self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
         group = self.layout.group_items
         self._chunks = self._chunks or self._make_chunks()
-        for chunk in self._chunks:
+        spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
+        numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
+        arrays.send("spans", np.concatenate(spans), numbers)
+        for chunk, own in zip(self._chunks, spans, strict=True):
             tile_stride, slot_stride = self.layout.strides(self.n_slots, chunk.n_tiles)
             numbers |= {"n_held_tiles": chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
             held = arrays.held | chunk.storage
-            for launch in schedule.launches:
-                numbers |= {"first_span": chunk.first_span, "first_track": launch.start}
-                items = chunk.n_spans * group, len(launch)
+            for launch in schedule.launches if len(own) else ():
+                numbers["first_track"] = launch.start
+                items = len(own) * group, len(launch)
                 self._clock.watch(self._traverse(self._queue, items, (group, 1), held, numbers))
-        self.counters.launches += len(self._chunks) * len(schedule.launches)
+                self.counters.launches += 1
+            numbers["first_span"] += len(own)
 
     def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
         """Enqueue the kernel that makes P matrices and tables, unless the device has them."""
@@ -285,16 +285,18 @@ class OpenCLEngine(Engine):
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         with self._driver_errors():
             self._launch(request, lengths, tables)
-            return self._sums_of_parts(request.n_values)
+            return self._sums_of_parts(request.n_values, request.parts)
 
-    def _sums_of_parts(self, n_values: int) -> FloatArray:
-        """What a launch made, (n_parts, n_values)."""
+    def _sums_of_parts(self, n_values: int, wanted: BoolArray | None = None) -> FloatArray:
+        """What a launch made, (n_parts, n_values); 0 for parts that are not wanted."""
         values = np.empty((self.n_parts, n_values))
         if n_values:
             self._add_groups(n_values)
             first = (self._sums.n_rows - self.n_parts) * n_values * values.itemsize
             self._arrays.receive(values, "partial", first)
             self._settle()
+            if wanted is not None:
+                values[~wanted] = 0.0
             self._check_device(values)
         return values
 
@@ -374,6 +376,11 @@ class OpenCLEngine(Engine):
             _log.warning("%s: %s", self.device_name, error)
         self._free_clas()
         self._arrays.release()
+
+
+def _spans_of(chunk: Chunk, parts: BoolArray | None) -> IntArray:
+    """The spans of a chunk that belong to some parts; None for all."""
+    return chunk.spans if parts is None else chunk.spans[parts[chunk.spans[:, SpanWord.PART]]]
 
 
 def _as_device_error(name: str, error: cl.Error) -> DeviceError:

@@ -1,0 +1,238 @@
+"""Optimise the models of all parts in lock-step; one pass over the tree gives the gradients of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import (
+    EXPLORING_EPSILON,
+    MAX_BRANCH_LENGTH,
+    MAX_LOG_SCALE,
+    MAX_MODEL_EVALUATIONS,
+    MAX_SCALER,
+    MIN_BRANCH_LENGTH,
+    MIN_SCALER,
+    MODEL_EPSILON,
+    OTHER_FACTORS,
+    START_ALPHAS,
+)
+from plltool.errors import EngineError
+from plltool.model.model import SCALER, Model
+from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import parameter_slopes, scale_slope
+from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
+
+
+class ModelOptimiser:
+    """Optimises free model parameters in place, and factors of branch lengths with them, as often as it is asked to.
+
+    Parts do not depend on each other, unless they share a factor of lengths; so each takes its own steps, see
+    `minimise`. What one run learns of the curvature of lnL serves the next one, too.
+
+    The factor of a part is its scaler if that is free; otherwise, with `scale`, that of its own lengths or of those
+    that it shares with other parts. Without it, parameters that change the overall rate of evolution would converge
+    slowly, because they and the lengths would have to change in turn. If all scalers are free, their mean over sites
+    is 1 after a run and lengths take over a common factor, because the data determine no more than their products.
+
+    Parameters
+    ----------
+    names : groups among `plltool.model.model.GROUPS`; None for all free groups
+    scale : whether branch lengths may change by a factor, within their bounds
+    """
+
+    def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None = None, scale: bool = False):
+        self.likelihood = likelihood
+        wanted = None if names is None else set(names)
+        models = likelihood.models
+        chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
+        self._groups = [[name for name in part if name != SCALER] for part in chosen]
+        self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
+        self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
+        self.curvatures = Curvatures(len(models))
+        self._lay_out(scale and any(chosen))
+
+    def _lay_out(self, scale: bool) -> None:
+        """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
+        bounds: list[tuple[float, float]] = []
+        self.members: list[IndexArray] = []
+        unlinked = self.likelihood.tree.lengths.ndim > 1
+        self._owns_factor = self._is_scaled | (scale and unlinked & (np.array(self._sizes) > 0))
+        for number, model in enumerate(self.likelihood.models):
+            first = len(bounds)
+            bounds += get_bounds(model, self._groups[number])
+            if self._is_scaled[number]:
+                bounds += get_bounds(model, [SCALER])
+            elif self._owns_factor[number]:
+                bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+            self.members.append(np.arange(first, len(bounds)))
+        if scale and not unlinked and not self._is_scaled.all():
+            for number in np.flatnonzero(~self._is_scaled).tolist():
+                self.members[number] = np.append(self.members[number], len(bounds))
+            bounds.append((-MAX_LOG_SCALE, MAX_LOG_SCALE))
+        self._bounds = np.array(bounds).reshape(-1, 2)
+
+    def run(self, epsilon: float = MODEL_EPSILON) -> float:
+        """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls."""
+        if not len(self._bounds):
+            return self.likelihood.lnl()
+        choose_site_rates(self.likelihood, self._groups)
+        return self._improve(lambda start: self._minimise(start, self.members, epsilon, self.curvatures))
+
+    def explore(self, factors: Sequence[float] = OTHER_FACTORS) -> float:
+        """Look for other optima of each part, keep what is better; return lnL, which never falls.
+
+        With a factor of lengths, alpha and the rates lnL may have several optima, and plateaus where alpha is small.
+        Each part is optimised again from `factors` times its present one, if it has one of its own among others, each
+        with the best of a few values of alpha; where the factor is 1, only if alpha has changed. Parts that share a
+        factor with others stay as they are.
+        """
+        if not len(self._bounds):
+            return self.likelihood.lnl()
+        return self._improve(lambda start: self._best_of_others(start, factors))
+
+    def _improve(self, find: Callable[[FloatArray], FloatArray]) -> float:
+        """Go from the present vector to the one that `find` makes of it, unless lnL is lower there; return lnL."""
+        likelihood, models = self.likelihood, self.likelihood.models
+        before, lengths, lnl = [model.copy() for model in models], likelihood.tree.lengths.copy(), likelihood.lnl()
+        found = find(self.begin())
+        self._set_models(found)
+        self._settle_factors(found)
+        reached = likelihood.lnl()
+        if reached >= lnl:
+            return reached
+        for model, old in zip(models, before, strict=True):
+            model.assign(old)
+        likelihood.tree.lengths[:] = lengths
+        likelihood.model_changed()
+        return lnl
+
+    def _minimise(
+        self, start: FloatArray, members: Sequence[IndexArray], epsilon: float, curvatures: Curvatures
+    ) -> FloatArray:
+        return minimise(self.evaluate, start, self._bounds, members, epsilon, MAX_MODEL_EVALUATIONS, curvatures)
+
+    def _best_of_others(self, start: FloatArray, factors: Sequence[float]) -> FloatArray:
+        """The vector with the best variables of each part, from `start` and from elsewhere."""
+        best, lnls = start.copy(), self.likelihood.part_lnl()
+        for factor in factors:
+            trial, members = self._elsewhere(start, factor)
+            epsilon = EXPLORING_EPSILON * sum(len(own) > 0 for own in members)
+            if not epsilon:
+                continue
+            curvatures = self.curvatures.copy()
+            found = self._minimise(trial, members, epsilon, curvatures)
+            self._set_models(found)
+            try:
+                reached = self.likelihood.part_lnl()
+            except EngineError:  # it never got away from a start where some pattern cannot be represented
+                continue
+            for number in np.flatnonzero(reached > lnls):
+                best[members[number]] = found[members[number]]
+                self.curvatures.matrices[number] = curvatures.matrices[number]
+            lnls = np.maximum(lnls, reached)
+        return best
+
+    def _elsewhere(self, start: FloatArray, factor: float) -> tuple[FloatArray, list[IndexArray]]:
+        """Where `explore` begins with a factor: the vector, and the variables of each part that it optimises."""
+        owns = self._owns_factor if len(self.members) > 1 and factor != 1.0 else np.zeros(len(self.members), dtype=bool)
+        if factor != 1.0 and not owns.any():
+            return start, [own[:0] for own in self.members]
+        self._set_models(start)
+        tried: list[list[Model]] = []
+        for alpha in (None, *START_ALPHAS):
+            tried.append([model.copy() for model in self.likelihood.models])
+            for model, groups, own in zip(tried[-1], self._groups, owns, strict=True):
+                if alpha is not None and "alpha" in groups:
+                    model.set_alpha(alpha)
+                if own:
+                    model.set_ratios(SCALER, factor * model.ratios(SCALER))
+        chosen = np.argmax(possible_likelihoods(self.likelihood, tried), axis=0)
+        trial, members = start.copy(), []
+        for number, own in enumerate(self.members):
+            size = self._sizes[number]
+            is_alone = len(self.members) == 1 or len(own) == size + self._owns_factor[number]  # shares no factor
+            moves = owns[number] or (factor == 1.0 and chosen[number] > 0 and is_alone)
+            members.append(own if moves else own[:0])
+            if moves:
+                trial[own[:size]] = get_vector(tried[chosen[number]][number], self._groups[number])
+            if owns[number]:
+                trial[own[-1]] += np.log(factor)
+        return trial, members
+
+    def begin(self) -> FloatArray:
+        """The variables that stand for the models and lengths as they are; `evaluate` needs it first."""
+        self._scalers = [model.scaler for model in self.likelihood.models]
+        self._present = np.full(len(self._bounds), np.nan)  # what the models are set to
+        vector = np.zeros(len(self._bounds))
+        for number, model in enumerate(self.likelihood.models):
+            own = self.members[number][: self._sizes[number]]
+            vector[own] = get_vector(model, self._groups[number])
+            if self._is_scaled[number]:
+                vector[self.members[number][-1]] = np.log(model.scaler)
+        return vector
+
+    def _set_models(self, vector: FloatArray) -> None:
+        """Set the models; factors of lengths become factors of rates, which have no bounds."""
+        for number, (model, members) in enumerate(zip(self.likelihood.models, self.members, strict=True)):
+            if np.array_equal(vector[members], self._present[members]):
+                continue
+            size = self._sizes[number]
+            set_vector(model, vector[members[:size]], self._groups[number])
+            if len(members) > size:
+                base = 1.0 if self._is_scaled[number] else self._scalers[number]
+                model.set_ratios(SCALER, base * np.exp(vector[members[-1:]]))
+        self._present = vector.copy()
+        self.likelihood.model_changed()
+
+    def evaluate(self, vector: FloatArray, wanted: BoolArray) -> tuple[FloatArray, Sequence[FloatArray]]:
+        """-lnL of each part and its slopes in the part's variables, as `minimise` asks for them.
+
+        If some pattern cannot be represented, all values are infinite, so that all steps are shortened.
+        """
+        self._set_models(vector)
+        slopes = [np.zeros(len(members)) for members in self.members]
+        try:
+            lnls, matrices, masses = self.likelihood.rate_matrix_gradient(wanted)
+        except EngineError:
+            return np.full(len(slopes), np.inf), slopes
+        for number in np.flatnonzero(wanted):
+            model, size = self.likelihood.models[number], self._sizes[number]
+            slopes[number][:size] = -parameter_slopes(model, self._groups[number], matrices[number], masses[number])
+            slopes[number][size:] = -scale_slope(model, matrices[number])
+        return -lnls, slopes
+
+    def _settle_factors(self, vector: FloatArray) -> None:
+        """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1."""
+        models, lengths = self.likelihood.models, self.likelihood.tree.lengths
+        factors = np.ones(len(models))
+        for number in np.flatnonzero(~self._is_scaled).tolist():
+            factors[number] = np.exp(vector[self.members[number][self._sizes[number] :]].sum())
+            models[number].set_ratios(SCALER, np.array(self._scalers[number : number + 1]))
+        if self._is_scaled.all():
+            sites = self.likelihood.part_sites
+            factors[:] = sites / sites.sum() @ [model.scaler for model in models]
+        if lengths.ndim == 1:
+            factors[:] = factors[np.argmin(self._is_scaled)]  # shared by all parts
+        for number in np.flatnonzero(self._is_scaled).tolist():
+            scaler = models[number].scaler / factors[number]
+            models[number].set_ratios(SCALER, np.clip([scaler], MIN_SCALER, MAX_SCALER))
+        scaled = lengths * (factors[0] if lengths.ndim == 1 else factors)
+        lengths[:] = np.clip(scaled, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        self.likelihood.model_changed()
+
+
+def optimise_model(
+    likelihood: TreeLikelihood,
+    names: Iterable[str] | None = None,
+    epsilon: float = MODEL_EPSILON,
+    scale: bool = False,
+) -> float:
+    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
+    optimiser = ModelOptimiser(likelihood, names, scale)
+    optimiser.run(epsilon)
+    return optimiser.explore((1.0,))
