@@ -64,8 +64,8 @@ class Result:
     Attributes
     ----------
     lnl : log-likelihood of `tree` under `model`, of the whole alignment
-    tree : topology and branch lengths, with tips in the alignment's order; means over sites if the parts have lengths
-        of their own
+    tree : topology and branch lengths, with tips in the order of their names; means over sites if the parts have
+        lengths of their own
     newick : the tree as text, with the outgroup as one clade if there is one
     model : model string with all parameter values; for several parts the lines of a partition file
     parameters : the model as numbers, see `Model.describe`; for several parts the number of free parameters
