@@ -186,6 +186,7 @@ def search(
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
         constraint=constraint,
+        options=options,
     )
 
 

@@ -44,14 +44,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("plltool")
 
-SEARCH_FILES = (
+TREE_FILES = (
     OutputFile("best.nwk", "tree", "the best one found, with branch lengths"),
     OutputFile("json", "record", "JSON: lnL, model, settings and what else is known of the run"),
-    OutputFile("log", "log"),
     OutputFile("best.model", "models of parts", "if there are several; a file for --model"),
     OutputFile("parts.nwk", "trees of parts", "with --brlen unlinked"),
     OutputFile("best.nex", "tree as NEXUS", "with --nexus"),
     OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+)
+SEARCH_FILES = (
+    *TREE_FILES,
+    OutputFile("log", "log"),
     OutputFile("checkpoint", "state of an unfinished search", "a folder; its best.nwk is the best tree so far"),
     *SUPPORT_FILES,
     *REPLICATE_FILES,
@@ -119,14 +122,20 @@ def search(
             )
         )
         write_results(result, outputs, views, site_lnl)
-        lines, interrupted = summarise(result, outputs, views), result.interrupted
-        if site_lnl:
-            lines.append(f"lnL of sites: {site_lnl}")
+        best, interrupted = result, result.interrupted
+        told: list[str] = []
         if choice.kinds and not interrupted:
             reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
-            told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
-            lines += told
-        lines += outputs.describe()
+            best, told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
+        lines = []
+        if best is not result:
+            outputs.withdraw(TREE_FILES)
+            write_results(best, outputs, views, site_lnl)
+            lines.append(f"lnL before the ultrafast bootstrap met a better tree: {result.lnl:.6f}")
+        lines += summarise(best, outputs, views)
+        if site_lnl:
+            lines.append(f"lnL of sites: {site_lnl}")
+        lines += [*told, *outputs.describe()]
         if not interrupted:
             outputs.forget_checkpoints()
         for line in [*lines, *describe_work(result)]:
