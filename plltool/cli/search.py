@@ -21,6 +21,7 @@ from plltool.cli.bootstrap import (
 from plltool.cli.command import command, given_command
 from plltool.cli.options import (
     PATH,
+    Duration,
     Effort,
     SearchTask,
     StartChoice,
@@ -78,6 +79,14 @@ SEARCH_FILES = (
 @file_options(SEARCH_FILES, source="alignment")
 @view_options
 @click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
+@click.option(
+    "--time",
+    type=Duration(),
+    metavar="TIME",
+    help="Search for this long, such as 90s, 10m or 1h30m (a plain number is seconds): more start trees and"
+    " perturbations as long as time is left. The tree then depends on the speed of the machine. Supports come after it"
+    " and are not counted.",
+)
 @click.option("--profile", is_flag=True, help="Measure how long the device is busy, and report it at the end.")
 def search(
     task: SearchTask,
@@ -88,6 +97,7 @@ def search(
     outputs: Outputs,
     views: Views,
     site_lnl: Path | None,
+    time: float | None,
     profile: bool,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
@@ -114,6 +124,7 @@ def search(
                 task.model,
                 start=start.load(sequences, task.brlen),
                 options=effort.options(),
+                time=time,
                 profile=profile,
                 site_lnl=site_lnl is not None,
                 listener=reporter.progress,
