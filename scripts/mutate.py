@@ -850,7 +850,7 @@ MUTANTS = [
     Mutant("states of sites in another order", "plltool/analyses/ancestral.py",
            "order = np.argsort(part.sites)", "order = np.arange(len(part.sites))", (FILE_ORDER, "-k", "ancestral")),
     Mutant("branches numbered as the tree is written", "plltool/io/newick.py",
-           "lengths).renumbered()", "lengths)", (FILE_ORDER, "-k", "start_tree")),
+           "lengths).renumbered()", "lengths)", (FILE_ORDER, "-k", "values_of_sites")),
     Mutant("constraint numbered as it is written", "plltool/tree/constraint.py",
            "sorted(others, key=first.__getitem__)", "others", (FILE_ORDER, "-k", "constraint")),
     Mutant("a better tree is left alone", "plltool/tree_search/ufboot_search.py",
