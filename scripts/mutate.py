@@ -849,8 +849,6 @@ MUTANTS = [
            "sorted_sites.append(own[order])", "sorted_sites.append(own)", (FILE_ORDER, "-k", "sites")),
     Mutant("states of sites in another order", "plltool/analyses/ancestral.py",
            "order = np.argsort(part.sites)", "order = np.arange(len(part.sites))", (FILE_ORDER, "-k", "ancestral")),
-    Mutant("branches numbered as the tree is written", "plltool/io/newick.py",
-           "lengths).renumbered()", "lengths)", (FILE_ORDER, "-k", "values_of_sites")),
     Mutant("constraint numbered as it is written", "plltool/tree/constraint.py",
            "sorted(others, key=first.__getitem__)", "others", (FILE_ORDER, "-k", "constraint")),
     Mutant("a better tree is left alone", "plltool/tree_search/ufboot_search.py",
