@@ -70,6 +70,8 @@ RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
 PARTITIONS = "tests/analyses/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
+FILE_ORDER, TIMED = "tests/analyses/test_file_order.py", "tests/tree_search/test_timed.py"
+SEARCH_SUPPORTS = "tests/analyses/test_search_supports.py"
 
 TRAVERSE = "kernels/traverse.cl"
 INSTRUCTIONS = "kernels/instructions.h"
@@ -891,6 +893,30 @@ MUTANTS = [
     Mutant("ancestors: the outgroup is not heeded", "plltool/analyses/ancestral.py",
            "find_root(tree, usable_outgroup(tree, outgroup)[0])", "find_root(tree, None)",
            ("tests/cli/test_cli_ancestral.py",)),
+    Mutant("taxa in the order of the file", "plltool/alignment/partition.py",
+           "sorted(range(len(names)), key=names.__getitem__)", "list(range(len(names)))", (FILE_ORDER, "-k", "numpy")),
+    Mutant("columns in the order of the file", "plltool/alignment/partition.py",
+           "order = sort_columns(codes)", "order = np.arange(codes.shape[1])", (FILE_ORDER, "-k", "replicates")),
+    Mutant("sites in the order of the columns' contents", "plltool/alignment/partition.py",
+           "sorted_sites.append(own[order])", "sorted_sites.append(own)", (FILE_ORDER, "-k", "sites")),
+    Mutant("states of sites in another order", "plltool/analyses/ancestral.py",
+           "order = np.argsort(part.sites)", "order = np.arange(len(part.sites))", (FILE_ORDER, "-k", "ancestral")),
+    Mutant("constraint numbered as it is written", "plltool/tree/constraint.py",
+           "sorted(others, key=first.__getitem__)", "others", (FILE_ORDER, "-k", "constraint")),
+    Mutant("a better tree is left alone", "plltool/tree_search/ufboot_search.py",
+           "return self.lnl > self.target_lnl + SEARCH_EPSILON", "return False", (SEARCH_SUPPORTS, "-k", "adopted")),
+    Mutant("an adopted tree is not saved", "plltool/tree_search/ufboot_search.py",
+           'packed |= pack_tree("adopted", self.adopted)', "pass", (SEARCH_SUPPORTS, "-k", "resumed")),
+    Mutant("a climb that was stopped is adopted", "plltool/analyses/search_supports.py",
+           "if found.interrupted:", "if False:", (SEARCH_SUPPORTS, "-k", "interrupted_adoption")),
+    Mutant("no room for the polish", "plltool/tree_search/stopping.py",
+           "self.left <= self._step + self._polish", "self.left <= self._step", (TIMED, "-k", "deadline_leaves")),
+    Mutant("the time of this process counts twice", "plltool/tree_search/stopping.py",
+           "max(0.0, used - self._elapsed)", "used", (TIMED, "-k", "deadline_leaves")),
+    Mutant("the time before a power cut is forgotten", "plltool/tree_search/timed.py",
+           "climbed.cursor.seconds = self._deadline.used", "pass", (TIMED, "-k", "power_cut")),
+    Mutant("only as many starts as planned", "plltool/tree_search/timed.py",
+           "if self._single or self._deadline.left", "if True or self._deadline.left", (TIMED, "-k", "more_starts")),
 ]  # fmt: skip
 
 

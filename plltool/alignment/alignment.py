@@ -142,6 +142,13 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
     return Alignment(given.names, codes, states, given.source, _doubtful_warnings(given, rows, states, sites))
 
 
+def sort_columns(codes: CodeArray) -> IndexArray:
+    """The order (n_sites,) that sorts columns lexicographically, the first row first; equal columns keep theirs."""
+    columns = np.ascontiguousarray(codes.T)
+    as_one_item = columns.view(np.dtype((np.void, len(codes))))[:, 0]  # void items compare byte by byte
+    return np.argsort(as_one_item, kind="stable")
+
+
 def gap_share(alignment: Alignment) -> float:
     """The share of undetermined cells, from 0 to 1."""
     return float((alignment.codes == alignment.states.all_states_code).mean())

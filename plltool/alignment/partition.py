@@ -16,6 +16,7 @@ from plltool.alignment.alignment import (
     find_states,
     first_identical,
     refuse_no_data,
+    sort_columns,
 )
 from plltool.alignment.states import SPACES, StateSpace, detect_states
 from plltool.arrays import IndexArray
@@ -72,8 +73,8 @@ class Part:
     ----------
     name : see `PartSpec`
     ranges : the columns as text, such as ``1-100, 200-300\\3``
-    sites : (n,) the columns, from 0
-    alignment : of these columns only
+    sites : (n,) the columns, from 0, in the order of `alignment`
+    alignment : of these columns only, sorted by their content
     """
 
     name: str
@@ -85,6 +86,9 @@ class Part:
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """An alignment cut into parts, by default one.
+
+    Taxa are sorted by name, and the columns of each part by content, so that no result depends on the order in which
+    the file has them.
 
     Attributes
     ----------
@@ -135,6 +139,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
     warnings += _two_state_warnings(scheme, blocks)
+    blocks, sites = _sort(blocks, sites)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
@@ -142,7 +147,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += given.warnings
     else:
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
-    return Dataset(given.names, given.source, given.n_sites, parts, tuple(warnings))
+    return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings))
 
 
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
@@ -165,6 +170,22 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
         if not len(found[-1]):
             raise InputError(f"{what}: found no columns, expected at least one")
     return found
+
+
+def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:
+    """The parts with their taxa sorted by name and their columns by content, and the new order of their sites."""
+    names = blocks[0].names
+    taxa = sorted(range(len(names)), key=names.__getitem__)
+    in_order = tuple(names[taxon] for taxon in taxa)
+    sorted_blocks, sorted_sites = [], []
+    for block, own in zip(blocks, sites, strict=True):
+        codes = block.codes[taxa]
+        order = sort_columns(codes)
+        codes = codes[:, order]
+        codes.setflags(write=False)
+        sorted_blocks.append(replace(block, names=in_order, codes=codes))
+        sorted_sites.append(own[order])
+    return sorted_blocks, sorted_sites
 
 
 def _check_files(scheme: Scheme, source: str) -> None:

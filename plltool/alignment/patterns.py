@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from plltool.alignment.alignment import Alignment
+from plltool.alignment.alignment import Alignment, sort_columns
 from plltool.alignment.states import CodeArray, StateSpace
 from plltool.arrays import FloatArray, IndexArray
 
@@ -52,11 +52,13 @@ class Patterns:
 
 def compress(alignment: Alignment) -> Patterns:
     """The site patterns of an alignment, in an order that does not depend on that of its columns."""
-    columns = np.ascontiguousarray(alignment.codes.T)
-    as_one_item = columns.view(np.dtype((np.void, alignment.n_taxa)))[:, 0]  # void items compare byte by byte
-    distinct, site_pattern, counts = np.unique(as_one_item, return_inverse=True, return_counts=True)
-    codes = distinct.view(np.uint8).reshape(-1, alignment.n_taxa).T
-    return Patterns(np.ascontiguousarray(codes), counts.astype(np.float64), site_pattern, alignment.states)
+    order = sort_columns(alignment.codes)
+    columns = alignment.codes[:, order]
+    is_new = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))
+    site_pattern = np.empty(alignment.n_sites, dtype=np.intp)
+    site_pattern[order] = np.cumsum(is_new) - 1
+    weights = np.bincount(site_pattern).astype(np.float64)
+    return Patterns(np.ascontiguousarray(columns[:, is_new]), weights, site_pattern, alignment.states)
 
 
 def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:

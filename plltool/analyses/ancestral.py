@@ -7,6 +7,8 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from plltool.alignment.partition import Part
+from plltool.alignment.patterns import Patterns
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray
@@ -26,7 +28,7 @@ class AncestralPart:
 
     Attributes
     ----------
-    name, sites : name of the part, and its columns, from 0, (n,)
+    name, sites : name of the part, and its columns, from 0, (n,), ascending
     symbols : one letter for each state
     probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
     """
@@ -106,15 +108,18 @@ def ancestral_states(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
         nodes, labelled = name_nodes(shown, settings.get("outgroup"))
-        ancestors = tuple(
-            AncestralPart(part.name, part.sites, patterns.states.symbols, states[:, patterns.site_pattern])
-            for part, patterns, states in zip(
-                likelihood.data.parts, likelihood.patterns, likelihood.node_states(), strict=True
-            )
-        )
+        columns = zip(likelihood.data.parts, likelihood.patterns, likelihood.node_states(), strict=True)
+        ancestors = tuple(_in_order_of_sites(*column) for column in columns)
         return {"nodes": nodes, "ancestors": ancestors, "labelled": labelled}
 
     return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
+
+
+def _in_order_of_sites(part: Part, patterns: Patterns, states: FloatArray) -> AncestralPart:
+    """The states of a part, from those of its patterns (n_nodes, n_patterns, n_states)."""
+    order = np.argsort(part.sites)
+    site_pattern = patterns.site_pattern[order]
+    return AncestralPart(part.name, part.sites[order], patterns.states.symbols, states[:, site_pattern])
 
 
 def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[str, ...], str]:

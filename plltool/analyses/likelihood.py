@@ -345,7 +345,7 @@ class PartLikelihood(Parameters):
         self._whole = whole
         self._number = number
         part = whole.data.parts[number]
-        self.name, self.sites = part.name, part.sites
+        self.name, self.sites = part.name, np.sort(part.sites)
 
     def _the_model(self) -> Model:
         return self._whole._likelihood.models[self._number]

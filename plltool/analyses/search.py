@@ -10,11 +10,12 @@ Progress goes to the logger "plltool"; nothing is printed or written to files.
 from __future__ import annotations
 
 import logging
-import time
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
 from os import PathLike
+from time import perf_counter
 from typing import Any, Unpack
 
 import numpy as np
@@ -62,6 +63,8 @@ from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
+from plltool.tree_search.stopping import Deadline
+from plltool.tree_search.timed import TimedSearch
 
 _log = logging.getLogger("plltool")
 
@@ -75,6 +78,7 @@ def search(
     start: TreeLike = "parsimony",
     starts: int | None = None,
     effort: str | None = None,
+    time: float | None = None,
     outgroup: OutgroupLike | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
@@ -102,6 +106,8 @@ def search(
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
     starts, effort : the same as in `options`, which they override
+    time : seconds that the search may take; it goes on with more start trees and perturbations as long as time is left,
+        one after another. The result then depends on the speed of the machine. Supports are made later
     outgroup : taxa that the Newick text shows as one clade: a name, a list of names, or names separated by commas
     constraint : a tree over all or some of the taxa, as for `start`, with nodes of any degree, whose splits the tree
         must have among these taxa
@@ -128,8 +134,11 @@ def search(
         If the device cannot be used, or fails during the search. If its memory is too small for a request, the search
         continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
-    began = time.perf_counter()
+    began = perf_counter()
     asked = Hardware(**hardware)
+    if time is not None and not 0 < time < math.inf:
+        raise InputError(f"time: found {time}, expected a positive number of seconds")
+    deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
     data, models = resolve_inputs(alignment, model, brlen)
     outgroup = as_outgroup(outgroup, data.names)
@@ -150,9 +159,13 @@ def search(
             fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, options)
             identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
+            identity["timed"] = deadline is not None
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
-                found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+                if deadline is None:
+                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
+                else:
+                    found = _find_until(deadline, problem, models, plan, engine, store, trace.hear)
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         unsaved = store.problem if store is not None else ""
         return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
@@ -171,6 +184,8 @@ def search(
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")
     if found.interrupted:
         remarks.append("the search was interrupted: the tree is the best so far")
+    if time is not None:
+        remarks.append(f"the search was given {time:g} s: on another machine, or in another hour, the tree may differ")
     if unsaved:
         remarks.append(f"the last steps of the search could not be saved: {unsaved}")
     return SearchResult(
@@ -180,12 +195,13 @@ def search(
         start_lnls=found.lnls,
         brlen=brlen,
         **known,
-        seconds=time.perf_counter() - began,
+        seconds=perf_counter() - began,
         warnings=warn(data, fallback, remarks),
         interrupted=found.interrupted,
         site_lnl=ask_whole(Likelihood.site_lnl, tree) if site_lnl else None,
         trace=trace.in_order(),
         constraint=constraint,
+        options=options,
     )
 
 
@@ -300,6 +316,23 @@ def _find(
         climbs = climb_in_turn(starts, engine, plan, forecast, listener)
     rng = generator(problem.seed, PERTURBATIONS)
     return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
+
+
+def _find_until(
+    deadline: Deadline,
+    problem: _Problem,
+    models: Sequence[Model],
+    plan: SearchPlan,
+    engine: AnyEngine,
+    store: Checkpoint | None,
+    listener: Listener,
+) -> SearchOutcome:
+    """The search of what fits into a limited time."""
+    _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.seconds)
+    starts = ClimbStarts(partial(_start_tree, problem), models, store)
+    make_rng = partial(generator, problem.seed, PERTURBATIONS)
+    single = isinstance(problem.start, Tree)
+    return TimedSearch(deadline, starts, engine, plan, make_rng, listener, single).run()
 
 
 def _ask_whole(

@@ -8,24 +8,30 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from typing import Any, Unpack
 
 from plltool.analyses.bootstrap import BootstrapResult, bootstrap
 from plltool.analyses.likelihood import LENGTHS, Likelihood
-from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.analyses.search import search
+from plltool.analyses.ultrafast import support_and_adopt
 from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
-from plltool.errors import InputError
+from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import remove_checkpoint
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.results import SearchResult
 from plltool.run.rooting import usable_outgroup
 from plltool.run.supports import Supports, check_kinds
+from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
+
+_log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,11 +40,14 @@ class SearchSupports:
 
     Attributes
     ----------
-    supports : of all kinds that were asked for; after an interruption of those that were made
+    result : of the search; if the ultrafast bootstrap met a better tree, of the search that went on from there
+    supports : of the branches of its tree, of all kinds that were asked for; after an interruption of those that were
+        made
     bootstrap : the replicates, if some were made
     interrupted : whether the listener ended the run early
     """
 
+    result: SearchResult
     supports: Supports
     bootstrap: BootstrapResult | None
     interrupted: bool
@@ -60,11 +69,14 @@ def search_supports(
     taken: Callable[[str], None] | None = None,
     bootstrap_checkpoint: str | PathLike[str] | None = None,
     ufboot_checkpoint: str | PathLike[str] | None = None,
+    adopted_checkpoint: str | PathLike[str] | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> SearchSupports:
     """Supports of the branches of the tree that a search found, under the models that it found.
 
-    Seed, constraint, outgroup and the linkage of branch lengths are those of the search.
+    Seed, constraint, outgroup and the linkage of branch lengths are those of the search. If the ultrafast bootstrap
+    meets a better tree, the search goes on from there, as hard as before, and the tree that it finds gets the supports,
+    of all kinds.
 
     Parameters
     ----------
@@ -74,8 +86,8 @@ def search_supports(
     replicates, rapid, options, workers, taken : see `plltool.bootstrap`; None makes no replicates
     listener : is called after every replicate and every excursion of the ultrafast bootstrap; if it raises StopSearch,
         the supports made so far are the result
-    bootstrap_checkpoint, ufboot_checkpoint : folders that keep what was reached, see `plltool.bootstrap` and
-        `plltool.ultrafast_bootstrap`
+    bootstrap_checkpoint, ufboot_checkpoint, adopted_checkpoint : folders that keep what was reached, see
+        `plltool.bootstrap`, `plltool.ultrafast_bootstrap`, and for the search from a better tree `plltool.search`
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Raises
@@ -99,11 +111,15 @@ def search_supports(
         "listener": heard.hear,
         **hardware,
     }
-    found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
-    made = None
+    ultrafast = made = None
     if UFBOOT in kinds:
-        given = result.data, result.tree, result.models
-        found = found.joined(ultrafast_bootstrap(*given, checkpoint=ufboot_checkpoint, **shared))
+        adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
+        given = result.data, result.tree, result.models, adoption.climb
+        ultrafast = support_and_adopt(*given, checkpoint=ufboot_checkpoint, **shared)
+        result = adoption.result
+    found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
+    if ultrafast is not None:
+        found = found.joined(ultrafast)
     if by_neighbours and not heard.stopped:
         found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware(**hardware)))
     if replicates is not None and not heard.stopped:
@@ -121,7 +137,69 @@ def search_supports(
             **shared,
         )
         found = found if made.supports is None else found.joined(made.supports)
-    return SearchSupports(found.in_order(kinds), made, heard.stopped)
+    return SearchSupports(result, found.in_order(kinds), made, heard.stopped)
+
+
+class _Adoption:
+    """Goes on with a search from the better trees that the ultrafast bootstrap meets.
+
+    Attributes
+    ----------
+    result : of the search from the last of them; at first that of the search before
+    """
+
+    def __init__(
+        self,
+        before: SearchResult,
+        listener: Listener,
+        checkpoint: str | PathLike[str] | None,
+        hardware: HardwareSettings,
+    ):
+        self.result = self._before = before
+        self._listener = listener
+        self._checkpoint = checkpoint
+        self._hardware = hardware
+
+    def climb(self, start: Tree) -> Tree | None:
+        """The tree that the search finds from `start`; None if it is interrupted. Equal trees give equal bits."""
+        before = self._before
+        try:
+            found = self._search(start)
+        except CheckpointError:  # of the search from an earlier better tree
+            assert self._checkpoint is not None, "there is no such error without it"
+            remove_checkpoint(self._checkpoint)
+            found = self._search(start)
+        if found.interrupted:
+            return None
+        went_on = f"the search went on from it, and its lnL rose from {before.lnl:.6f} to {found.lnl:.6f}"
+        remark = f"the ultrafast bootstrap met a better tree; {went_on}"
+        _log.info("%s", remark)
+        self.result = replace(
+            found,
+            start_lnls=before.start_lnls,
+            trace=before.trace + found.trace,
+            seconds=before.seconds + found.seconds,
+            warnings=tuple(dict.fromkeys((*before.warnings, *found.warnings, remark))),
+            options=before.options,
+        )
+        return found.tree
+
+    def _search(self, start: Tree) -> SearchResult:
+        before = self._before
+        return search(
+            before.data,
+            before.models,
+            seed=DEFAULT_SEED if before.seed is None else before.seed,
+            start=start,
+            outgroup=before.outgroup,
+            constraint=before.constraint,
+            brlen=before.brlen,
+            options=replace(before.options, starts=None),
+            listener=self._listener,
+            site_lnl=before.site_lnl is not None,
+            checkpoint=self._checkpoint,
+            **self._hardware,
+        )
 
 
 def _compare_neighbours(result: SearchResult, kinds: Sequence[str], seed: int, hardware: Hardware) -> Supports:

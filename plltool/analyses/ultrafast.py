@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
 from typing import Any, Unpack
@@ -55,7 +55,7 @@ from plltool.run.inputs import (
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import ULTRAFAST, generator
-from plltool.run.supports import Supports
+from plltool.run.supports import BetterTree, Supports
 from plltool.tree.bootstop import correlate
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
@@ -108,7 +108,7 @@ def ultrafast_bootstrap(
 
     Returns
     -------
-    Supports of the kind "ufboot"
+    Supports of the kind "ufboot"; `Supports.better` is a better tree, if one was met
 
     Raises
     ------
@@ -117,6 +117,45 @@ def ultrafast_bootstrap(
         or the checkpoint is damaged or belongs to another run.
     DeviceError
         If the device cannot be used.
+    """
+    supports = support_and_adopt(
+        alignment,
+        tree,
+        model,
+        None,
+        replicates=replicates,
+        seed=seed,
+        constraint=constraint,
+        brlen=brlen,
+        listener=listener,
+        checkpoint=checkpoint,
+        **hardware,
+    )
+    if supports.better is not None:
+        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
+    return supports
+
+
+def support_and_adopt(
+    alignment: AlignmentLike,
+    tree: TreeLike,
+    model: ModelLike,
+    climb: Callable[[Tree], Tree | None] | None,
+    *,
+    replicates: int = UFBOOT_SETS,
+    seed: int = DEFAULT_SEED,
+    constraint: TreeLike | None = None,
+    brlen: str = DEFAULT_LINKAGE,
+    listener: Listener = ignore,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> Supports:
+    """What `ultrafast_bootstrap` does, except that a better tree, if one is met, takes the place of the tree.
+
+    When the supports have settled, ``climb`` gets the best tree that was met, if it is better. The tree that `climb`
+    returns is adopted, and more excursions are made until its supports settle, too. If `climb` returns None, it was
+    interrupted, and the supports are those of the tree before. `climb` must be deterministic: a run that is resumed
+    calls it again. None never adopts a tree.
     """
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
@@ -128,12 +167,30 @@ def ultrafast_bootstrap(
         weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
         engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware)
         identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
+        identity["adopts better trees"] = climb is not None
         with engine, _open_store(checkpoint, identity) as store:
             likelihood = TreeLikelihood(task.start.copy(), models, engine)
             at = _resume(store, task.start, weights, rng)
             excursions = UfbootSearch(likelihood, at, weights, rng, task.start_maker(rng), task.constraint)
-            _until_settled(excursions, task.start, listener, partial(_save, store, at, rng))
-        return task.count(at.pool, rng)
+            save = partial(_save, store, at, rng)
+            target = task.tree
+            if climb is not None and at.adopted is not None:
+                engine.release_clas()  # the climb may take all of the memory
+                climbed = climb(task.whole(at.adopted))
+                if climbed is None:
+                    return task.count(target, at.pool, rng)
+                target = climbed
+            while _until_settled(excursions, task.reduce(target), listener, save) and climb and at.has_better:
+                _log.info("%s", task.better(at))
+                engine.release_clas()
+                climbed = climb(task.whole(at.best))
+                if climbed is None:
+                    break
+                target = climbed
+                _adopt(excursions, task.reduce(target))
+                save()
+        supports = task.count(target, at.pool, rng)
+        return replace(supports, better=task.better(at) if at.has_better else None)
 
     return until_memory_suffices(attempt, Hardware(**hardware))
 
@@ -167,8 +224,23 @@ class _Task:
 
         return make
 
-    def count(self, pool: RellPool, rng: np.random.Generator) -> Supports:
-        """The supports; identical sequences are put back in random order, because no data prefer one."""
+    def reduce(self, tree: Tree) -> Tree:
+        """A tree of all taxa as excursions need it, without identical sequences."""
+        return link_lengths(restrict_tree(tree, self.start.names), self.start.lengths[0].size)
+
+    def whole(self, tree: Tree) -> Tree:
+        """A tree that excursions have found, with all taxa."""
+        return restore_duplicates(tree, self.tree.names, self.groups)
+
+    def better(self, at: UfbootState) -> BetterTree:
+        """The best tree that was met."""
+        return BetterTree(at.lnl, at.target_lnl, self.whole(at.best))
+
+    def count(self, target: Tree, pool: RellPool, rng: np.random.Generator) -> Supports:
+        """The supports of a tree of all taxa.
+
+        Identical sequences are put back in random order, because no data prefer one.
+        """
         names, found = self.tree.names, _tree_set(pool)
         if self.tree.n_taxa > self.start.n_taxa:
             whole = []
@@ -176,7 +248,7 @@ class _Task:
                 groups = [rng.permutation(group).tolist() for group in self.groups]
                 whole.append(splits_of(restore_duplicates(pool.trees[number], names, groups)))
             found = make_tree_set(names, whole)
-        return Supports(self.tree, {UFBOOT: 100 * frequencies(self.tree, found)}, {UFBOOT: found.n_trees})
+        return Supports(target, {UFBOOT: 100 * frequencies(target, found)}, {UFBOOT: found.n_trees})
 
 
 def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
@@ -212,8 +284,19 @@ def _save(store: Checkpoint | None, at: UfbootState, rng: np.random.Generator) -
         store.save(STATE, at.copy(rng))
 
 
-def _until_settled(excursions: UfbootSearch, start: Tree, listener: Listener, save: Callable[[], None]) -> None:
-    """Make excursions until the supports of `start` settle; `save` is called after each."""
+def _adopt(excursions: UfbootSearch, target: Tree) -> None:
+    """Go on with another target tree, until its supports settle."""
+    excursions.adopt(target)
+    at = excursions.at
+    at.supports = _inner_supports(at, target)
+    at.is_over = at.n_made >= UFBOOT_MOST
+
+
+def _until_settled(excursions: UfbootSearch, target: Tree, listener: Listener, save: Callable[[], None]) -> bool:
+    """Make excursions until the supports of `target` settle; `save` is called after each.
+
+    Returns whether they have settled, or cannot: False if the listener has ended the run.
+    """
     began = time.perf_counter()
     at = excursions.at
     announce(ULTRAFAST_STAGE)
@@ -221,18 +304,25 @@ def _until_settled(excursions: UfbootSearch, start: Tree, listener: Listener, sa
         while not at.is_over:
             excursions.make()
             if at.n_made % UFBOOT_STEP == 0:
-                _test(at, start)
+                _test(at, target)
             save()
             seconds = time.perf_counter() - began
             listener(Progress(ULTRAFAST_STAGE, at.n_made, at.lnl, 0, 0, seconds, UFBOOT_MOST))
     except StopSearch:
         _log.warning("the ultrafast bootstrap was interrupted after %d trees met", at.pool.n_met)
+        return False
+    return True
 
 
-def _test(at: UfbootState, start: Tree) -> None:
-    """Store the supports of the inner branches of `start`, and whether they have settled since the last test."""
-    values = frequencies(start, _tree_set(at.pool))
-    before, now = at.supports, values[~np.isnan(values)]
+def _inner_supports(at: UfbootState, target: Tree) -> FloatArray:
+    """(n_inner_branches,) the supports of the inner branches of a tree, from 0 to 1."""
+    values = frequencies(target, _tree_set(at.pool))
+    return values[~np.isnan(values)]
+
+
+def _test(at: UfbootState, target: Tree) -> None:
+    """Store the supports of the inner branches of `target`, and whether they have settled since the last test."""
+    before, now = at.supports, _inner_supports(at, target)
     at.supports = now
     if before is None:
         return

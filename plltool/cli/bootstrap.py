@@ -31,14 +31,17 @@ if TYPE_CHECKING:
     from plltool import BootstrapResult, Progress, SearchResult, Sequences
 
 TREES = "bootstraps.nwk"
-FOLDER, UFBOOT_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint"
+FOLDER, UFBOOT_FOLDER, ADOPTED_FOLDER = "bootstrap.checkpoint", "ufboot.checkpoint", "adopted.checkpoint"
 ALIGNMENT_FILES = (OutputFile("replicate.N.fasta", "resampled alignment", "with --write-replicates"),)
 REPLICATE_FILES = (
     OutputFile(TREES, "bootstrap trees", "one a line"),
     *ALIGNMENT_FILES,
     OutputFile(FOLDER, "replicates of an unfinished bootstrap", "a folder"),
 )
-UFBOOT_FILES = (OutputFile(UFBOOT_FOLDER, "state of an unfinished ultrafast bootstrap", "a folder"),)
+UFBOOT_FILES = (
+    OutputFile(UFBOOT_FOLDER, "state of an unfinished ultrafast bootstrap", "a folder"),
+    OutputFile(ADOPTED_FOLDER, "state of the search from a better tree that it met", "a folder"),
+)
 BOOTSTRAP_FILES = (
     *REPLICATE_FILES[:-1],
     OutputFile(FOLDER, "all replicates", "a folder; needed to add more replicates later"),
@@ -116,8 +119,12 @@ class SupportChoice:
         hardware: Hardware,
         outputs: Outputs,
         listener: Callable[[Progress], None],
-    ) -> tuple[list[str], bool]:
-        """Make the supports and write their files; returns lines about them, and whether that was interrupted."""
+    ) -> tuple[SearchResult, list[str], bool]:
+        """Make the supports and write their files.
+
+        Returns the result of the search, which may be a better one than before, lines about the supports, and whether
+        they were interrupted.
+        """
         import plltool
 
         files = ReplicateFiles(outputs)
@@ -132,6 +139,7 @@ class SupportChoice:
             taken=files.take,
             bootstrap_checkpoint=outputs.path(FOLDER),
             ufboot_checkpoint=outputs.path(UFBOOT_FOLDER),
+            adopted_checkpoint=outputs.path(ADOPTED_FOLDER),
             **asdict(hardware),
         )
         lines = []
@@ -143,7 +151,7 @@ class SupportChoice:
         if made.supports.kinds:
             outputs.write(made.supports.texts())
             lines += made.supports.describe()
-        return lines, made.interrupted
+        return made.result, lines, made.interrupted
 
 
 support_options = packed(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 PATH = click.Path(path_type=Path)
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
+_DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
 RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
 
 
@@ -147,6 +150,24 @@ def completes(*words: str, files: bool = True) -> dict[str, Any]:
         return [*found, CompletionItem(incomplete, type="file")] if files else found
 
     return {"shell_complete": complete}
+
+
+class Duration(click.ParamType):
+    """A time in hours, minutes and seconds; its value is in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(value)
+        seconds = 0.0
+        if match is not None:
+            numbers = [float(number or 0) for number in match.groups()]
+            seconds = sum(number * unit for number, unit in zip(numbers, (1, 3600, 60, 1), strict=True))
+        if not 0 < seconds < math.inf:
+            self.fail(f"found {value!r}, expected a time above 0, such as 90s, 10m or 1h30m", param, ctx)
+        return seconds
 
 
 alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")

@@ -270,6 +270,10 @@ class Outputs:
             plltool.write_text(path, text)
             self._written.add(path)
 
+    def withdraw(self, table: Table) -> None:
+        """Let `remove_stale` remove files that this run has written, unless it writes them again."""
+        self._written -= {path for row in table for path in self._paths(row)}
+
     def remove_stale(self, *kept: OutputFile) -> None:
         """Remove the results of an earlier run that this one has not written, except those `kept`."""
         may_stay = {path for row in kept for path in self._paths(row)} | self._written

@@ -21,6 +21,7 @@ from plltool.cli.bootstrap import (
 from plltool.cli.command import command, given_command
 from plltool.cli.options import (
     PATH,
+    Duration,
     Effort,
     SearchTask,
     StartChoice,
@@ -44,14 +45,17 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("plltool")
 
-SEARCH_FILES = (
+TREE_FILES = (
     OutputFile("best.nwk", "tree", "the best one found, with branch lengths"),
     OutputFile("json", "record", "JSON: lnL, model, settings and what else is known of the run"),
-    OutputFile("log", "log"),
     OutputFile("best.model", "models of parts", "if there are several; a file for --model"),
     OutputFile("parts.nwk", "trees of parts", "with --brlen unlinked"),
     OutputFile("best.nex", "tree as NEXUS", "with --nexus"),
     OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+)
+SEARCH_FILES = (
+    *TREE_FILES,
+    OutputFile("log", "log"),
     OutputFile("checkpoint", "state of an unfinished search", "a folder; its best.nwk is the best tree so far"),
     *SUPPORT_FILES,
     *REPLICATE_FILES,
@@ -75,6 +79,14 @@ SEARCH_FILES = (
 @file_options(SEARCH_FILES, source="alignment")
 @view_options
 @click.option("--site-lnl", type=PATH, metavar="FILE", help="Write the lnL of each site to FILE, as evaluate does.")
+@click.option(
+    "--time",
+    type=Duration(),
+    metavar="TIME",
+    help="Search for this long, such as 90s, 10m or 1h30m (a plain number is seconds): more start trees and"
+    " perturbations as long as time is left. The tree then depends on the speed of the machine. Supports come after it"
+    " and are not counted.",
+)
 @click.option("--profile", is_flag=True, help="Measure how long the device is busy, and report it at the end.")
 def search(
     task: SearchTask,
@@ -85,6 +97,7 @@ def search(
     outputs: Outputs,
     views: Views,
     site_lnl: Path | None,
+    time: float | None,
     profile: bool,
 ) -> None:
     """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
@@ -111,6 +124,7 @@ def search(
                 task.model,
                 start=start.load(sequences, task.brlen),
                 options=effort.options(),
+                time=time,
                 profile=profile,
                 site_lnl=site_lnl is not None,
                 listener=reporter.progress,
@@ -119,14 +133,20 @@ def search(
             )
         )
         write_results(result, outputs, views, site_lnl)
-        lines, interrupted = summarise(result, outputs, views), result.interrupted
-        if site_lnl:
-            lines.append(f"lnL of sites: {site_lnl}")
+        best, interrupted = result, result.interrupted
+        told: list[str] = []
         if choice.kinds and not interrupted:
             reporter.expect(REPLICATE_STAGE if choice.bootstrap is not None and UFBOOT in choice.kinds else "")
-            told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
-            lines += told
-        lines += outputs.describe()
+            best, told, interrupted = choice.make(result, sequences, task, hardware, outputs, reporter.progress)
+        lines = []
+        if best is not result:
+            outputs.withdraw(TREE_FILES)
+            write_results(best, outputs, views, site_lnl)
+            lines.append(f"lnL before the ultrafast bootstrap met a better tree: {result.lnl:.6f}")
+        lines += summarise(best, outputs, views)
+        if site_lnl:
+            lines.append(f"lnL of sites: {site_lnl}")
+        lines += [*told, *outputs.describe()]
         if not interrupted:
             outputs.forget_checkpoints()
         for line in [*lines, *describe_work(result)]:

@@ -90,7 +90,8 @@ def parse_newick(text: str, source: str, names: Sequence[str] | None = None, res
 
     A root with two branches is removed and leaves one branch as long as both together; so is a node with one child. A
     missing length is read as the default length, or as 0 where it is joined to a given one; a negative length as 0.
-    The tree's `warnings` tell of a removed root and of negative lengths.
+    The tree's `warnings` tell of a removed root and of negative lengths. Its nodes and branches are numbered as by
+    `Tree.renumbered`, so that the way in which the tree is written does not matter.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def unrooted_tree(
     inner = np.setdiff1d(ends, tips)
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths).renumbered()
     tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
     return tree
 

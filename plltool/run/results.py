@@ -26,6 +26,7 @@ from plltool.run.inputs import TreeLike
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
+from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Progress
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
@@ -64,8 +65,8 @@ class Result:
     Attributes
     ----------
     lnl : log-likelihood of `tree` under `model`, of the whole alignment
-    tree : topology and branch lengths, with tips in the alignment's order; means over sites if the parts have lengths
-        of their own
+    tree : topology and branch lengths, with tips in the order of their names; means over sites if the parts have
+        lengths of their own
     newick : the tree as text, with the outgroup as one clade if there is one
     model : model string with all parameter values; for several parts the lines of a partition file
     parameters : the model as numbers, see `Model.describe`; for several parts the number of free parameters
@@ -198,11 +199,13 @@ class SearchResult(Result):
     interrupted : whether a listener stopped the search; the tree is then the best one so far
     trace : every round, climb by climb in the order of the start trees
     constraint : the tree whose splits the search had to keep, as it was given
+    options : how hard the search was
     """
 
     interrupted: bool = field(default=False, kw_only=True)
     trace: tuple[Progress, ...] = field(default=(), kw_only=True)
     constraint: TreeLike | None = field(default=None, kw_only=True)
+    options: SearchOptions = field(default=SearchOptions(), kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:

@@ -48,6 +48,17 @@ KINDS = {
 }
 
 
+class BetterTree(NamedTuple):
+    """A tree that was met on the way and is better than the one that gets supports; both lnL under the same models."""
+
+    lnl: float
+    lnl_before: float
+    tree: Tree
+
+    def __str__(self) -> str:
+        return f"the ultrafast bootstrap met a better tree: lnL {self.lnl:.6f}, before {self.lnl_before:.6f}"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Supports:
     """Supports of the branches of a tree.
@@ -62,6 +73,7 @@ class Supports:
     added : (n_edges,) branches that only resolve multifurcations of the tree that was given, and have no supports;
         None if there are none
     outgroup : taxa that the written trees show as one clade, see `with_outgroup`
+    better : a better tree that the ultrafast bootstrap met and did not adopt; None if there is none
     """
 
     tree: Tree
@@ -70,6 +82,7 @@ class Supports:
     lnl: FloatArray | None = None
     added: BoolArray | None = None
     outgroup: Sequence[str] | None = None
+    better: BetterTree | None = None
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
@@ -153,6 +166,7 @@ class Supports:
             values=self.values | other.values,
             n_replicates=self.n_replicates | other.n_replicates,
             lnl=self.lnl if other.lnl is None else other.lnl,
+            better=self.better or other.better,
         )
 
     def in_order(self, kinds: Sequence[str]) -> Supports:

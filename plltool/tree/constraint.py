@@ -155,11 +155,11 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
         around.setdefault(a, []).append(b)
         around.setdefault(b, []).append(a)
     root = min(taxa, key=taxa.__getitem__)
-    visits, stack = [], [(root, NO_NODE)]
-    while stack:
-        node, parent = stack.pop()
-        visits.append((node, parent))
-        stack += [(other, node) for other in around[node] if other != parent]
+    first = {node: taxa.get(node, len(names)) for node in around}  # the first taxon at or below each node
+    for node, parent in reversed(_preorder(around, root)):
+        if parent != NO_NODE:
+            first[parent] = min(first[parent], first[node])
+    visits = _preorder({node: sorted(others, key=first.__getitem__) for node, others in around.items()}, root)
     size, branching = dict.fromkeys(around, 0), dict.fromkeys(around, 0)
     for node, parent in reversed(visits):
         size[node] += node in taxa and node != root
@@ -181,6 +181,16 @@ def make_constraint(names: Sequence[str], branches: npt.ArrayLike, taxa: Mapping
         sizes.append(size[node])
     made = Constraint(tuple(names), tips, np.array(parents, dtype=np.int32), np.array(sizes, dtype=np.int32))
     return made if made.n_splits else None
+
+
+def _preorder(around: Mapping[int, Sequence[int]], root: int) -> list[tuple[int, int]]:
+    """(node, parent) of every node of a tree, given by the neighbours of each node, from `root` on."""
+    visits, stack = [], [(root, NO_NODE)]
+    while stack:
+        node, parent = stack.pop()
+        visits.append((node, parent))
+        stack += [(other, node) for other in around[node] if other != parent]
+    return visits
 
 
 class _Core:

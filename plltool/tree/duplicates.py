@@ -13,7 +13,7 @@ from plltool.tree.topology import NO_NODE, Tree
 
 
 def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
-    """The tree restricted to `names`, with tips numbered in their order.
+    """The tree restricted to `names`, with tips numbered in their order and the rest as by `Tree.renumbered`.
 
     Two branches that meet where a taxon is removed become one, whose length is their sum.
 
@@ -45,7 +45,7 @@ def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:
             ends.append((new_number[above], new_number[node]))
             lengths.append(anchor[node][1])
             anchor[node] = node, 0.0
-    return Tree.from_edges(names, ends, lengths)
+    return Tree.from_edges(names, ends, lengths).renumbered()
 
 
 def _count_branches(tree: Tree, visits: Sequence[tuple[int, int, int]], new_number: Sequence[int]) -> list[int]:

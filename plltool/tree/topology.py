@@ -187,6 +187,18 @@ class Tree:
             stack.extend(children[visit[0]])
         return ordered
 
+    def renumbered(self) -> Tree:
+        """The same tree, whose numbers and order of neighbours depend on nothing but the tips' numbers.
+
+        Inner nodes and branches are numbered in the order of `ordered_from` tip 0.
+        """
+        nodes, parents, branches = np.array(self.ordered_from(0)).T
+        number = np.arange(self.n_nodes)
+        inner = nodes[nodes >= self.n_taxa]
+        number[inner] = np.arange(self.n_taxa, self.n_nodes)
+        ends = np.column_stack([number[parents], number[nodes]])
+        return Tree.from_edges(self.names, ends, self.lengths[branches])
+
     def total_length(self) -> float:
         """The sum of all branch lengths, in expected substitutions per site."""
         return float(self.lengths.sum())

@@ -52,6 +52,7 @@ class Cursor:
     rest_lnl : lnL at the end of the perturbations; None until then
     polish : the last round of the polish, packed; None before the first
     polished : whether the search is finished
+    seconds : that a search with a limited time had used
     """
 
     lnl: float = -math.inf
@@ -72,6 +73,7 @@ class Cursor:
     rest_lnl: float | None = None
     polish: FloatArray | None = None
     polished: bool = False
+    seconds: float = 0.0
 
     @property
     def stage(self) -> int:
@@ -233,6 +235,13 @@ class ClimbStarts:
         if saved is not None:
             return ClimbState.unpack(saved, self.models)
         return ClimbState(self.make_tree(number), [model.copy() for model in self.models])
+
+    def saved(self) -> list[ClimbState]:
+        """The states in the store of the climbs from the first start tree on, up to one that has none."""
+        states: list[ClimbState] = []
+        while self.store and (saved := self.store.load(_name(len(states)))) is not None:
+            states.append(ClimbState.unpack(saved, self.models))
+        return states
 
     def saver(self, number: int) -> Callable[[ClimbState], None] | None:
         """The function that saves every state of climb `number`; None without a store."""

@@ -1,14 +1,15 @@
-"""Rules that end a climb early, by what its last stage changed."""
+"""What ends a climb early: rules about what its last stage changed, and the end of a limited time."""
 
 from __future__ import annotations
 
 import math
+import time
 from typing import Any
 
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
-from plltool.constants import KH_QUANTILE, RF_SHARE
+from plltool.constants import KH_QUANTILE, PERTURB, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
@@ -46,6 +47,59 @@ class StopRule:
             self.memory = likelihood.site_lnl()
             return before is not None and not is_significant(before, self.memory, likelihood.engine.weights)
         return False
+
+
+class Deadline:
+    """The end of a search with a limited time.
+
+    A perturbation is expected to take as long as the longest one before, a round of a climb likewise, and the polish at
+    the end as long as the first stage of a climb, which also optimises lengths and model.
+
+    Parameters
+    ----------
+    seconds : that the search may take
+    began : when it began, by `time.perf_counter`
+    """
+
+    def __init__(self, seconds: float, began: float):
+        self.seconds = seconds
+        self._began = began
+        self._used_before = 0.0
+        self._step_ended = 0.0
+        self._longest: dict[str, float] = {}  # steps of each kind
+        self._step = self._polish = 0.0  # expected
+
+    def resume(self, used: float) -> None:
+        """Count what the search had used when the state was saved from which it goes on, in this process or another."""
+        self._used_before = max(0.0, used - self._elapsed)
+        self._step_ended = self.used
+
+    def end_step(self, stage: str) -> None:
+        """Note that a step of a stage has ended, and another one begins."""
+        took, self._step_ended = self.used - self._step_ended, self.used
+        kind = PERTURB if stage == PERTURB else ""
+        self._step = self._longest[kind] = max(took, self._longest.get(kind, 0.0))
+        if stage == "start":
+            self._polish = max(self._polish, took)
+
+    @property
+    def used(self) -> float:
+        """Seconds since the beginning."""
+        return self._used_before + self._elapsed
+
+    @property
+    def left(self) -> float:
+        """Seconds left, negative if it is too late."""
+        return self.seconds - self.used
+
+    @property
+    def is_due(self) -> bool:
+        """Whether another step would leave too little time for the polish."""
+        return self.left <= self._step + self._polish
+
+    @property
+    def _elapsed(self) -> float:
+        return time.perf_counter() - self._began
 
 
 def _distance(ends: Memory, tree: Tree) -> int:

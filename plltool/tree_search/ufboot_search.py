@@ -8,6 +8,7 @@ way counts.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -23,6 +24,7 @@ from plltool.constants import (
     RATCHET_RADII,
     RELL_TIE,
     ROUND_EPSILON,
+    SEARCH_EPSILON,
     STAGE_EPSILON,
     UFBOOT_CANDIDATES,
     UFBOOT_JUMPS,
@@ -34,7 +36,9 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.rell import RellPool, WeightArray
-from plltool.tree_search.state import Arrays, pack_trees, unpack_trees
+from plltool.tree_search.state import Arrays, pack_tree, pack_trees, unpack_tree, unpack_trees
+
+PLAIN = ("n_made", "n_drawn", "is_over", "target_lnl")  # numbers of a state
 
 
 @dataclass(eq=False)
@@ -50,6 +54,8 @@ class UfbootState:
     supports : (n_inner_branches,) supports of the target tree at the last convergence test; None before
     is_over : whether the supports have converged, or the search has reached its limit
     generator : the state of the random numbers
+    adopted : the optimum from which a climb has led to the target tree; None if the target is the tree that was given
+    target_lnl : lnL that an optimum must exceed to be better than the target tree
     """
 
     pool: RellPool
@@ -59,11 +65,18 @@ class UfbootState:
     supports: FloatArray | None = None
     is_over: bool = False
     generator: Mapping[str, Any] | None = None
+    adopted: Tree | None = None
+    target_lnl: float = -math.inf
 
     @property
     def lnl(self) -> float:
         """The lnL of `best`."""
         return self.optima[0][0]
+
+    @property
+    def has_better(self) -> bool:
+        """Whether an optimum is better than the target tree by more than a climb leaves open."""
+        return self.lnl > self.target_lnl + SEARCH_EPSILON
 
     @property
     def best(self) -> Tree:
@@ -79,8 +92,10 @@ class UfbootState:
         """The state as arrays, for `unpack`; numbers keep every bit."""
         lnls, trees = zip(*self.optima, strict=True)
         packed = self.pool.pack() | pack_trees("optimum", trees) | {"optimum lnl": np.array(lnls)}
-        packed |= {name: np.array(getattr(self, name)) for name in ("n_made", "n_drawn", "is_over")}
+        packed |= {name: np.array(getattr(self, name)) for name in PLAIN}
         packed["generator"] = np.array(json.dumps(self.generator))
+        if self.adopted is not None:
+            packed |= pack_tree("adopted", self.adopted)
         return packed if self.supports is None else packed | {"supports": self.supports}
 
     @classmethod
@@ -91,9 +106,12 @@ class UfbootState:
         generator = json.loads(packed["generator"].item())
         rng.bit_generator.state = generator
         optima = zip(packed["optimum lnl"].tolist(), unpack_trees("optimum", packed, start.names), strict=True)
-        plain = {name: packed[name].item() for name in ("n_made", "n_drawn", "is_over")}
+        plain = {name: packed[name].item() for name in PLAIN}
         pool = RellPool.unpack(packed, start.names, weights, rng)
-        return cls(pool, list(optima), **plain, supports=packed.get("supports"), generator=generator)
+        state = cls(pool, list(optima), **plain, supports=packed.get("supports"), generator=generator)
+        if "adopted lengths" in packed:
+            state.adopted = unpack_tree("adopted", packed, start.names)
+        return state
 
 
 class UfbootSearch:
@@ -129,8 +147,7 @@ class UfbootSearch:
         self._fresh = fresh
         self._constraint = constraint
         if not at.optima:
-            at.optima.append((smooth(likelihood).lnl, likelihood.tree.copy()))
-            at.pool.add(likelihood)
+            at.target_lnl = self._meet_optimum()
 
     def make(self) -> None:
         """Make the next excursion."""
@@ -145,12 +162,32 @@ class UfbootSearch:
             self._likelihood.topology_changed()
             jumps = [self._jump(self._draw()) for _ in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
-        lnl = self._climb_back(joints)
-        if all(abs(lnl - other) > RELL_TIE / 10 for other, _ in at.optima):
-            at.optima.append((lnl, tree.copy()))
-            at.optima.sort(key=lambda one: -one[0])
-            del at.optima[UFBOOT_CANDIDATES:]
+        self._keep_optimum(self._climb_back(joints))
         at.n_made += 1
+
+    def adopt(self, target: Tree) -> None:
+        """Make `target`, to which a climb from the best optimum has led, the tree that gets supports."""
+        at = self.at
+        at.adopted = at.best
+        self._likelihood.tree.assign(target)
+        self._likelihood.topology_changed()
+        self._meet_optimum()
+        at.target_lnl = at.lnl
+
+    def _meet_optimum(self) -> float:
+        """Optimise the lengths of the current tree, which is an optimum, and take it into account; return its lnL."""
+        lnl = smooth(self._likelihood).lnl
+        self.at.pool.add(self._likelihood)
+        self._keep_optimum(lnl)
+        return lnl
+
+    def _keep_optimum(self, lnl: float) -> None:
+        """Keep the current tree if it is one of the best optima and not one of those that are there."""
+        optima = self.at.optima
+        if all(abs(lnl - other) > RELL_TIE / 10 for other, _ in optima):
+            optima.append((lnl, self._likelihood.tree.copy()))
+            optima.sort(key=lambda one: -one[0])
+            del optima[UFBOOT_CANDIDATES:]
 
     def _draw(self) -> FloatArray:
         """Pattern weights (n_patterns,) of the next resampled alignment."""

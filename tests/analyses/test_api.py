@@ -70,7 +70,7 @@ def test_a_given_start_tree(sequences, as_text):
     text = f"({names[3]},{names[0]},({names[1]},({names[2]},({names[4]},({names[5]},{names[6]})))));"
     start = text if as_text else parse_newick(text, "test")  # numbers its tips in another order
     result = quick(sequences, start=start)
-    assert result.tree.names == tuple(names)
+    assert result.tree.names == tuple(sorted(names))
     assert rf_distance(result.tree, quick(sequences).tree) == 0
 
 
@@ -78,7 +78,7 @@ def test_duplicates_are_put_back_beside_their_twins(sequences):
     names = list(sequences)
     with_twins = {"first twin": sequences[names[2]], **sequences, "last twin": sequences[names[2]]}
     result = quick(with_twins, model="HKY+FE")
-    assert result.tree.names == tuple(with_twins)
+    assert result.tree.names == tuple(sorted(with_twins))
     assert "identical sequences" in result.warnings[0]
     for twin in ("first twin", "last twin"):
         tip = result.tree.names.index(twin)

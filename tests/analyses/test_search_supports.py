@@ -5,12 +5,14 @@ import re
 import numpy as np
 import pytest
 
+from plltool.analyses import ultrafast
 from plltool.analyses.bootstrap import bootstrap
 from plltool.analyses.search import search
 from plltool.analyses.search_supports import search_supports
 from plltool.analyses.support import supports
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
+from plltool.io import checkpoint as files
 from plltool.tree.splits import branch_splits
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import StopSearch
@@ -28,7 +30,7 @@ def few(data_dir):
 
 @pytest.fixture(scope="module")
 def best(few):
-    return search(few, "HKY", seed=3, effort="fast", outgroup=[[*few][2]], **DEVICE)
+    return search(few, "HKY", seed=3, effort="default", outgroup=[[*few][2]], **DEVICE)
 
 
 def by_split(found):
@@ -46,9 +48,9 @@ def test_the_same_supports_as_those_made_one_by_one(few, best):
     made = bootstrap(few, best.models, replicates=3, seed=3, **QUICK, **DEVICE)
     assert found.bootstrap.lnls == made.lnls
     mapped = supports(best.tree, made.trees, ("tbe", "fbp"))
-    ultrafast = ultrafast_bootstrap(few, best.tree, best.models, seed=3, **DEVICE)
+    estimated = ultrafast_bootstrap(few, best.tree, best.models, seed=3, **DEVICE)
     assert found.supports.kinds == ("tbe", "ufboot", "fbp")
-    for other in (mapped, ultrafast):
+    for other in (mapped, estimated):
         for kind in other.kinds:
             assert by_split(found.supports.in_order([kind])) == by_split(other.in_order([kind]))
             assert found.supports.n_replicates[kind] == other.n_replicates[kind]
@@ -84,6 +86,98 @@ def test_an_interruption_leaves_what_was_made(best):
     assert found.interrupted
     assert found.supports.kinds == ("ufboot",)
     assert found.bootstrap is None
+
+
+# --- better trees ---------------------------------------------------------------------------------------------------
+
+
+class PowerCut(Exception):  # noqa: N818 - none is
+    """What a listener raises in its place."""
+
+
+@pytest.fixture(scope="module")
+def poor(few):
+    """A search that was stopped after its first round, from a random tree; two taxa are the same."""
+
+    def stop(event):
+        raise StopSearch
+
+    return search(few | {"twin": few[[*few][1]]}, "HKY", seed=3, start="random", effort="fast", listener=stop, **DEVICE)
+
+
+@pytest.fixture
+def _soon_settled(monkeypatch):
+    """Adopt after 4 excursions and make 2 more; every state is written."""
+    monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
+    for name, value in (("STEP", 2), ("LEAST", 4), ("DIFFERENCE", 1.0)):
+        monkeypatch.setattr(ultrafast, f"UFBOOT_{name}", value)
+
+
+@pytest.mark.usefixtures("_soon_settled")
+def test_a_better_tree_is_adopted(few, poor):
+    heard = []
+    kinds = ("ufboot", "sh-alrt")
+    found = search_supports(poor, kinds, listener=heard.append, **DEVICE)
+    better = found.result
+    assert better.lnl > poor.lnl + 1
+    alone = search(poor.data, "HKY", effort="fast", **DEVICE)
+    assert better.lnl > alone.lnl - 0.05  # what the default criteria leave open
+    assert (found.supports.tree.ends == better.tree.ends).all()
+    assert found.supports.better is None
+    stages = [event.stage for event in heard]
+    assert stages[:4] == stages[-2:] * 2 == ["ufboot"] * 4
+    assert "polish" in stages
+    rose = f"the search went on from it, and its lnL rose from {poor.lnl:.6f} to {better.lnl:.6f}"
+    assert better.warnings[-1] == f"the ultrafast bootstrap met a better tree; {rose}"
+    assert better.start_lnls == poor.start_lnls
+    assert len(better.trace) == len(poor.trace) + len(stages) - 6
+    neighbours = search_supports(better, ("sh-alrt",), **DEVICE).supports
+    assert by_split(found.supports.in_order(["sh-alrt"])) == by_split(neighbours)
+    assert search_supports(better, ("ufboot",), **DEVICE).result is better
+
+
+@pytest.mark.usefixtures("_soon_settled")
+def test_an_adoption_stopped_at_every_step_and_resumed(poor, tmp_path):
+    whole, parts = [], []
+    expected = search_supports(poor, ("ufboot",), listener=whole.append, **DEVICE)
+    folders = {"ufboot_checkpoint": tmp_path / "ufboot", "adopted_checkpoint": tmp_path / "adopted"}
+
+    def listen(event):
+        parts.append(event)
+        raise PowerCut
+
+    for _ in whole:
+        with pytest.raises(PowerCut):
+            search_supports(poor, ("ufboot",), listener=listen, **folders, **DEVICE)
+    found = search_supports(poor, ("ufboot",), listener=listen, **folders, **DEVICE)
+    assert [(event.stage, event.round, event.lnl.hex()) for event in parts] == [
+        (event.stage, event.round, event.lnl.hex()) for event in whole
+    ]
+    assert found.supports.values["ufboot"].tobytes() == expected.supports.values["ufboot"].tobytes()
+    assert (found.result.lnl.hex(), found.result.newick) == (expected.result.lnl.hex(), expected.result.newick)
+    assert found.result.warnings == expected.result.warnings
+
+
+@pytest.mark.usefixtures("_soon_settled")
+def test_an_interrupted_adoption_leaves_the_tree_before(poor):
+    def stop(event):
+        if event.stage != "ufboot":
+            raise StopSearch
+
+    found = search_supports(poor, ("ufboot", "sh-alrt"), listener=stop, **DEVICE)
+    assert found.interrupted
+    assert found.result is poor
+    assert found.supports.kinds == ("ufboot",)
+    assert found.supports.better.lnl > poor.lnl + 1
+
+
+@pytest.mark.usefixtures("_soon_settled")
+def test_the_checkpoint_of_an_earlier_better_tree_makes_room(few, poor, tmp_path):
+    expected = search_supports(poor, ("ufboot",), **DEVICE)
+    folder = tmp_path / "adopted"
+    search(few, "JC", checkpoint=folder, effort="fast", **DEVICE)
+    found = search_supports(poor, ("ufboot",), adopted_checkpoint=folder, **DEVICE)
+    assert found.result.lnl.hex() == expected.result.lnl.hex()
 
 
 def test_errors(best):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from plltool.analyses import ultrafast
+from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.errors import InputError
@@ -205,6 +206,29 @@ def test_numbers_that_make_no_sense(few, tree):
         ultrafast_bootstrap(few, tree, "JC", replicates=0)
     with pytest.raises(InputError, match="seed: found -1, expected at least 0"):
         ultrafast_bootstrap(few, tree, "JC", seed=-1)
+
+
+def test_a_better_tree_is_reported(few, tree, caplog):
+    """The tree that was given keeps its place; the better one is as good as the message says."""
+    alone = {name: row for name, row in few.items() if name != "twin"}
+    poor = search(alone, "JC", start="random", device="numpy", effort="fast", listener=stop_at_once)
+    found = ultrafast_bootstrap(alone, poor.tree, "JC", device="numpy", replicates=20)
+    assert (found.tree.ends == poor.tree.ends).all()
+    lnls = [evaluate(alone, own, "JC", device="numpy").lnl for own in (found.better.tree, poor.tree)]
+    assert found.better.lnl == pytest.approx(lnls[0], abs=0.5)  # ROUND_EPSILON
+    assert found.better.lnl_before == pytest.approx(lnls[1], abs=0.05)
+    assert found.better.lnl > found.better.lnl_before + 1
+    assert [line for line in caplog.messages if "met a better tree" in line] == [
+        f"the ultrafast bootstrap met a better tree: lnL {found.better.lnl:.6f}, before {found.better.lnl_before:.6f}; "
+        "a search that starts from it may find better ones yet"
+    ]
+    caplog.clear()
+    assert ultrafast_bootstrap(few, tree, "JC", device="numpy", replicates=20).better is None
+    assert "better" not in caplog.text
+
+
+def stop_at_once(event):
+    raise StopSearch
 
 
 def test_a_star_settles(caplog):

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import signal
 
 import pytest
@@ -10,6 +11,7 @@ from plltool.analyses.replicates import Replicator
 from plltool.constants import SUPPORT_KINDS
 from plltool.errors import DeviceError
 from plltool.io.checkpoint import remove_checkpoint
+from plltool.io.record import read_record
 from plltool.io.tree_files import read_tree_set
 from plltool.tree.tree_set import distances
 from plltool.tree_search.ufboot_search import UfbootSearch
@@ -176,6 +178,31 @@ def test_an_interrupt_during_the_ultrafast_bootstrap(plltool, small, tmp_path, m
     supports = (tmp_path / "run.support.nwk").read_text()
     assert plltool(*run, "--prefix", tmp_path / "run", "--redo").exit_code == 0
     assert (tmp_path / "run.support.nwk").read_text() == supports
+
+
+def test_a_better_tree_takes_the_place_of_the_tree(plltool, data_dir, tmp_path):
+    """A fast search of these taxa ends one unit below the best tree."""
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
+    few, prefix = tmp_path / "few.fasta", tmp_path / "run"
+    few.write_text("".join(">" + record for record in records))
+    run = ("search", few, "--model", "HKY", "--device", "numpy", "--effort", "fast", "--seed", 3, "--prefix", prefix)
+    assert plltool(*run, "--site-lnl", tmp_path / "sites.tsv").exit_code == 0
+    before = read_record(f"{prefix}.json")
+    done = plltool(*run, "--supports", "ufboot,abayes", "--site-lnl", tmp_path / "sites.tsv", "--redo")
+    assert done.exit_code == 0, done.stderr
+    after = read_record(f"{prefix}.json")
+    assert after["lnl"] > before["lnl"] + 0.5
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"lnL before the ultrafast bootstrap met a better tree: {before['lnl']:.6f}"
+    assert lines[1] == f"lnL: {after['lnl']:.6f}"
+    assert "the ultrafast bootstrap met a better tree: lnL -8" in done.stderr
+    assert after["warnings"][-1].startswith("the ultrafast bootstrap met a better tree; the search went on from it")
+    assert (tmp_path / "run.best.nwk").read_text().strip() == after["tree"]
+    labelled = (tmp_path / "run.support.ufboot.nwk").read_text().strip()
+    assert re.sub(r"\)[0-9.]+:", "):", labelled) == after["tree"]
+    sites = [float(line.split()[1]) for line in (tmp_path / "sites.tsv").read_text().splitlines()[1:]]
+    assert sum(sites) == pytest.approx(after["lnl"], abs=1e-3)  # their printing
+    assert not list(tmp_path.glob("*.checkpoint"))
 
 
 def test_redo_begins_the_ultrafast_bootstrap_anew(plltool, small, tmp_path):

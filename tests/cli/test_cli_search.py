@@ -1,10 +1,12 @@
 """`plltool search`: results, names, and what it refuses."""
 
 
+import click
 import pytest
 from oracles.constraint import obeys
 from samples import STRANGE_NAMES
 
+from plltool.cli.options import Duration
 from plltool.io.newick import parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import RECORD_KEYS, read_record
@@ -183,7 +185,9 @@ def test_an_outgroup_that_is_no_clade_costs_nothing(plltool, small):
     assert before.count("(") - before.count(")") == 1, "it is a branch of the root"
 
 
-@pytest.mark.parametrize("argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0"])
+@pytest.mark.parametrize(
+    "argument", ["--starts=0", "--radius=five", "--precision=half", "--seed=-1", "--epsilon=0", "--time=0"]
+)
 def test_wrong_usage_exits_2(plltool, small, argument):
     assert plltool("search", small, argument).exit_code == 2
 
@@ -225,8 +229,33 @@ def test_a_constraint_is_obeyed_and_logged(plltool, small):
     refused = plltool("search", small, *QUICK, "--constraint", held, "--start", start, "--redo")
     assert refused.exit_code == 1
     assert refused.stderr.count("\n") == 1
-    assert f"it lacks the split '{names[0]}', '{names[5]}' | '{names[1]}', '{names[3]}'" in refused.stderr
+    assert f"it lacks the split '{names[1]}', '{names[3]}' | '{names[5]}', '{names[0]}'" in refused.stderr
     held.write_text("((a,b),c,d);\n")
     refused = plltool("search", small, *QUICK, "--constraint", held, "--redo")
     assert refused.exit_code == 1
     assert f"{held}: taxa of the constraint that are not in the alignment: 'a', 'b', 'c', 'd'" in refused.stderr
+
+
+TIMES = {"90s": 90, "10m": 600, "1h": 3600, "1h30m": 5400, "1.5h": 5400, "2": 2, "0.5m": 30}
+
+
+@pytest.mark.parametrize(("text", "seconds"), TIMES.items())
+def test_times(text, seconds):
+    assert Duration().convert(text, None, None) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0", "0s", "-5", "ten", "1h30", "30m1h", "10 m", "1e3", "inf", "9" * 400])
+def test_times_that_are_none(text):
+    expected = "expected a time above 0, such as 90s, 10m or 1h30m"
+    with pytest.raises(click.BadParameter, match=f"^found '{text}', {expected}$"):
+        Duration().convert(text, None, None)
+
+
+def test_a_limited_time(plltool, small, tmp_path):
+    result = plltool("search", small, *QUICK, "--time", "1", "--prefix", tmp_path / "run")
+    assert result.exit_code == 0, result.stderr
+    record = read_record(tmp_path / "run.json")
+    assert "the search was given 1 s" in record["warnings"][-1]
+    assert "the search was given 1 s" in result.stderr
+    assert 0.3 < record["seconds"] < 20
+    assert not list(tmp_path.glob("*.checkpoint"))

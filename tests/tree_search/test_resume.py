@@ -191,7 +191,7 @@ def stopped(few, tmp_path_factory):
 @pytest.mark.parametrize("item", DIFFERENT)
 def test_a_checkpoint_of_another_run_is_refused(few, stopped, item):
     change = dict(DIFFERENT[item])
-    data = {name: row[::-1] for name, row in few.items()} if change.pop("alignment", None) else few
+    data = {name: row[:-1] + "A" for name, row in few.items()} if change.pop("alignment", None) else few
     with pytest.raises(InputError, match=rf"of another run: {item}: found .+, expected .+; --redo") as info:
         search(data, **{**stopped, **change})
     assert "\n" not in str(info.value)
