@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -16,10 +16,11 @@ from plltool.constants import (
     MODEL_EPSILON,
 )
 from plltool.errors import EngineError
-from plltool.model.model import SCALER, Model
+from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import minimise
+from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import choose_site_rates
 
@@ -37,7 +38,8 @@ class Objective:
     def __init__(self, likelihood: TreeLikelihood, names: Iterable[str] | None, scale: bool):
         self.likelihood = likelihood
         models = likelihood.models
-        self.names = [[n for n in model.free_parameters if names is None or n in set(names)] for model in models]
+        wanted = set(GROUPS if names is None else names) - {CATEGORIES}
+        self.names = [[name for name in model.free_parameters if name in wanted] for model in models]
         parts = list(zip(models, self.names, strict=True))
         self.bounds = [bound for part in parts for bound in get_bounds(*part)]
         choose_site_rates(likelihood, self.names)
@@ -176,11 +178,13 @@ def _matrices_at(
 
 def optimise_model(
     likelihood: TreeLikelihood,
-    names: Iterable[str] | None = None,
+    names: Collection[str] | None = None,
     epsilon: float = MODEL_EPSILON,
     scale: bool = False,
 ) -> float:
     """Optimise free model parameters in place, and with `scale` a factor of the lengths; return lnL, which never falls.
+
+    Rate categories of sites (+PSR) are chosen first; this may also change all lengths by a common factor.
 
     Parameters
     ----------
@@ -188,6 +192,8 @@ def optimise_model(
     epsilon : stop when an iteration gains less lnL
     scale : whether all branch lengths may change by a common factor, within their bounds
     """
+    if names is None or CATEGORIES in names:
+        choose_categories(likelihood)
     objective = Objective(likelihood, names, scale)
     if not len(objective.start):
         return objective.best_lnl
