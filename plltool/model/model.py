@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import DEFAULT_RATE_CATEGORIES
+from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
@@ -137,10 +137,15 @@ class Model:
         return self._sites.kind == "psr"
 
     def under_gamma(self) -> Model:
-        """A copy with gamma rates, +G4, in place of per-site rates; the other values stay."""
+        """A copy with gamma rates, +G4, in place of per-site rates; the other values stay.
+
+        alpha, which is free, starts at 1 over the variance of the rates, which have the mean 1.
+        """
         other = self.copy()
         other.spec = replace(self.spec, sites=SiteRates("gamma", DEFAULT_RATE_CATEGORIES))
-        other._sites = other.spec.sites.filled()
+        rates, shares = self._sites.categories()
+        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
+        other._sites = replace(other.spec.sites, alpha=1.0 / float(variance))
         other._category_of = None
         return other
 
@@ -417,7 +422,8 @@ class Model:
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
         if not self._has_classes and (
-            spec.frequency_mode not in ("equal", "model") or (self._frequencies != initial_frequencies(self.spec)).any()
+            spec.frequency_mode not in ("equal", "model")
+            or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
         return str(spec)

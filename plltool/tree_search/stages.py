@@ -242,11 +242,12 @@ class TreeSearch:
     def _tune(self, stage: Stage) -> float:
         """Optimise lengths, model parameters and lengths again; return lnL."""
         likelihood, epsilon = self.likelihood, stage.epsilon
+        by_site = likelihood.models[0].has_site_rates  # the first categories are those of poor lengths
         lnl = smooth(likelihood, epsilon).lnl
         if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
             optimise_model(likelihood, epsilon=epsilon)
             before, lnl = lnl, smooth(likelihood, epsilon).lnl
-            while stage.name == "model" and lnl - before > TUNING_SHARE * abs(lnl):
+            while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
         return lnl
