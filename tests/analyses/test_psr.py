@@ -139,12 +139,11 @@ def test_several_starts_at_once_change_nothing(sequences):
 
 
 @pytest.mark.opencl
-def test_threads_and_memory_change_nothing(sequences):
+def test_little_memory_changes_nothing(sequences):
     settings = {"options": OPTIONS, "device": "opencl"}
-    one, two = (search(sequences, MODEL, threads=n, **settings) for n in (1, 2))
+    whole = search(sequences, MODEL, **settings)
     little = search(sequences, MODEL, memory=plan(sequences, MODEL, "opencl").full_bytes // 4, **settings)
-    assert one.newick == two.newick == little.newick
-    assert one.psr.lnl == two.psr.lnl == little.psr.lnl
+    assert (little.lnl, little.newick, little.psr.lnl) == (whole.lnl, whole.newick, whole.psr.lnl)
 
 
 def plan(sequences, model, device):
@@ -178,14 +177,14 @@ def test_refused(sequences, what):
 def test_refused_in_parts(sequences, tmp_path):
     scheme = tmp_path / "parts"
     scheme.write_text("JC+PSR4, one = 1-100\nJC, two = 101-300\n")
-    with pytest.raises(InputError, match="part 'one': found per-site rates in 'JC.PSR4', expected"):
+    with pytest.raises(InputError, match=r"part 'one': found per-site rates in 'JC.+PSR4', expected"):
         search(sequences, str(scheme))
 
 
 def test_several_models_are_refused(sequences):
-    with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood:
-        with pytest.raises(InputError, match="the likelihood under several models cannot use"):
-            likelihood.likelihoods([MODEL])
+    refused = pytest.raises(InputError, match="the likelihood under several models cannot use")
+    with Likelihood(sequences, start(sequences), MODEL, device="numpy") as likelihood, refused:
+        likelihood.likelihoods([MODEL])
 
 
 def test_commands(data_dir, tmp_path, monkeypatch):

@@ -2,12 +2,21 @@
 
 import numpy as np
 import pytest
-from helpers import evaluate_edges, lnl_of_sites, program_to_branch, program_to_node, random_codes, random_ends, random_mixture
+from helpers import (
+    evaluate_edges,
+    lnl_of_sites,
+    program_to_branch,
+    program_to_node,
+    random_codes,
+    random_ends,
+    random_mixture,
+)
 from oracles.likelihood import derivative, pruning
 
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
-from plltool.engine.program import Request, derivative as derivative_program
+from plltool.engine.program import Request
+from plltool.engine.program import derivative as derivative_program
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -49,7 +58,7 @@ class Case:
         """lnL of each pattern at its own rate, by the oracle."""
         category_of = self.category_of if category_of is None else category_of
         lnl = np.empty(len(category_of))
-        ((weight, frequencies, q),) = self.mixture.oracle
+        ((_, frequencies, q),) = self.mixture.oracle
         for category, rate in enumerate(rates):
             own = category_of == category
             if own.any():

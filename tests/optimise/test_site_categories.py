@@ -95,7 +95,7 @@ def test_the_grid_has_the_mean():
 
 
 def test_each_pattern_gets_the_best_rate(data):
-    ends, lengths, codes, weights = data
+    _, lengths, _, weights = data
     likelihood = likelihood_of(data, "HKY{1/3}+F+PSR3")
     model = likelihood.models[0]
     before = likelihood.lnl()
