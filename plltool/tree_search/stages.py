@@ -174,7 +174,7 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Optimise lengths and model in turn until neither gains."""
+        """Optimise lengths and model in turn until neither gains; not under +PSR, whose lnL is not the result."""
         at = self._at
 
         def report(round_: int, lnl: float, is_last: bool) -> None:
@@ -182,7 +182,7 @@ class TreeSearch:
             self._end_step("polish", round_)
 
         self._forecast.begin(at.round)
-        if at.polished:
+        if at.polished or self.likelihood.models[0].has_site_rates:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
         announce("polish")
