@@ -31,6 +31,11 @@ START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes to try with +I or +R, which may ha
 START_PINVS = (0.01, 0.1, 0.3, 0.6)
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and the default of all other programs
 MAX_RATE_CATEGORIES = 64
+DEFAULT_SITE_CATEGORIES = 25  # of +PSR, as in RAxML
+MIN_SITE_RATE = 2.0**-10  # of +PSR, relative to the mean; a lower one changes lnL only on trees of 1,000 substitutions
+MAX_SITE_RATE = 2.0**5
+CATEGORY_GAIN = 1.0  # lnL for which sites get other rates; the optimum is flat, and rates and lengths creep along it
+SITE_RATE_STEP = 2.0**0.25  # ratio of neighbouring rates that a site may get
 
 # --- optimisation ---------------------------------------------------------------------------------------
 MAX_LENGTH_FACTOR = 16.0  # a branch length changes at most by this factor in one step

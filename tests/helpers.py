@@ -47,6 +47,7 @@ class Mixture:
 
 class FixedModel:
     free_parameters = ()
+    has_site_rates = False
 
     def __init__(self, components):
         self._components = components

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any, TypeVar, Unpack
 
 from plltool.analyses.likelihood import Likelihood
+from plltool.analyses.site_rates import evaluate_site_rates
 from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, remarks_on_lengths, remarks_on_values, warn
@@ -42,6 +43,8 @@ def evaluate(
     **settings: Unpack[EvaluationSettings],
 ) -> EvaluationResult:
     """The likelihood of a fixed topology; its branch lengths and the free model parameters are optimised.
+
+    Under per-site rates (+PSR) they are optimised twice, in the end under gamma rates: see `Result.psr`.
 
     Parameters
     ----------
@@ -104,8 +107,12 @@ def evaluate_and_ask(
     data, models = resolve_inputs(alignment, model, brlen)
     outgroup = as_outgroup(outgroup, data.names)
 
+    if fixed or kind is not EvaluationResult:
+        refuse_site_rates(models, "a fixed evaluation" if fixed else "this analysis")
+
     def attempt(hardware: Hardware) -> dict[str, Any]:
-        with Likelihood(data, tree, models, brlen=brlen, **held, **asdict(hardware)) as likelihood:
+        start, own, psr = evaluate_site_rates(data, tree, models, hardware, listener)
+        with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
             announce_data(data, likelihood.patterns)
             fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)
             unknown = _remarks_on_fixed(likelihood) if fixed else []
@@ -125,6 +132,7 @@ def evaluate_and_ask(
             **describe_run(data, likelihood.engine, likelihood.reason),
             "warnings": warn(data, fallback, [*likelihood.warnings, *unknown, *rooting]),
             "seed": None,
+            "psr": psr,
         }
         return common | answer
 

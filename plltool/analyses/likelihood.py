@@ -29,11 +29,21 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import PolishRound, polish
 from plltool.optimise.standard_errors import length_errors
 from plltool.run.engines import open_engine
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_models, as_tree, link_lengths, resolve_inputs
+from plltool.run.inputs import (
+    AlignmentLike,
+    ModelLike,
+    TreeLike,
+    as_models,
+    as_tree,
+    link_lengths,
+    refuse_site_rates,
+    resolve_inputs,
+)
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import search_slots
 from plltool.run.results import format_scheme
@@ -111,6 +121,8 @@ class Likelihood(Parameters):
         held = with_state_tips(self.patterns) if states else self.patterns
         self.engine, self.reason = open_engine(held, models, slots, asked)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
+        if models[0].category_of is None and models[0].spec.sites.rates is not None:
+            choose_categories(self._likelihood)
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths into the bounds; returns a warning if that changed any."""
@@ -221,8 +233,11 @@ class Likelihood(Parameters):
         """(n_sites,) posterior mean rate of each site, relative to a mean of 1 in its part; NaN as in `site_lnl`.
 
         Empirical Bayes: the components of the mixture are weighted by the likelihood of the site under each of them
-        (Yang & Wang 1995).
+        (Yang & Wang 1995). Under per-site rates (+PSR), the rate of the site's category.
         """
+        category_of = self._likelihood.models[0].category_of
+        if category_of is not None:
+            return self.spread_over_sites(self._likelihood.models[0].sites.categories()[0][category_of])
         rates = []
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
             shares = np.exp(lnl - lnl.max(axis=0))
@@ -257,8 +272,9 @@ class Likelihood(Parameters):
         """(n_models,) lnL of the tree under other models with as many rate categories; the likelihood keeps its own.
 
         A device computes as many of them at the same time as it has room for. Raises InputError for a model with
-        another number of rate categories.
+        another number of rate categories, and for per-site rates.
         """
+        refuse_site_rates(self._likelihood.models, "the likelihood under several models")
         proposals = [as_models(model, self.data, self._brlen) for model in models]
         for parts in proposals:
             for model, own in zip(parts, self._likelihood.models, strict=True):

@@ -149,20 +149,22 @@ class Replicator:
         sites, rng = asked.draw(number)
         parts = [take_sites(part, own) for part, own in zip(asked.parts, sites, strict=True)]
         start = asked.parsimony_tree(parts, rng) if before is None else restrict_tree(before, asked.names)
-        found = self._search(parts, start, rng)
+        drawn = zip(asked.models, asked.parts, sites, strict=True)
+        models = [model.of_patterns(np.unique(part.site_pattern[own])) for model, part, own in drawn]
+        found = self._search(parts, models, start, rng)
         tree = self._randomise_undecided(found.tree, rng)
         if len(asked.all_names) > len(asked.names):  # no data say which two of three identical sequences are closest
             groups = [rng.permutation(group).tolist() for group in asked.groups]
             tree = restore_duplicates(tree, asked.all_names, groups)
         return Replicate(tree, found.lnl)
 
-    def _search(self, parts: list[Patterns], start: Tree, rng: np.random.Generator) -> ClimbState:
+    def _search(self, parts: list[Patterns], given: list[Model], start: Tree, rng: np.random.Generator) -> ClimbState:
         """Climb from a start tree."""
         asked, drawn = self._resampling, rng.bit_generator.state
 
         def attempt(hardware: Hardware) -> ClimbState:
             rng.bit_generator.state = drawn
-            models = [model.copy() for model in asked.models]
+            models = [model.copy() for model in given]
             engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
             with engine:
                 likelihood = TreeLikelihood(start.copy(), models, engine)

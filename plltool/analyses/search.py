@@ -24,6 +24,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
+from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
@@ -171,13 +172,17 @@ def search(
         return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
 
     found, part_lnls, known, fallback, unsaved = until_memory_suffices(attempt, asked)
-    ask_whole = partial(_ask_whole, data=data, models=found.models, brlen=brlen, hardware=asked)
-    tree, lnl = found.tree, found.lnl
-    if tree.n_taxa < data.n_taxa:
+    tree, lnl, found_models, psr = found.tree, found.lnl, found.models, None
+    changed = tree.n_taxa < data.n_taxa
+    if changed:
         tree = restore_duplicates(tree, data.names, problem.groups)
+    if has_site_rates(found_models):
+        psr, tree, found_models = end_search(data, tree, found, problem.parts[0], brlen, asked)
+    ask_whole = partial(_ask_whole, data=data, models=found_models, brlen=brlen, hardware=asked)
+    if changed or psr is not None:
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
-    described, remarks = describe_tree(data, problem.parts, found.models, tree, part_lnls, outgroup)
+    described, remarks = describe_tree(data, problem.parts, found_models, tree, part_lnls, outgroup)
     remarks += problem.remarks
     if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
@@ -202,6 +207,7 @@ def search(
         trace=trace.in_order(),
         constraint=constraint,
         options=options,
+        psr=psr,
     )
 
 

@@ -22,7 +22,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
-from plltool.run.inputs import TreeLike, link_lengths
+from plltool.run.inputs import TreeLike, link_lengths, refuse_site_rates
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
 from plltool.run.seeds import SIMULATION, generator
@@ -101,6 +101,7 @@ def simulate(
     check_least("sites", n_sites, 1)
     check_least("seed", seed, 0)
     scheme, models = _fill(model)
+    refuse_site_rates(models, "a simulation")
     on = _as_tree(tree, len(models))
     if on.lengths.ndim > 1:
         on = link_lengths(on, len(models))

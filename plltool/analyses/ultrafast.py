@@ -50,6 +50,7 @@ from plltool.run.inputs import (
     check_obedience,
     leave_out_duplicates,
     link_lengths,
+    refuse_site_rates,
     resolve_inputs,
 )
 from plltool.run.keywords import takes_keywords
@@ -160,6 +161,7 @@ def support_and_adopt(
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen)
+    refuse_site_rates(models, "the ultrafast bootstrap")
     task = _prepare(data, tree, constraint, brlen)
 
     def attempt(hardware: Hardware) -> Supports:

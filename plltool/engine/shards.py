@@ -14,6 +14,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, Parts
+from plltool.engine.categories import CategoryClas, CategoryEngine
 from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
@@ -223,8 +224,8 @@ class ShardedClas(Requests):
         return values
 
 
-AnyEngine: TypeAlias = Engine | Shards
-AnyClas: TypeAlias = PreparedClas | ShardedClas
+AnyEngine: TypeAlias = Engine | Shards | CategoryEngine
+AnyClas: TypeAlias = PreparedClas | ShardedClas | CategoryClas
 
 
 def _of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,9 @@ class Components:
     left : float64 (C, S, S), the inverse of ``right``
     frequencies : float64 (C, S), stationary frequencies; each row sums to 1
     rates : float64 (C,), relative rates; their weighted mean is 1 in a rate mixture
-    weights : float64 (C,), summing to 1
+    weights : float64 (C,), summing to 1; all 1 where each pattern has one component
+    category_of : (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in
+        which each pattern has all of them
     """
 
     eigenvalues: FloatArray
@@ -33,6 +35,7 @@ class Components:
     frequencies: FloatArray
     rates: FloatArray
     weights: FloatArray
+    category_of: IndexArray | None = None
 
     @property
     def n_components(self) -> int:
@@ -51,6 +54,12 @@ class Components:
     def alone(self, component: int) -> Components:
         """The same components, one with weight 1 and all others with weight 0."""
         return replace(self, weights=np.eye(self.n_components)[component])
+
+    def category(self, component: int) -> Components:
+        """One component, as the model of the patterns that have no other."""
+        one = slice(component, component + 1)
+        names = ("eigenvalues", "right", "left", "frequencies", "rates", "weights")
+        return Components(**{name: getattr(self, name)[one] for name in names})
 
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""

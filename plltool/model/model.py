@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
@@ -29,7 +30,8 @@ from plltool.model.values import (
 )
 
 SCALER = "scaler"
-GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER)
+CATEGORIES = "categories"  # of +PSR: no numbers of a vector, see `plltool.optimise.categories`
+GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER, CATEGORIES)
 SITE_VALUES = ("alpha", "pinv", "rates", "weights")  # of SiteRates
 
 
@@ -69,6 +71,7 @@ class Model:
         self._class_weights = initial_class_weights(spec)
         self._sites = spec.sites.filled()
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
+        self._category_of: IndexArray | None = None
         self._sites_at_start = True
 
     # --- current values -------------------------------------------------------------------------------------
@@ -121,6 +124,32 @@ class Model:
         return self._sites
 
     @property
+    def category_of(self) -> IndexArray | None:
+        """(n_patterns,) the rate category of each pattern under +PSR; None before patterns have any, and without +PSR.
+
+        Until then all patterns have the rate 1.
+        """
+        return self._category_of
+
+    @property
+    def has_site_rates(self) -> bool:
+        """Whether each site has a rate of its own (+PSR) rather than a mixture of rates."""
+        return self._sites.kind == "psr"
+
+    def under_gamma(self) -> Model:
+        """A copy with gamma rates, +G4, in place of per-site rates; the other values stay.
+
+        alpha, which is free, starts at 1 over the variance of the rates, which have the mean 1.
+        """
+        other = self.copy()
+        other.spec = replace(self.spec, sites=SiteRates("gamma", DEFAULT_RATE_CATEGORIES))
+        rates, shares = self._sites.categories()
+        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
+        other._sites = replace(other.spec.sites, alpha=1.0 / float(variance))
+        other._category_of = None
+        return other
+
+    @property
     def _has_classes(self) -> bool:
         return self.spec.is_mixture or self.spec.profiles is not None
 
@@ -135,7 +164,7 @@ class Model:
             self._systems = [eigensystem(*pair) for pair in self._processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
-        return Components(eigenvalues, right, left, frequencies, rates, weights)
+        return Components(eigenvalues, right, left, frequencies, rates, weights, self._category_of)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
         """The rate matrices of `components`, without their eigensystems.
@@ -161,6 +190,9 @@ class Model:
         """The class, frequencies, rate and weight of each component."""
         classes = self.classes
         rates, weights = self._sites.categories()
+        if self.has_site_rates:
+            rates = np.ones(1) if self._category_of is None else rates
+            weights = np.ones(len(rates))
         first = int(self._sites.invariable)
         class_of = np.arange(len(classes.frequencies))
         if not self.spec.is_tied:
@@ -185,7 +217,8 @@ class Model:
     def pack(self) -> dict[str, FloatArray]:
         """All values as doubles, for `unpack`."""
         sites = {name: getattr(self._sites, name) for name in SITE_VALUES}
-        return {
+        of_patterns = {} if self._category_of is None else {"category_of": self._category_of.astype(np.float64)}
+        return of_patterns | {
             "exchangeabilities": self._class_rates,
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
@@ -203,6 +236,8 @@ class Model:
             if name in sites:
                 sites[name] = tuple(sites[name])
         self._sites = replace(self._sites, **sites)
+        of_patterns = values.get("category_of")
+        self._category_of = None if of_patterns is None else of_patterns.astype(np.intp)
         self._sites_at_start = bool(values["sites_at_start"])
         self._systems = self._matrices = None
 
@@ -302,6 +337,25 @@ class Model:
         self._sites = sites
         self._sites_at_start = False
 
+    def set_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> None:
+        """Give each pattern one of the rates, under +PSR.
+
+        Parameters
+        ----------
+        rates, category_of : (n_categories,), and the index of each pattern's rate (n_patterns,)
+        weights : (n_patterns,) how often each pattern occurs
+        """
+        shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
+        self.set_sites(replace(self._sites, rates=tuple(rates.tolist()), weights=tuple(shares.tolist())))
+        self._category_of = category_of
+
+    def of_patterns(self, kept: IndexArray) -> Model:
+        """A copy for some of the patterns, given by their indices."""
+        other = self.copy()
+        if self._category_of is not None:
+            other._category_of = self._category_of[kept]
+        return other
+
     # --- free parameters ------------------------------------------------------------------------------------
 
     @property
@@ -314,7 +368,8 @@ class Model:
             "class_weights": spec.is_mixture and not spec.is_tied and spec.class_weights is None,
         }
         scaler = (SCALER,) if spec.scaled and spec.scaler is None else ()
-        return (*(group for group in free if free[group]), *spec.sites.free_parameters, *scaler)
+        categories = (CATEGORIES,) if self.has_site_rates else ()
+        return (*(group for group in free if free[group]), *spec.sites.free_parameters, *scaler, *categories)
 
     @property
     def n_free_parameters(self) -> int:
@@ -327,7 +382,7 @@ class Model:
         return self._sites.starts(groups) if self._sites_at_start else []
 
     def ratios(self, group: str) -> FloatArray:
-        """The free values of a group as positive ratios, see `plltool.model.vector`."""
+        """The free values of a group as positive ratios, see `plltool.model.vector`; none for CATEGORIES."""
         if group == "rates":
             return self._class_rates[~self._is_reference_class()]
         if group == "frequencies":
@@ -336,6 +391,8 @@ class Model:
             return self._class_weights[:-1] / self._class_weights[-1]
         if group == SCALER:
             return np.array([self._scaler])
+        if group == CATEGORIES:
+            return np.empty(0)
         return self._sites.ratios(group)
 
     def set_ratios(self, group: str, ratios: FloatArray) -> None:

@@ -21,7 +21,8 @@ INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
 
 RATES: ``G[k][m][{alpha}]`` gamma, k categories (4 by default) represented by their means; ``GA[k]`` or ``G[k]a`` by
 their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). By default LG4M has +G4 and
-LG4X has +R4.
+LG4X has +R4. ``PSR[k]{rates}``, or ``CAT`` in place of ``PSR``: per-site rates, each site with one of at most k rates
+(25 by default), which are optimised or given.
 
 SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. It is meant for parts,
 whose branch lengths are those of the tree times their scaler.
@@ -36,7 +37,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_RATE_CATEGORIES
+from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.errors import InputError, show_name
 from plltool.model import proteins
 from plltool.model.nucleotides import (
@@ -54,6 +55,7 @@ from plltool.model.values import (
     check_free_rates,
     check_frequencies,
     check_pinv,
+    check_positive,
     check_scaler,
     check_shares,
 )
@@ -80,9 +82,10 @@ _NAMES_ACCEPTED = (
 )
 _MODIFIERS_ACCEPTED = (
     "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
-    " +C10 to +C60, +B[{scaler}]"
+    " +PSR[categories], +C10 to +C60, +B[{scaler}]"
 )
 _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
+_ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
 
 Checked = TypeVar("Checked")
 
@@ -114,6 +117,8 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
         kinds_seen.add(kind)
     if {"base frequencies", "profiles"} <= kinds_seen:
         raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
+    if spec.sites.kind == "psr" and (spec.sites.invariable or spec.is_mixture or spec.profiles is not None):
+        raise tokens[0].error(_ONE_RATE_PER_SITE)
     return _tie_rates(tokens[0], spec) if spec.is_tied else spec
 
 
@@ -276,6 +281,8 @@ def _read_modifier(token: _Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
     if re.fullmatch(r"R[0-9]{0,9}", word):
         return "rates across sites", replace(spec, sites=_read_free_rates(token, spec.sites))
+    if re.fullmatch(r"(?:PSR|CAT)[0-9]{0,9}", word):
+        return "rates across sites", replace(spec, sites=_read_site_categories(token, spec.sites))
     raise token.error(f"unknown part of a model; accepted: {_MODIFIERS_ACCEPTED}")
 
 
@@ -340,10 +347,23 @@ def _read_free_rates(token: _Token, sites: SiteRates) -> SiteRates:
     return replace(sites, rates=rates, weights=weights)
 
 
-def _read_number_of_categories(token: _Token, digits: str) -> int:
-    n_categories = int(digits or DEFAULT_RATE_CATEGORIES)
-    if not 2 <= n_categories <= MAX_RATE_CATEGORIES:
-        raise token.error(f"expected 2 to {MAX_RATE_CATEGORIES} categories")
+def _read_site_categories(token: _Token, sites: SiteRates) -> SiteRates:
+    n = _read_number_of_categories(token, token.word[3:], 1, DEFAULT_SITE_CATEGORIES)
+    sites = replace(sites, kind="psr", n_categories=n)
+    if token.values is None:
+        return sites
+    rates = token.numbers()
+    if len(rates) != n:
+        raise token.error(f"expected {n} rates, found {len(rates)}")
+    return replace(sites, rates=token.checked(check_positive, rates, "rates"))
+
+
+def _read_number_of_categories(
+    token: _Token, digits: str, least: int = 2, default: int = DEFAULT_RATE_CATEGORIES
+) -> int:
+    n_categories = int(digits or default)
+    if not least <= n_categories <= MAX_RATE_CATEGORIES:
+        raise token.error(f"expected {least} to {MAX_RATE_CATEGORIES} categories")
     return n_categories
 
 

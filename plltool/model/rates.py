@@ -27,7 +27,7 @@ from plltool.constants import (
 from plltool.model.gamma import STIRLING_SHAPE, gamma_probability, gamma_quantile, gamma_step
 from plltool.model.values import format_values
 
-RateKind = Literal["equal", "gamma", "free"]
+RateKind = Literal["equal", "gamma", "free", "psr"]
 
 SITE_GROUPS = ("alpha", "pinv", "free_rates")
 
@@ -41,13 +41,15 @@ class SiteRates:
 
     Attributes
     ----------
-    kind : ``equal``, ``gamma`` (equal weights) or ``free`` (any rates and weights).
-    n_categories : number of rates other than 0.
+    kind : ``equal``, ``gamma`` (equal weights), ``free`` (any rates and weights) or ``psr`` (per-site rates: each site
+        has one of the rates, and the weights are the shares of sites that have them).
+    n_categories : number of rates other than 0; the most that there may be for ``psr``.
     median : whether gamma categories are represented by their medians instead of their means.
     invariable : whether there are invariable sites.
     alpha : shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
     pinv : share of invariable sites; None likewise.
-    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise.
+    rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
+        n_categories; None before the sites have rates.
     """
 
     kind: RateKind = "equal"
@@ -100,7 +102,7 @@ class SiteRates:
         if self.kind == "gamma":
             assert self.alpha is not None, "filled"
             rates = (gamma_medians if self.median else gamma_means)(self.alpha, self.n_categories)
-        elif self.kind == "free":
+        elif self.rates is not None:
             rates = np.array(self.rates)
         if not self.invariable:
             return rates, weights
@@ -110,6 +112,8 @@ class SiteRates:
 
     def varying_weights(self) -> FloatArray:
         """Weights of the rates of variable sites, (n_categories,), summing to 1."""
+        if self.kind == "psr":
+            return np.ones(1) if self.weights is None else np.array(self.weights)
         return np.array(self.weights) if self.kind == "free" else np.full(self.n_categories, 1.0 / self.n_categories)
 
     def starts(self, groups: Collection[str]) -> list[SiteRates]:
@@ -170,6 +174,10 @@ class SiteRates:
             parts.append(f"+R{self.n_categories}")
             if self.rates is not None and self.weights is not None:
                 parts += [format_values(self.rates), format_values(self.weights)]
+        elif self.kind == "psr":
+            parts.append(f"+PSR{self.n_categories if self.rates is None else len(self.rates)}")
+            if self.rates is not None:
+                parts.append(format_values(self.rates))
         return "".join(parts)
 
 

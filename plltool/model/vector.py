@@ -22,7 +22,7 @@ from plltool.constants import (
     MIN_FREQUENCY,
     MIN_SCALER,
 )
-from plltool.model.model import GROUPS, SCALER, Model
+from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
 from plltool.model.rates import SITE_BOUNDS
 
 RATIO_BOUNDS = {
@@ -90,9 +90,9 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
 
 
 def _free_groups(model: Model, names: Iterable[str] | None) -> tuple[str, ...]:
-    """The free groups among `names`, in the order of GROUPS."""
+    """The free groups among `names` that have numbers, in the order of GROUPS."""
     wanted = GROUPS if names is None else tuple(names)
     unknown = [name for name in wanted if name not in GROUPS]
     if unknown:
         raise ValueError(f"expected parameter groups {GROUPS}, found {unknown}")
-    return tuple(group for group in model.free_parameters if group in wanted)
+    return tuple(group for group in model.free_parameters if group in wanted and group != CATEGORIES)

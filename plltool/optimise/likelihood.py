@@ -176,11 +176,8 @@ class TreeLikelihood:
         lengths = self.tree.lengths[self.view.branch_order].T
         return self.engine.likelihoods(self._in_order_of_use(program), edge, lengths, components)
 
-    def site_lnl(self) -> FloatArray:
-        """lnL of each pattern (n_patterns,), not weighted."""
-        return self._site_lnl(impossible=False)
-
-    def _site_lnl(self, impossible: bool) -> FloatArray:
+    def site_lnl(self, impossible: bool = False) -> FloatArray:
+        """lnL of each pattern (n_patterns,), not weighted; -inf where it is none, if it may be `impossible`."""
         self._prepared = None
         program, (a, b, branch) = self._likelihood_program()
         program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
@@ -198,7 +195,7 @@ class TreeLikelihood:
         try:
             for c in range(max(part.n_components for part in parts)):
                 self.engine.set_model([part.alone(min(c, part.n_components - 1)) for part in parts])
-                rows.append(self.split_patterns(self._site_lnl(impossible=True)))
+                rows.append(self.split_patterns(self.site_lnl(impossible=True)))
         finally:
             self.model_changed()
         of_parts = []

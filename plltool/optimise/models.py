@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -20,9 +20,10 @@ from plltool.constants import (
     START_ALPHAS,
 )
 from plltool.errors import EngineError
-from plltool.model.model import SCALER, Model
+from plltool.model.model import CATEGORIES, SCALER, Model
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
+from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import parameter_slopes, scale_slope
 from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
@@ -50,7 +51,7 @@ class ModelOptimiser:
         wanted = None if names is None else set(names)
         models = likelihood.models
         chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
-        self._groups = [[name for name in part if name != SCALER] for part in chosen]
+        self._groups = [[name for name in part if name not in (SCALER, CATEGORIES)] for part in chosen]
         self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
         self.curvatures = Curvatures(len(models))
@@ -228,11 +229,16 @@ class ModelOptimiser:
 
 def optimise_model(
     likelihood: TreeLikelihood,
-    names: Iterable[str] | None = None,
+    names: Collection[str] | None = None,
     epsilon: float = MODEL_EPSILON,
     scale: bool = False,
 ) -> float:
-    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
+    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`.
+
+    Rate categories of sites (+PSR) are chosen first; this may also change all lengths by a common factor.
+    """
+    if names is None or CATEGORIES in names:
+        choose_categories(likelihood)
     optimiser = ModelOptimiser(likelihood, names, scale)
     optimiser.run(epsilon)
     return optimiser.explore((1.0,))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import BoolArray
-from plltool.engine.base import EngineData
+from plltool.engine.base import Engine, EngineData
+from plltool.engine.categories import CategoryEngine
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.select import DataShape, make_engine
 from plltool.engine.shards import AnyEngine, Shards
@@ -28,22 +30,32 @@ def state_sets(patterns: Patterns) -> BoolArray | None:
 class PartsShard:
     """The parts that one engine holds: those of one number of states and of components.
 
-    `share` is that of the memory of all shards that it takes.
+    `share` is that of the memory of all shards that it takes. `categories` is the most rate categories into which
+    patterns may be sorted; 0 if their components are a mixture.
     """
 
     members: tuple[int, ...]
     patterns: tuple[Patterns, ...]
     components: Components
     share: float
+    categories: int = 0
 
     @property
     def shape(self) -> DataShape:
+        """The shape of the data; where patterns will be sorted into categories, these are taken to be equally large."""
+        sizes = tuple(part.n_patterns for part in self.patterns)
+        if self.categories:
+            sizes = tuple(len(some) for some in np.array_split(range(sizes[0]), min(self.categories, sizes[0])))
+        return self.shape_of(sizes)
+
+    def shape_of(self, part_patterns: tuple[int, ...]) -> DataShape:
+        """The shape with these numbers of patterns in the parts of an engine."""
         sets = state_sets(self.patterns[0])
         return DataShape(
             self.components.n_states,
-            self.components.n_components,
+            1 if self.categories else self.components.n_components,
             self.patterns[0].n_taxa,
-            tuple(part.n_patterns for part in self.patterns),
+            part_patterns,
             0 if sets is None else len(sets),
         )
 
@@ -58,7 +70,10 @@ class PartsShard:
 
 
 def make_shards(parts: Sequence[Patterns], models: Sequence[Model]) -> list[PartsShard]:
-    """In the order of their first parts."""
+    """In the order of their first parts. Per-site rates (+PSR) are those of a single part."""
+    if models[0].has_site_rates:
+        categories = models[0].spec.sites.n_categories
+        return [PartsShard((0,), (parts[0],), models[0].components(), 1.0, categories)]
     members: dict[tuple[str, int], list[int]] = {}
     components = [model.components() for model in models]
     for number, (part, own) in enumerate(zip(parts, components, strict=True)):
@@ -86,11 +101,16 @@ def open_engine(
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
     shards = make_shards(parts, models)
-    engines, reasons = [], []
-    for shard in shards:
-        engine, reason = make_engine(shard.data, shard.shape, slots, hardware, shard.share, profile)
-        engines.append(engine)
+    reasons = []
+
+    def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Engine:
+        engine, reason = make_engine(data, shard.shape_of(part_patterns), slots, hardware, shard.share, profile)
         reasons.append(reason)
+        return engine
+
+    if shards[0].categories:
+        return CategoryEngine(partial(make, shards[0]), shards[0].data), reasons[0]
+    engines = [make(shard, shard.data, shard.shape.part_patterns) for shard in shards]
     if len(engines) == 1:
         return engines[0], reasons[0]
     return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))

@@ -14,7 +14,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, shorten
@@ -59,6 +59,37 @@ class PartResult:
 
 
 @dataclass(frozen=True, eq=False)
+class PerSiteRates:
+    """What was found under per-site rates (+PSR), before the tree was evaluated under gamma rates.
+
+    Attributes
+    ----------
+    lnl : log-likelihood under these rates; it cannot be compared with that of other models
+    model : model string with all parameter values
+    rates, shares : (n_categories,), ascending, and the share of sites that have each rate
+    categories : (n_sites,) the category of each site, from 0
+    fitted : the model, with the category of each pattern
+    """
+
+    lnl: float
+    model: str
+    rates: FloatArray
+    shares: FloatArray
+    categories: IndexArray
+    fitted: Model
+
+    def as_record(self) -> dict[str, Any]:
+        """All but the model object, for a record."""
+        return {
+            "lnl": self.lnl,
+            "model": self.model,
+            "rates": self.rates.tolist(),
+            "shares": self.shares.tolist(),
+            "categories": self.categories.tolist(),
+        }
+
+
+@dataclass(frozen=True, eq=False)
 class Result:
     """A tree with its likelihood, and how both were obtained.
 
@@ -86,6 +117,7 @@ class Result:
     site_lnl : (n_sites,) lnL of each site in the alignment's order, if asked for
     data : the alignment, cut into parts
     outgroup : taxa that `newick` shows as one clade, if they are one
+    psr : with +PSR, what was found under it; everything else is then under gamma rates
     """
 
     lnl: float
@@ -112,6 +144,7 @@ class Result:
     site_lnl: FloatArray | None = field(default=None, kw_only=True)
     data: Dataset = field(kw_only=True)
     outgroup: Sequence[str] | None = field(default=None, kw_only=True)
+    psr: PerSiteRates | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         """One line: what was found, of what data, under which model and where."""
@@ -128,7 +161,7 @@ class Result:
 
         `command` is the command line that made it, if there was one.
         """
-        return {
+        record = {
             "lnl": self.lnl,
             "model": self.model,
             "n_taxa": self.n_taxa,
@@ -151,13 +184,18 @@ class Result:
             "software": software_versions(),
             "command": command,
         }
+        return record if self.psr is None else record | {"psr": self.psr.as_record()}
 
     def to_json(self, command: str | None = None) -> str:
         """`as_record` as JSON text."""
         return format_record(self.as_record(command))
 
     def describe_models(self) -> list[str]:
-        """The model as a line, or a line for each part that has a name."""
+        """The model as a line, or a line for each part that has a name; before it what was found under +PSR."""
+        if self.psr is not None:
+            n = len(self.psr.rates)
+            found = f"lnL under per-site rates: {self.psr.lnl:.6f}, {n} categories; no other lnL compares with it"
+            return [found, f"model: {self.model}"]
         if not self.parts[0].name:
             return [f"model: {self.model}"]
         return [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]

@@ -189,7 +189,7 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Optimise lengths and model in turn until neither gains."""
+        """Optimise lengths and model in turn until neither gains; not under +PSR, whose lnL is not the result."""
         at = self._at
 
         def report(done: PolishRound) -> None:
@@ -197,7 +197,7 @@ class TreeSearch:
             self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
-        if at.polished:
+        if at.polished or self.likelihood.models[0].has_site_rates:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
         done = None if at.polish is None else PolishRound.unpack(at.polish)
@@ -263,11 +263,12 @@ class TreeSearch:
     def _tune(self, stage: Stage) -> float:
         """Optimise lengths, model parameters and lengths again; return lnL."""
         likelihood, epsilon = self.likelihood, stage.epsilon
+        by_site = likelihood.models[0].has_site_rates  # the first categories are those of poor lengths
         lnl = smooth(likelihood, epsilon).lnl
         if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
             optimise_model(likelihood, epsilon=epsilon)
             before, lnl = lnl, smooth(likelihood, epsilon).lnl
-            while stage.name == "model" and lnl - before > TUNING_SHARE * abs(lnl):
+            while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
         return lnl

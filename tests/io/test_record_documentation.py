@@ -85,6 +85,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
     settings = {"fixed": True, "device": "numpy"}
     for result, key in (
         (evaluate(*given, length_errors=True, **settings), "branches"),
+        (evaluate(*given[:2], "JC+PSR4", device="numpy"), "psr"),
         (alrt(*given, replicates=10, **settings), "supports"),
         (topology_tests(given[0], trees, "JC", replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
@@ -113,5 +114,5 @@ def stop(event):
 
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
-    special = ("trace", "profile", "branches", "supports", "tests", "ancestors")  # of single commands
+    special = ("psr", "trace", "profile", "branches", "supports", "tests", "ancestors")  # of some runs
     assert tuple(key for key in top if key not in special) == RECORD_KEYS

@@ -324,3 +324,41 @@ def test_codon_models_are_refused_as_such(name):
 def test_models_of_morphology_are_refused_as_such(name):
     with pytest.raises(InputError, match="models of morphological and binary data are not supported; models of DNA"):
         parse_model(f"{name}+G4")
+
+
+# --- per-site rates -----------------------------------------------------------------------------------------
+
+PER_SITE = {
+    "JC+PSR": SiteRates("psr", 25),
+    "JC+CAT": SiteRates("psr", 25),
+    "jc+psr4": SiteRates("psr", 4),
+    "JC+CAT1": SiteRates("psr", 1),
+    "JC+PSR3{0.2/1/4}": SiteRates("psr", 3, rates=(0.2, 1.0, 4.0)),
+}
+
+
+@pytest.mark.parametrize("text", PER_SITE)
+def test_per_site_rates(text):
+    spec = parse_model(text)
+    assert spec.sites == PER_SITE[text]
+    assert parse_model(str(spec)) == spec
+    assert "+PSR" in str(spec)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("JC+PSR0", "expected 1 to 64 categories"),
+        ("JC+PSR65", "expected 1 to 64 categories"),
+        ("JC+PSR2{1}", "expected 2 rates, found 1"),
+        ("JC+PSR{1/2}", "expected 25 rates, found 2"),
+        ("JC+PSR2{0/1}", "rates must be positive numbers"),
+        ("JC+PSR+G4", "rates across sites given twice"),
+        ("JC+I+PSR", "take no invariable sites"),
+        ("LG4X+PSR", "take no invariable sites .* and no mixture"),
+        ("LG+C10+PSR", "take no invariable sites .* and no mixture"),
+    ],
+)
+def test_refused_per_site_rates(text, problem):
+    with pytest.raises(InputError, match=problem):
+        parse_model(text)

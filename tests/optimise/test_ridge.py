@@ -12,7 +12,7 @@ from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import optimise_model
+from plltool.optimise.models import optimise_model
 from plltool.optimise.ridge import Ridge, climb_ridge
 
 STEP = 1e-5

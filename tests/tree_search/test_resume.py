@@ -62,6 +62,7 @@ CASES = {
     "given up": ("JC", replace(OPTIONS, starts=4, perturbations=0), "linked"),
     "rf": ("JC+R2", replace(OPTIONS, stop="rf"), "linked"),
     "kh": ("JC+I", replace(OPTIONS, stop="kh", starts=1), "linked"),
+    "psr": ("HKY+PSR3", replace(OPTIONS, starts=1, perturbations=2), "linked"),
     "parts": ("parts", replace(OPTIONS, perturbations=2), "scaled"),
     "unlinked": ("parts", replace(OPTIONS, starts=1, perturbations=2), "unlinked"),
 }
