@@ -137,14 +137,14 @@ class _Block:
             self._gradient[places] += gradient
 
     def _choose_line(self, gain: float) -> None:
-        """A quasi-Newton step of the variables that are free to move; done if it, or the last `gain`, is small."""
+        """A quasi-Newton step of the variables that are free to move; done if it and the last `gain` are small."""
         down, up = (self.point <= self._low) & (self._gradient >= 0), (self.point >= self._high) & (self._gradient <= 0)
         self._is_blind = any(self._curvatures.matrices[number] is None for number in self.functions)
         free = ~(down | up)
         self._step = self._quasi_newton(free)
         self._share, self._n_tried = 1.0, 0
         promised = float(self._gradient @ (self.trial - self.point))
-        is_small = gain < self._epsilon or -promised / 2 < self._epsilon
+        is_small = gain < self._epsilon and -promised / 2 < self._epsilon
         self.is_done = not promised < 0 or (is_small and not self._is_blind)
         if not promised < 0 and not self._is_blind and self._gradient[free].any():  # rounding has spoilt the Hessian
             self._give_up()
@@ -204,8 +204,8 @@ def minimise(
     start : (n,), moved to the bounds if it lies beyond them
     bounds : (n, 2) low, high
     members : of each function the numbers of its variables, ascending
-    epsilon : stop when an iteration decreases the sum by less, or is not expected to decrease it by more; functions
-        that share no variable with others have equal shares of it and stop on their own
+    epsilon : stop when an iteration decreases the sum by less, and the next one is not expected to decrease it by more;
+        functions that share no variable with others have equal shares of it and stop on their own
     max_evaluations : the most evaluations
     curvatures : of the functions, as an earlier call left them; they are updated
 

@@ -323,7 +323,7 @@ def topologies(data_dir, monkeypatch, length, constraint=None, rapid=True):
     monkeypatch.setattr(replicates, "RAPID_CHAINS", 1)
     monkeypatch.setattr(replicates, "RAPID_LENGTH", 300)
 
-    def leave(_self, _parts, start, _rng):
+    def leave(_self, _parts, _models, start, _rng):
         return SimpleNamespace(tree=start.with_lengths(np.full(start.n_edges, length)), lnl=-1.0)
 
     monkeypatch.setattr(replicates.Replicator, "_search", leave)
