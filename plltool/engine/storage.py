@@ -135,7 +135,7 @@ class RequestSize:
 
 # Arrays that go along with a request; each buffer is as large as its largest use.
 _REQUEST_ARRAYS = (
-    "program", "lengths", "at_tips", "matrices", "decays", "slopes", "divided_differences", "partial"
+    "program", "spans", "lengths", "at_tips", "matrices", "decays", "slopes", "divided_differences", "partial"
 )  # fmt: skip
 
 
@@ -151,13 +151,12 @@ def engine_bytes(layout: Layout, storage: Storage, requests: Sequence[RequestSiz
     """Device memory of an OpenCL engine at its peak: CLAs, data, and what goes along with the largest requests."""
     sums = plan_sums(layout)
     sizes = {
-        "n_spans": sum(len(run) for run in storage.runs),
         "n_state_sets": layout.max_codes,
         "n_made_rows": len(sums.made),
     }
-    tables = ("spans", "used_blocks", "bad_pattern", "state_sets", "sum_tree")
+    tables = ("used_blocks", "bad_pattern", "state_sets", "sum_tree")
     fixed = sum(layout.array_bytes(ARRAYS[name], sizes) for name in tables)
-    return storage.n_bytes(layout) + data_bytes(layout) + fixed + _request_bytes(layout, sums.n_rows, requests)
+    return storage.n_bytes(layout) + data_bytes(layout) + fixed + _request_bytes(layout, storage, sums.n_rows, requests)
 
 
 def numpy_bytes(layout: Layout, storage: Storage) -> int:
@@ -165,7 +164,7 @@ def numpy_bytes(layout: Layout, storage: Storage) -> int:
     return storage.n_bytes(layout) + data_bytes(layout, expanded_tips=True)
 
 
-def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize]) -> int:
+def _request_bytes(layout: Layout, storage: Storage, sum_rows: int, requests: Sequence[RequestSize]) -> int:
     """The model, and each array of a request as large as in the request that needs most."""
     if not requests:
         return 0
@@ -175,6 +174,7 @@ def _request_bytes(layout: Layout, sum_rows: int, requests: Sequence[RequestSize
             "n_instructions": request.instructions,
             "n_branches": request.branches,
             "n_psets": layout.n_parts,
+            "n_spans": sum(len(run) for run in storage.runs),
             "n_values": request.values,
             "n_sum_rows": sum_rows,
             "want_decays": int(request.decays),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -52,6 +52,7 @@ class ModelOptimiser:
         models = likelihood.models
         chosen = [[name for name in model.free_parameters if wanted is None or name in wanted] for model in models]
         self._groups = [[name for name in part if name not in (SCALER, CATEGORIES)] for part in chosen]
+        self._has_categories = any(CATEGORIES in part for part in chosen)
         self._sizes = [len(get_vector(*part)) for part in zip(models, self._groups, strict=True)]
         self._is_scaled = np.array([SCALER in part for part in chosen])  # by a scaler of its own, which is free
         self.curvatures = Curvatures(len(models))
@@ -78,7 +79,12 @@ class ModelOptimiser:
         self._bounds = np.array(bounds).reshape(-1, 2)
 
     def run(self, epsilon: float = MODEL_EPSILON) -> float:
-        """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls."""
+        """Optimise until no more than `epsilon` is to be gained, see `minimise`; return lnL, which never falls.
+
+        Rate categories of sites (+PSR) are chosen first; this may change all lengths by a common factor.
+        """
+        if self._has_categories:
+            choose_categories(self.likelihood)
         if not len(self._bounds):
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)
@@ -229,16 +235,11 @@ class ModelOptimiser:
 
 def optimise_model(
     likelihood: TreeLikelihood,
-    names: Collection[str] | None = None,
+    names: Iterable[str] | None = None,
     epsilon: float = MODEL_EPSILON,
     scale: bool = False,
 ) -> float:
-    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`.
-
-    Rate categories of sites (+PSR) are chosen first; this may also change all lengths by a common factor.
-    """
-    if names is None or CATEGORIES in names:
-        choose_categories(likelihood)
+    """Optimise free model parameters in place, once, and return lnL, which never falls; see `ModelOptimiser`."""
     optimiser = ModelOptimiser(likelihood, names, scale)
     optimiser.run(epsilon)
     return optimiser.explore((1.0,))

@@ -73,7 +73,7 @@ def test_supports_are_near_those_of_iqtree(primates):
         side = frozenset(names[i] for i in members_of(split))
         shares[side] = shares[frozenset(names) - side] = value
     differences = [shares[frozenset(clade.split())] - value for clade, value in IQTREE.items()]
-    assert np.abs(differences).max() < 6  # two samples of 1000 of some 90 % differ by up to 4
+    assert np.abs(differences).max() < 9  # four seeds: up to 8; IQ-TREE's differ by up to 2
     assert abs(np.mean(differences)) < 2
 
 

@@ -144,8 +144,9 @@ def test_the_effort_is_said_with_its_reason(plltool, small):
     said = next(line for line in result.stderr.splitlines() if "effort default" in line)
     assert "start trees: 1, perturbations: at most " in said
     assert "difficulty 0." in said
-    result = plltool("search", small, *QUICK, "--redo", "--effort", "thorough", "--perturbations", 1, "--stop", "rf")
-    assert "effort thorough: start trees: 2, perturbations: at most 1, stop rule: rf\n" in result.stderr
+    options = "--effort", "thorough", "--starts", 1, "--perturbations", 1, "--stop", "rf"
+    result = plltool("search", small, *QUICK, "--redo", *options)
+    assert "effort thorough: start trees: 1, perturbations: at most 1, stop rule: rf\n" in result.stderr
     assert "round 1   lnL" in next(line for line in result.stderr.splitlines() if " s  polish" in line)
 
 
