@@ -1,15 +1,24 @@
 """Fusing two trees: exchanges against trees that are built from splits, and their lnL by brute force."""
 
-from itertools import pairwise
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from helpers import assert_valid_tree, likelihood_of, make_tree, random_ends, random_mixture, simulate_codes
+from helpers import (
+    assert_valid_tree,
+    caterpillar,
+    likelihood_of,
+    make_tree,
+    random_ends,
+    random_mixture,
+    simulate_codes,
+)
 from oracles.likelihood import pruning
 
 from plltool.optimise.lengths import smooth
 from plltool.tree.moves import prune_regraft
 from plltool.tree.splits import inner_splits, rf_distance, splits_of
+from plltool.tree_search import fusing
 from plltool.tree_search.fusing import find_exchanges, fuse, make_exchanges
 
 N_TAXA = 16
@@ -109,30 +118,57 @@ def test_a_tree_has_nothing_to_take_from_itself():
     assert fuse(likelihood, likelihood.tree.copy(), -1.0) == (-1.0, 0)
 
 
-def test_two_trees_that_are_wrong_in_different_places_give_the_true_tree():
+def swap(tree, a, b):
+    """The tree with two tips exchanged."""
+    swapped = [tuple({a: b, b: a}.get(node, node) for node in pair) for pair in tree.ends.tolist()]
+    return make_tree(swapped, tree.lengths, N_TAXA)
+
+
+@pytest.fixture
+def wrong():
+    """Likelihoods of two trees that are wrong in different places and of the true tree, each with its lnL."""
     rng = np.random.default_rng(5)
     mixture = random_mixture(rng, 4, 1)
-    inner = range(N_TAXA, 2 * N_TAXA - 2)
-    spine = list(pairwise(inner))
-    ends = [(0, inner[0]), (N_TAXA - 1, inner[-1]), *spine, *((i + 1, node) for i, node in enumerate(inner))]
+    ends = caterpillar(N_TAXA)
     true = make_tree(ends, np.full(len(ends), 0.2), N_TAXA)
     codes = simulate_codes(rng, true.ends, true.lengths, N_TAXA, 600, mixture)
+    trees = swap(true, 2, 4), swap(true, 11, 13), true
+    likelihoods = [likelihood_of(tree.copy(), codes, np.ones(600), mixture) for tree in trees]
+    return [(likelihood, smooth(likelihood).lnl) for likelihood in likelihoods]
 
-    def swap(tree, a, b):
-        """Exchange two tips."""
-        swapped = [tuple({a: b, b: a}.get(node, node) for node in pair) for pair in tree.ends.tolist()]
-        return make_tree(swapped, tree.lengths, N_TAXA)
 
-    trees = [swap(true, 2, 4), swap(true, 11, 13)]
-    lnls = []
-    for tree in [*trees, true]:
-        likelihood = likelihood_of(tree.copy(), codes, np.ones(600), mixture)
-        lnls.append(smooth(likelihood).lnl)
-    likelihood = likelihood_of(trees[0].copy(), codes, np.ones(600), mixture)
-    lnl, n_taken = fuse(likelihood, trees[1], smooth(likelihood).lnl)
-    assert max(lnls[:2]) < lnls[2] - 10
-    assert (set(inner_splits(likelihood.tree)), n_taken) == (set(inner_splits(true)), 1)
-    assert lnl == pytest.approx(lnls[2], abs=0.5)
+@pytest.mark.parametrize("loss", [3.0, 1e9], ids=["what is nearly as good", "everything"])
+def test_two_trees_that_are_wrong_in_different_places_give_the_true_tree(wrong, monkeypatch, loss):
+    """Even if everything is taken at first, what was better before comes back."""
+    monkeypatch.setattr(fusing, "FUSING_LOSS", loss)
+    (likelihood, lnl), (donor, other), (true, best) = wrong
+    assert max(lnl, other) < best - 10
+    fused, n_taken = fuse(likelihood, donor.tree, lnl)
+    assert (set(inner_splits(likelihood.tree)), n_taken) == (set(inner_splits(true.tree)), 1)
+    assert fused == pytest.approx(best, abs=0.5)
+
+
+def test_exchanges_that_lose_too_much_are_not_made(wrong, monkeypatch):
+    made = []
+    monkeypatch.setattr(fusing, "make_exchanges", lambda *given: made.append(given[2]) or make_exchanges(*given))
+    (likelihood, lnl), (donor, _), _ = wrong
+    gains = find_exchanges(likelihood, donor.tree, lnl).gains
+    fuse(likelihood, donor.tree, lnl)
+    assert gains.min() < -3.0 < 0.0 < gains.max()
+    np.testing.assert_array_equal(made[0], gains >= -3.0)
+
+
+def test_a_tree_that_is_worse_after_all_is_not_kept(wrong, monkeypatch):
+    """As if scores had been wrong: all exchanges are promising, and none is worth taking back."""
+    (likelihood, _), _, (true, best) = wrong
+    found = find_exchanges(true, likelihood.tree, best)
+    promises = iter([1.0, -1.0])
+    monkeypatch.setattr(fusing, "find_exchanges", lambda *_: replace(found, gains=0 * found.gains + next(promises)))
+    before = true.tree.copy()
+    assert fuse(true, likelihood.tree, best) == (best, 0)
+    np.testing.assert_array_equal(true.tree.ends, before.ends)
+    np.testing.assert_array_equal(true.tree.lengths, before.lengths)
+    assert true.lnl() == pytest.approx(best, rel=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(6))
