@@ -704,7 +704,7 @@ MUTANTS = [
     Mutant("fusing: lengths of the tree, not of the donor", "plltool/tree_search/fusing.py",
            "branch = tree.n_edges + other.branch", "branch = other.branch", (FUSING, "-k", "alone")),
     Mutant("fusing: borders are seen from below", "plltool/tree_search/fusing.py",
-           "operand[border] = view.outgoing[twin[border], own.column[twin[border]]]", "pass", (FUSING, "-k", "alone")),
+           "np.where(is_border, view.outgoing[twin, own.column[twin]], slot)", "slot", (FUSING, "-k", "alone")),
     Mutant("ratchet: worse trees are kept", "plltool/tree_search/ratchet.py", "if lnl <= self.lnl:", "if False:",
            (RATCHET, "-k", "never_lead_down")),
     Mutant("ratchet: the last tree, not the best", "plltool/tree_search/ratchet.py", "self._return_to(self.best)", "pass",

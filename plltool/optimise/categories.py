@@ -35,8 +35,7 @@ def choose_categories(likelihood: TreeLikelihood) -> None:
     """Give each pattern one of at most k rates, for the current tree; models without +PSR stay as they are.
 
     The mean rate of all sites is set to 1, and the branch lengths change by the same factor. Rates that the
-    specification gives are kept. Once they have rates, nothing changes
-    unless lnL gains CATEGORY_GAIN.
+    specification gives are kept. Once they have rates, nothing changes unless lnL gains CATEGORY_GAIN.
     """
     model = likelihood.models[0]
     if CATEGORIES not in model.free_parameters:

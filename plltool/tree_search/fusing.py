@@ -188,23 +188,22 @@ def _score(
     by_region = np.argsort(region[top[nodes]], kind="stable")
     nodes, columns = nodes[by_region], columns[by_region]
     depth = other.view.descent.depth
-    operand = view.outgoing[twin, own.column[twin]].astype(np.int64)  # at the border: a clade of our tree
-    operand[nodes] = likelihood.scratch + depth[nodes] - depth[top[nodes]]
-    border = nodes[top[nodes] == nodes]
-    slot = operand.copy()
-    operand[border] = view.outgoing[twin[border], own.column[twin[border]]]  # as seen from the region above
+    is_border = top == np.arange(len(top))
+    slot = likelihood.scratch + depth - depth[top]
+    operand = np.where(is_border, view.outgoing[twin, own.column[twin]], slot)  # at the border: a clade of our tree
     first, second = (other.tree.neighbours[nodes, (columns + turn) % 3].astype(np.int64) for turn in (1, 2))
     branch = tree.n_edges + other.branch  # the lengths of the other tree follow those of ours
     newviews = prog.newview(slot[nodes], operand[first], branch[first], operand[second], branch[second])
-    above = view.incoming[twin[border], own.column[twin[border]]]
-    evaluates = prog.evaluate(region[border], above, slot[border], branch[border])
+    is_top = is_border[nodes]
+    heads = nodes[is_top]
+    above = view.incoming[twin[heads], own.column[twin[heads]]]
+    evaluates = prog.evaluate(region[heads], above, slot[heads], branch[heads])
     rows = np.stack([newviews, np.zeros_like(newviews)], axis=1)
-    is_top = top[nodes] == nodes
     rows[is_top, 1] = evaluates
     program = rows[np.column_stack([np.ones(len(nodes), dtype=bool), is_top])]
-    ends = np.flatnonzero(is_top) + 1 + np.arange(1, len(border) + 1)
+    ends = np.flatnonzero(is_top) + 1 + np.arange(1, len(heads) + 1)
     pieces = np.concatenate([[0], ends[:-1]]).astype(np.int32)
     scratch = range(likelihood.scratch, int(slot[nodes].max()) + 1)
-    request = prog.Request(program, len(border), "fuse", pieces=pieces, scratch=scratch)
+    request = prog.Request(program, len(heads), "fuse", pieces=pieces, scratch=scratch)
     lengths = np.concatenate([tree.lengths, other.tree.lengths])
     return likelihood.directed().execute(request, lengths.T).sum(axis=0)

@@ -79,8 +79,8 @@ def search_starts(
     """The best of all climbs, fused with the others, after perturbations and a polish.
 
     The climbs are made as they are drawn from `climbs`. `rng` is the source of the perturbations. If the best climb
-    does not use all of them, the next best gets the rest. Climbs that were given up play no part. What an
-    earlier run has fused, perturbed or polished is not repeated.
+    does not use all of them, the next best gets the rest. Climbs that were given up play no part. What an earlier run
+    has fused, perturbed or polished is not repeated.
     """
     everyone: list[ClimbState] = []
 
