@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from plltool.engine.opencl.environment import INTEL_THREADS, caches_settled, intel_offered
+from plltool.engine.opencl.processor import name_unknown_processor
 from plltool.errors import DeviceError, warn_caller
 
 # Lanes of a vector that the compiler of a CPU driver can generate code for. PoCL with LLVM 14, the one on PyPI, aborts
@@ -175,6 +176,7 @@ def _list_platforms(platforms: Sequence[Any], problems: list[str]) -> list[Devic
             continue
         for d, handle in enumerate(handles):
             try:
+                name_unknown_processor(handle.int_ptr, handle.version)
                 devices.append(_describe(f"{p}:{d}", platform, handle))
             except cl.Error as error:
                 problems.append(f"device {p}:{d} does not describe itself: {error}")
