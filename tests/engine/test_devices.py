@@ -54,7 +54,8 @@ class BrokenDevice:
 
 def fake_device(**changes):
     values = {
-        "type": 2, "native_vector_width_double": 8, "name": "Fake ", "driver_version": "1", "version": "OpenCL 3.0", "int_ptr": 0, "double_fp_config": 63,
+        "type": 2, "native_vector_width_double": 8, "name": "Fake ", "driver_version": "1", "double_fp_config": 63,
+        "version": "OpenCL 3.0", "int_ptr": 0,
         "max_compute_units": 3, "global_mem_size": 1000, "max_mem_alloc_size": 250, "host_unified_memory": 1,
         "available": True, "compiler_available": True, "max_work_group_size": 64, "local_mem_size": 32768,
     }  # fmt: skip

@@ -176,8 +176,8 @@ def _list_platforms(platforms: Sequence[Any], problems: list[str]) -> list[Devic
             continue
         for d, handle in enumerate(handles):
             try:
-                name_unknown_processor(handle.int_ptr, handle.version)
                 devices.append(_describe(f"{p}:{d}", platform, handle))
+                name_unknown_processor(handle.int_ptr, handle.version)
             except cl.Error as error:
                 problems.append(f"device {p}:{d} does not describe itself: {error}")
     return devices
