@@ -71,6 +71,7 @@ SCAN_STEPS_PER_PRUNE = 11  # insertions per subtree in a launch; on average 10.5
 TRIPLET_ROUNDS = 4  # evaluations of the three lengths at a candidate insertion, with Newton steps in between
 INSERTIONS_PER_PRUNE = 3  # insertions per subtree whose lengths are optimised, best scores first
 INSERTION_CUTOFF = 0.7  # times the typical loss: insertions that score lower are left out
+SCREENING_LOSS = 1.0  # lnL that a move may lose with one component for each pattern and still be tried with all
 FORESIGHT = 2.0  # times the gain that Newton's method predicts: the most that is expected from branch lengths
 MIN_MOVE_GAIN = 1e-2  # lnL that a move must promise
 GAIN_GRID = 1e-4  # gains are rounded to this lnL before moves are ranked, so that devices agree; ties go by index

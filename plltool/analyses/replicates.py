@@ -165,7 +165,7 @@ class Replicator:
         def attempt(hardware: Hardware) -> ClimbState:
             rng.bit_generator.state = drawn
             models = [model.copy() for model in given]
-            engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware)
+            engine, _ = open_engine(parts, models, search_slots(len(asked.names)), hardware, screening=True)
             with engine:
                 likelihood = TreeLikelihood(start.copy(), models, engine)
                 search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())

@@ -167,7 +167,7 @@ def support_and_adopt(
     def attempt(hardware: Hardware) -> Supports:
         rng = generator(seed, ULTRAFAST)
         weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
-        engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware)
+        engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware, screening=True)
         identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
         identity["adopts better trees"] = climb is not None
         with engine, _open_store(checkpoint, identity) as store:

@@ -55,6 +55,10 @@ class Components:
         """The same components, one with weight 1 and all others with weight 0."""
         return replace(self, weights=np.eye(self.n_components)[component])
 
+    def one_for_each_pattern(self, category_of: IndexArray) -> Components:
+        """The same components, of which each pattern has one, with weight 1."""
+        return replace(self, weights=np.ones(self.n_components), category_of=category_of)
+
     def category(self, component: int) -> Components:
         """One component, as the model of the patterns that have no other."""
         one = slice(component, component + 1)

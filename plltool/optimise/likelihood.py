@@ -8,11 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
+from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
@@ -45,6 +46,7 @@ class TreeLikelihood:
         self.engine = engine
         self.part_sites = engine.part_sites()
         self.scratch = directed_slots(tree.n_taxa)
+        self._screen: Screen | None = None
         self.topology_changed()
         self.model_changed()
 
@@ -56,20 +58,58 @@ class TreeLikelihood:
 
     def model_changed(self) -> None:
         """Send the models' eigensystems to the engine."""
-        parts = [model.components() for model in self.models]
+        parts = self._components()
         self._shapes = [(part.n_components, part.n_states) for part in parts]
         self.engine.set_model(parts)
         self._prepared = None
+        if self._screen is not None:
+            self._screen.is_stale = True
+
+    def _components(self) -> list[Components]:
+        """The model of each part, as the engine sees it."""
+        return [model.components() for model in self.models]
 
     @contextmanager
     def reweighted(self, weights: FloatArray) -> Iterator[None]:
         """Within the context, patterns have `weights` (n_patterns,) instead of their own; CLAs stay valid."""
         own = self.engine.weights
-        self.engine.set_weights(weights)
+        self._set_weights(weights)
         try:
             yield
         finally:
-            self.engine.set_weights(own)
+            self._set_weights(own)
+
+    def _set_weights(self, weights: FloatArray) -> None:
+        self.engine.set_weights(weights)
+        if self._screen is not None:
+            self._screen.engine.set_weights(weights)
+
+    def start_screening(self, category_of: IndexArray | None = None) -> IndexArray | None:
+        """Open the `screen`, in which each pattern has one component, and return which (n_patterns,).
+
+        By default it is the one that has the largest share of the pattern's likelihood on the current tree. Returns
+        None if there is no screen, see there.
+        """
+        if not self.engine.can_screen:
+            return None
+        if category_of is None:
+            category_of = np.concatenate([np.argmax(lnl, axis=0) for lnl in self.component_lnl()])
+        screen = self.engine.open_screen(category_of)
+        screen.set_weights(self.engine.weights)
+        self._screen = Screen(self, screen, self.split_patterns(category_of))
+        return category_of
+
+    @property
+    def screen(self) -> TreeLikelihood | None:
+        """A rough likelihood of the same tree under the same models, several times as fast, for a choice of moves.
+
+        Each pattern has only the component that suits it best, so that CLAs have one component instead of all. None
+        before `start_screening`, and where the engine cannot screen: no part has more than one component.
+        """
+        screen = self._screen
+        if screen is not None:
+            screen.follow(self)
+        return screen
 
     def split_patterns(self, values: FloatArray) -> list[FloatArray]:
         """Split values (..., n_patterns) into those of each part."""
@@ -260,3 +300,31 @@ class TreeLikelihood:
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)
         return self._prepared
+
+
+class Screen(TreeLikelihood):
+    """The rough likelihood that belongs to another one, see `TreeLikelihood.screen`.
+
+    Attributes
+    ----------
+    is_stale : whether the models have changed since the engine got them
+    """
+
+    def __init__(self, of: TreeLikelihood, engine: AnyEngine, category_of: Sequence[IndexArray]):
+        self._category_of = category_of
+        self.is_stale = False
+        super().__init__(of.tree, of.models, engine)
+
+    def _components(self) -> list[Components]:
+        parts = zip(self.models, self._category_of, strict=True)
+        return [model.components().one_for_each_pattern(category_of) for model, category_of in parts]
+
+    def follow(self, of: TreeLikelihood) -> None:
+        """Take over what has changed in the likelihood that it belongs to."""
+        self.tree, self.models = of.tree, of.models
+        if self.view is not of.view:
+            self.topology_changed()
+            self.view = of.view
+        if self.is_stale:
+            self.model_changed()
+            self.is_stale = False

@@ -65,7 +65,7 @@ class Climber:
     ):
         self._starts = starts
         self._plan = plan
-        self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware)
+        self._engine, _ = open_engine(parts, starts.models, search_slots(parts[0].n_taxa), hardware, screening=True)
 
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]

@@ -1,4 +1,4 @@
-"""An engine, or a shard for each kind of part, that holds the patterns of a run."""
+"""The engine that holds the patterns of a run, or a shard of it for each kind of part, and its screen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
-from plltool.arrays import BoolArray
+from plltool.arrays import BoolArray, IndexArray
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.codes import MASK_STATES
@@ -30,23 +30,30 @@ def state_sets(patterns: Patterns) -> BoolArray | None:
 class PartsShard:
     """The parts that one engine holds: those of one number of states and of components.
 
-    `share` is that of the memory of all shards that it takes. `categories` is the most rate categories into which
-    patterns may be sorted; 0 if their components are a mixture.
+    `share` is that of the memory of all shards that it takes. `categories` is the most categories into which the
+    patterns of each part may be sorted; empty if their components are a mixture.
     """
 
     members: tuple[int, ...]
     patterns: tuple[Patterns, ...]
     components: Components
     share: float
-    categories: int = 0
+    categories: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The number of patterns of each part."""
+        return tuple(part.n_patterns for part in self.patterns)
 
     @property
     def shape(self) -> DataShape:
         """The shape of the data; where patterns will be sorted into categories, these are taken to be equally large."""
-        sizes = tuple(part.n_patterns for part in self.patterns)
-        if self.categories:
-            sizes = tuple(len(some) for some in np.array_split(range(sizes[0]), min(self.categories, sizes[0])))
-        return self.shape_of(sizes)
+        if not self.categories:
+            return self.shape_of(self.sizes)
+        sizes: list[int] = []
+        for size, most in zip(self.sizes, self.categories, strict=True):
+            sizes += [len(some) for some in np.array_split(range(size), min(most, size))]
+        return self.shape_of(tuple(sizes))
 
     def shape_of(self, part_patterns: tuple[int, ...]) -> DataShape:
         """The shape with these numbers of patterns in the parts of an engine."""
@@ -69,48 +76,84 @@ class PartsShard:
         )
 
 
-def make_shards(parts: Sequence[Patterns], models: Sequence[Model]) -> list[PartsShard]:
-    """In the order of their first parts. Per-site rates (+PSR) are those of a single part."""
-    if models[0].has_site_rates:
-        categories = models[0].spec.sites.n_categories
-        return [PartsShard((0,), (parts[0],), models[0].components(), 1.0, categories)]
-    members: dict[tuple[str, int], list[int]] = {}
+@dataclass(frozen=True, eq=False)
+class ShardPlan:
+    """The shards of a run: those of its engine, and those of its screen, see `TreeLikelihood.screen`; maybe none."""
+
+    engine: tuple[PartsShard, ...]
+    screen: tuple[PartsShard, ...] = ()
+
+
+def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
+    """Shards in the order of their first parts. Per-site rates (+PSR) are those of a single part.
+
+    With `screening` there is a screen, unless CLAs have one component anyway.
+    """
     components = [model.components() for model in models]
-    for number, (part, own) in enumerate(zip(parts, components, strict=True)):
-        members.setdefault((part.states.name, own.n_components), []).append(number)
-    sizes = [part.n_patterns * own.rates.size * own.n_states for part, own in zip(parts, components, strict=True)]
-    return [
-        PartsShard(
-            tuple(some),
-            tuple(parts[number] for number in some),
-            components[some[0]],
-            sum(sizes[number] for number in some) / sum(sizes),
+    if models[0].has_site_rates:
+        most = models[0].spec.sites.n_categories
+        return ShardPlan((PartsShard((0,), (parts[0],), components[0], 1.0, (most,)),))
+    n_components = [own.n_components for own in components]
+    screening &= max(n_components) > 1
+    sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
+    total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
+
+    def shards(counts: Sequence[int], in_categories: bool = False) -> tuple[PartsShard, ...]:
+        members: dict[tuple[str, int], list[int]] = {}
+        for number, (part, n) in enumerate(zip(parts, counts, strict=True)):
+            members.setdefault((part.states.name, n), []).append(number)
+        return tuple(
+            PartsShard(
+                tuple(some),
+                tuple(parts[number] for number in some),
+                components[some[0]],
+                sum(sizes[number] * counts[number] for number in some) / total,
+                tuple(n_components[number] for number in some) if in_categories else (),
+            )
+            for some in members.values()
         )
-        for some in members.values()
-    ]
+
+    return ShardPlan(shards(n_components), shards([1] * len(parts), in_categories=True) if screening else ())
 
 
 def open_engine(
-    parts: Sequence[Patterns], models: Sequence[Model], slots: Slots, hardware: Hardware, profile: bool = False
+    parts: Sequence[Patterns],
+    models: Sequence[Model],
+    slots: Slots,
+    hardware: Hardware,
+    profile: bool = False,
+    screening: bool = False,
 ) -> tuple[AnyEngine, str]:
     """An engine for all parts, and why its device was chosen; `profile` as in `make_engine`.
+
+    With `screening` it can open a screen, see `TreeLikelihood.screen`.
 
     Raises
     ------
     DeviceError
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
-    shards = make_shards(parts, models)
-    reasons = []
+    plan = plan_shards(parts, models, screening)
+    reasons: list[str] = []
 
     def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Engine:
         engine, reason = make_engine(data, shard.shape_of(part_patterns), slots, hardware, shard.share, profile)
         reasons.append(reason)
         return engine
 
-    if shards[0].categories:
-        return CategoryEngine(partial(make, shards[0]), shards[0].data), reasons[0]
-    engines = [make(shard, shard.data, shard.shape.part_patterns) for shard in shards]
-    if len(engines) == 1:
-        return engines[0], reasons[0]
-    return Shards(engines, [shard.members for shard in shards]), "; ".join(dict.fromkeys(reasons))
+    def make_all(shards: Sequence[PartsShard], category_of: IndexArray | None = None) -> AnyEngine:
+        ends = np.cumsum([part.n_patterns for part in parts])
+        own = None if category_of is None else np.split(category_of, ends[:-1])
+        engines: list[Engine | CategoryEngine] = []
+        for shard in shards:
+            if shard.categories:
+                first = None if own is None else np.concatenate([own[part] for part in shard.members])
+                engines.append(CategoryEngine(partial(make, shard), shard.data, shard.sizes, first))
+            else:
+                engines.append(make(shard, shard.data, shard.sizes))
+        return engines[0] if len(engines) == 1 else Shards(engines, [shard.members for shard in shards])
+
+    engine = make_all(plan.engine)
+    if plan.screen:
+        engine.offer_screen(partial(make_all, plan.screen))
+    return engine, "; ".join(dict.fromkeys(reasons))

@@ -21,7 +21,7 @@ from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, nu
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.run.engines import make_shards
+from plltool.run.engines import plan_shards
 from plltool.tree.operations import directed_slots
 from plltool.tree_search.scan import scan_limit
 
@@ -128,7 +128,8 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     device = devices[0] if devices else None
     slots = search_slots(parts[0].n_taxa)
     plans = []
-    for shard in make_shards(parts, models):
+    shards = plan_shards(parts, models, screening=True)
+    for shard in (*shards.engine, *shards.screen):
         plan = plan_engine(device, shard.shape, slots, hardware, shard.share)
         layout, storage = plan.layout, plan.storage
         if device is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from plltool.constants import (
     MIN_MOVE_GAIN,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
+    SCREENING_LOSS,
 )
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -24,7 +25,7 @@ from plltool.tree.moves import Undo, prune_regraft
 from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
 from plltool.tree_search.progress import Move
-from plltool.tree_search.scan import Steps, all_prunes, scan
+from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan
 
 
 def best_steps(steps: Steps, lnl: float) -> IndexArray:
@@ -53,11 +54,38 @@ def find_moves(
     """Every promising move of the subtrees at `joints` (None: all) within `radius`; `patient` as in `scan`.
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
+    If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS there
+    are optimised again with the likelihood.
     """
+    screen = likelihood.screen
+    if screen is None:
+        prunes, steps, chosen = _find_steps(likelihood, lnl, radius, joints, constraint, patient)
+        return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
+    rough_lnl = screen.lnl()
+    prunes, steps, chosen = _find_steps(screen, rough_lnl, radius, joints, constraint, patient)
+    floor = rough_lnl - SCREENING_LOSS
+    rough = optimise_insertions(screen, prunes, steps, chosen, floor)
+    kept = rough.lnl >= floor
+    chosen, start = chosen[kept], rough.lengths[kept]
+    gaps, healed = np.unique(steps.prune[chosen]), prunes.healed.copy()
+    healed[gaps] = heal(likelihood, prunes.joints[gaps], prunes.columns[gaps])
+    prunes = replace(prunes, healed=healed)
+    return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)
+
+
+def _find_steps(
+    likelihood: TreeLikelihood,
+    lnl: float,
+    radius: int,
+    joints: npt.NDArray[np.integer] | None,
+    constraint: Constraint | None,
+    patient: bool,
+) -> tuple[Prunes, Steps, IndexArray]:
+    """Prunes, the steps from them, and those of the steps that are worth optimising; arguments as in `find_moves`."""
     prunes = all_prunes(likelihood, joints)
     admits = None if constraint is None else constraint.admission(likelihood.tree, prunes.joints, prunes.columns)
     steps = scan(likelihood, prunes, radius, lnl, admits, patient)
-    return optimise_insertions(likelihood, prunes, steps, best_steps(steps, lnl), lnl)
+    return prunes, steps, best_steps(steps, lnl)
 
 
 def rank_moves(moves: Insertions, lnl: float) -> IndexArray:

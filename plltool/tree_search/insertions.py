@@ -45,43 +45,47 @@ class Insertions:
 
 
 def optimise_insertions(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
+    likelihood: TreeLikelihood,
+    prunes: Prunes,
+    steps: Steps,
+    chosen: IndexArray,
+    floor: float,
+    start: FloatArray | None = None,
 ) -> Insertions:
     """Optimise the three branch lengths at the insertions of the `chosen` steps by Newton's method.
 
     A scratch slot per insertion holds the CLA of the side with the gap, so each launch takes as many insertions as
     there are scratch slots. Insertions that do not promise to reach the lnL `floor` are given up early; the result
-    holds the best lengths that they met.
+    holds the best lengths that they met. `start` are lengths to start from, as in the result; by default each
+    insertion is in the middle of its branch.
     """
-    lnl, lengths = np.empty(len(chosen)), np.empty((len(chosen), *likelihood.tree.lengths.shape[1:], 3))
-    for start in range(0, len(chosen), likelihood.n_scratch):
-        part = slice(start, start + likelihood.n_scratch)
-        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor)
-    prune = steps.prune[chosen]
     tree = likelihood.tree
-    branches = steps.branch[chosen]
+    prune = steps.prune[chosen]
+    joints, columns, branches = prunes.joints[prune], prunes.columns[prune], steps.branch[chosen]
+    if start is None:
+        half = tree.lengths[branches] / 2
+        start = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
+    start = np.clip(start, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    lnl, lengths = np.empty(len(chosen)), np.empty_like(start)
+    for first in range(0, len(chosen), likelihood.n_scratch):
+        part = slice(first, first + likelihood.n_scratch)
+        lnl[part], lengths[part] = _optimise_batch(likelihood, prunes, steps, chosen[part], floor, start[part])
     beyond = steps.beyond[chosen]  # of the end away from the gap
     first_end = tree.ends[branches, 0]
     far_node = np.where(beyond < 0, ~beyond, beyond // 3 + tree.n_taxa)
-    return Insertions(
-        prunes.joints[prune], prunes.columns[prune], branches, first_end != far_node, prunes.healed[prune], lengths, lnl
-    )
+    return Insertions(joints, columns, branches, first_end != far_node, prunes.healed[prune], lengths, lnl)
 
 
 def _optimise_batch(
-    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float
+    likelihood: TreeLikelihood, prunes: Prunes, steps: Steps, chosen: IndexArray, floor: float, start: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    tree, view = likelihood.tree, likelihood.view
     slots = likelihood.scratch + np.arange(len(chosen))
     chain = _chain_program(steps, chosen, slots)
     prepared = likelihood.directed().extend(chain, branch_lengths(likelihood, prunes).T)
     prune = steps.prune[chosen]
-    joints, columns = prunes.joints[prune], prunes.columns[prune]
-    operands = np.column_stack([slots, steps.beyond[chosen], view.incoming[joints, columns]])
-    half = tree.lengths[steps.branch[chosen]] / 2
-    best = np.stack([half, half, tree.lengths[tree.edges[joints, columns]]], axis=-1)
-    best = np.clip(best, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-    best_lnl = np.full(best.shape[:-1], -np.inf)
+    moving = likelihood.view.incoming[prunes.joints[prune], prunes.columns[prune]]
+    operands = np.column_stack([slots, steps.beyond[chosen], moving])
+    best, best_lnl = start, np.full(start.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):

@@ -85,12 +85,18 @@ Columns = dict[str, IndexArray]
 
 
 def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | None = None) -> Prunes:
-    """Every prune (or those at `joints`); HEALING_ROUNDS evaluations optimise the lengths of the healed branches."""
-    tree, view = likelihood.tree, likelihood.view
+    """Every prune, or those at `joints`, with healed branches."""
+    tree = likelihood.tree
     if joints is None:
         joints = np.arange(tree.n_taxa, tree.n_nodes)
     nodes = np.repeat(joints.astype(np.int32), 3)
     columns = np.tile(np.arange(3, dtype=np.int32), len(joints))
+    return Prunes(nodes, columns, heal(likelihood, nodes, columns))
+
+
+def heal(likelihood: TreeLikelihood, nodes: IntArray, columns: IntArray) -> FloatArray:
+    """Lengths (n,) or (n, n_parts) of the branches that close the gaps; HEALING_ROUNDS evaluations optimise them."""
+    tree, view = likelihood.tree, likelihood.view
     k1, k2 = (columns + 1) % 3, (columns + 2) % 3
     trial = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
     ends = np.column_stack([view.incoming[nodes, k1], view.incoming[nodes, k2], np.arange(len(nodes))])
@@ -101,7 +107,7 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
         better = lnl > best_lnl
         healed, best_lnl = np.where(better, trial, healed), np.maximum(lnl, best_lnl)
         trial = np.where(better, apply_step(trial, newton_step(trial, d1, d2)), (healed + trial) / 2)
-    return Prunes(nodes, columns, healed)
+    return healed
 
 
 def scan(

@@ -167,6 +167,7 @@ class TreeSearch:
         """
         at, interrupted, plan = self._at, False, self.plan
         announce(PERTURB)
+        at.category_of = self.likelihood.start_screening(at.category_of)
         if at.spent is None or at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
@@ -245,6 +246,8 @@ class TreeSearch:
         at = self._at
         self._forecast.begin(at.round)
         announce(f"{stage.name} radius {stage.radius}" if stage.radius else stage.name)
+        if stage.radius:
+            at.category_of = self.likelihood.start_screening(at.category_of)
         while not at.stage_over:
             moves: tuple[Move, ...] = ()
             before = at.lnl

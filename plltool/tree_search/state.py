@@ -41,6 +41,8 @@ class Cursor:
     joints : inner nodes whose subtrees the next round scans; None for all
     wide_enough : whether a wider radius is not worthwhile
     memory : what the stop rule remembers
+    category_of : (n_patterns,) the component of each pattern in the screen, see `TreeLikelihood`; None before the first
+        round of moves
     climbed : whether the climb is over
     given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
     settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
@@ -62,6 +64,7 @@ class Cursor:
     joints: IndexArray | None = None
     wide_enough: bool = False
     memory: Memory | None = None
+    category_of: IndexArray | None = None
     climbed: bool = False
     given_up: bool = False
     settled: bool = False

@@ -146,6 +146,7 @@ class UfbootSearch:
         self._rng = rng
         self._fresh = fresh
         self._constraint = constraint
+        likelihood.start_screening()
         if not at.optima:
             at.target_lnl = self._meet_optimum()
 
