@@ -199,9 +199,9 @@ def test_a_hill_on_the_way():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_hills_are_damped(seed):
-    """Powell (1978), SQP: where a gradient turns less than 0.2 of what B tells, or back, s'B s shrinks to 0.2 of itself.
+    """Powell (1978): along a step the new Hessian has the curvature that the gradient shows, or 0.2 of the old if less.
 
-    Along other steps B follows the gradient. It stays positive definite in both cases.
+    So it stays positive definite on a hill, where the gradient shows that the function curves downwards.
     """
     rng = np.random.default_rng(seed)
     before, step = quadratic(rng, 3)[1], rng.normal(0, 1, 3)
