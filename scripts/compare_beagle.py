@@ -29,7 +29,8 @@ import numpy as np
 from plltool import __version__
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
-from plltool.engine.select import DataShape, make_engine
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.components import Components

@@ -84,7 +84,7 @@ CONTRACT_PY, CONTRACT = "plltool/engine/contract.py", "tests/engine/test_contrac
 KERNEL_P = "kernels/pmatrices.cl"
 KERNEL_PEAKS = "kernels/peaks.cl"
 SUMS_CL = "kernels/sums.cl"
-SELECT_PY = "plltool/engine/select.py"
+LAYOUT_CHOICE_PY = "plltool/engine/layout_choice.py"
 NUMPY = "plltool/engine/numpy_engine.py"
 LAYOUT_PY = "plltool/engine/layout.py"
 OPENCL_PY = "plltool/engine/opencl/engine.py"
@@ -377,7 +377,7 @@ MUTANTS = [
     Mutant("staged: the last components left out", INSTRUCTIONS, "op == NEWVIEW ? MATRIX_REALS",
            "op == NEWVIEW ? MATRIX_VALUES", STAGED),
     Mutant("staged: matrices overlap", INSTRUCTIONS, "*pb = pa + MATRIX_REALS", "*pb = pa + MATRIX_VALUES", STAGED),
-    Mutant("staged: more than local memory holds", SELECT_PY, "staged_matrices=matrices <=",
+    Mutant("staged: more than local memory holds", LAYOUT_CHOICE_PY, "staged_matrices=matrices <=",
            "staged_matrices=matrices // 2 <=", (SELECT, "-k", "staged_where")),
     # --- kernels: states shared by work-items
     Mutant("together: every tile of a table is the first one", SHARED, "j = first + e / PADDED_STATES",
@@ -440,9 +440,9 @@ MUTANTS = [
            "row[LANE] = load_weights(job, 0)", TOGETHER),
     Mutant("together: values not weighted", SHARED, "row[LANE] = load_weights(job, block)", "row[LANE] = 1",
            TOGETHER_WEIGHTS),
-    Mutant("more work-items than a group can have", SELECT_PY, "min(-(-layout.n_states // GPU_OWN_STATES), max_items",
+    Mutant("more work-items than a group can have", LAYOUT_CHOICE_PY, "min(-(-layout.n_states // GPU_OWN_STATES), max_items",
            "min(-(-layout.n_states // GPU_OWN_STATES), 2 * max_items", TOGETHER_RULE),
-    Mutant("more local memory than a group can have", SELECT_PY, "shared.local_bytes <= local_memory",
+    Mutant("more local memory than a group can have", LAYOUT_CHOICE_PY, "shared.local_bytes <= local_memory",
            "shared.local_bytes <= 2 * local_memory", TOGETHER_RULE),
     Mutant("local memory without the CLA's tile", LAYOUT_PY, "self.column_tile * (padded + self.vw)",
            "self.column_tile * padded", TOGETHER_RULE),
@@ -767,8 +767,8 @@ MUTANTS = [
            ("tests/optimise/test_site_categories.py",)),
     Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "np.clip(lengths * mean,",
            "np.clip(lengths,", ("tests/optimise/test_site_categories.py",)),
-    Mutant("categories: replicates keep those of all patterns", "plltool/model/model.py", "self._category_of[kept]",
-           "self._category_of[: len(kept)]", ("tests/analyses/test_psr.py", "-k", "rapid")),
+    Mutant("categories: replicates keep those of all patterns", "plltool/model/rates.py", "self.category_of[kept]",
+           "self.category_of[: len(kept)]", ("tests/analyses/test_psr.py", "-k", "rapid")),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
     Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",

@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from plltool.engine.layout_choice import default_lanes
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.environment import describe_offer
 from plltool.engine.opencl.probe import probe_device
-from plltool.engine.select import default_lanes, describe_problems, explain_numpy, explain_rank, rank_devices
+from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
 from plltool.errors import DeviceError, PlltoolWarning
 
 INSTALL_LINES = (

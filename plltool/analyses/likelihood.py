@@ -121,7 +121,7 @@ class Likelihood(Parameters):
         held = with_state_tips(self.patterns) if states else self.patterns
         self.engine, self.reason = open_engine(held, models, slots, asked)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
-        if models[0].category_of is None and models[0].spec.sites.rates is not None:
+        if models[0].sites.category_of is None and models[0].spec.sites.rates is not None:
             choose_categories(self._likelihood)
 
     def _bound_lengths(self) -> tuple[str, ...]:
@@ -235,9 +235,9 @@ class Likelihood(Parameters):
         Empirical Bayes: the components of the mixture are weighted by the likelihood of the site under each of them
         (Yang & Wang 1995). Under per-site rates (+PSR), the rate of the site's category.
         """
-        category_of = self._likelihood.models[0].category_of
-        if category_of is not None:
-            return self.spread_over_sites(self._likelihood.models[0].sites.categories()[0][category_of])
+        sites = self._likelihood.models[0].sites
+        if sites.category_of is not None:
+            return self.spread_over_sites(sites.categories()[0][sites.category_of])
         rates = []
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
             shares = np.exp(lnl - lnl.max(axis=0))

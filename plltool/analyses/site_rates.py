@@ -73,5 +73,7 @@ def _to_gamma(model: Model, lnl: float, patterns: Patterns) -> tuple[list[Model]
     gamma = model.under_gamma()
     _log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, gamma.spec)
     rates, shares = model.sites.categories()
-    category_of = np.zeros(patterns.n_patterns, dtype=np.intp) if model.category_of is None else model.category_of
+    category_of = model.sites.category_of
+    if category_of is None:
+        category_of = np.zeros(patterns.n_patterns, dtype=np.intp)
     return [gamma], PerSiteRates(lnl, model.to_string(), rates, shares, category_of[patterns.site_pattern], model)

@@ -16,15 +16,16 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, EngineData, Parts
 from plltool.engine.counters import Counters
+from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.engine.requests import Holder, Requests
+from plltool.engine.requests import Requests
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
 
-class CategoryEngine(Holder):
+class CategoryEngine(EngineGroup):
     """One part, whose model has a component for each rate category; requests and errors are those of `Engine`.
 
     Parameters
@@ -45,7 +46,7 @@ class CategoryEngine(Holder):
         self._data = data
         self.weights = data.weights
         self._done = Counters()  # the work of engines before this one
-        self._engine = self._sort(np.zeros(len(data.weights), dtype=np.intp))
+        super().__init__([self._sort(np.zeros(len(data.weights), dtype=np.intp))])
 
     def _sort(self, category_of: IndexArray) -> Engine:
         """An engine in which the patterns are sorted by category, in their own order within it."""
@@ -58,44 +59,14 @@ class CategoryEngine(Holder):
     # --- what it is -----------------------------------------------------------------------------------------
 
     @property
-    def n_patterns(self) -> int:
-        return len(self.weights)
+    def _engine(self) -> Engine:
+        """The only one."""
+        return self.engines[0]
 
     @property
     def part_patterns(self) -> tuple[int, ...]:
         """Patterns of the part."""
         return (self.n_patterns,)
-
-    @property
-    def n_slots(self) -> int:
-        return self._engine.n_slots
-
-    @property
-    def n_groups(self) -> int:
-        """Number of work-groups; each makes sums of its own."""
-        return self._engine.n_groups
-
-    @property
-    def resident(self) -> bool:
-        """Whether CLAs outlive the launch that makes them."""
-        return self._engine.resident
-
-    @property
-    def held_share(self) -> float:
-        """See `Engine`."""
-        return self._engine.held_share
-
-    @property
-    def cla_bytes(self) -> int:
-        return self._engine.cla_bytes
-
-    @property
-    def device_name(self) -> str:
-        return self._engine.device_name
-
-    @property
-    def driver(self) -> str:
-        return self._engine.driver
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""
@@ -104,21 +75,11 @@ class CategoryEngine(Holder):
     @property
     def counters(self) -> Counters:
         """The work of all engines so far, of which only one holds memory at a time."""
-        total, now = Counters(), self._engine.counters
+        total, now = Counters(), super().counters
         total.add(self._done)
         total.add(now)
         total.bytes_held, total.peak_bytes = now.bytes_held, max(self._done.peak_bytes, now.peak_bytes)
         return total
-
-    def add_closed(self, work: Counters) -> None:
-        """Count the work of other engines, which are closed by now."""
-        self._engine.add_closed(work)
-
-    def release_clas(self) -> None:
-        self._engine.release_clas()
-
-    def close(self) -> None:
-        self._engine.close()
 
     # --- model and weights ----------------------------------------------------------------------------------
 
@@ -131,8 +92,8 @@ class CategoryEngine(Holder):
         category_of = self._categories(parts[0])
         if not np.array_equal(category_of, self._category_of):
             self._done = self.counters
-            self._engine.close()
-            self._engine = self._sort(category_of)
+            self.close()
+            self.engines = [self._sort(category_of)]
         self._n_components = parts[0].n_components
         self._engine.set_model(self._split(parts))
 

@@ -1,4 +1,4 @@
-"""The choice of engine, device and layout, and its reason: fixed rules, so that the same input gives the same bits."""
+"""The choice of engine and device, and its reason: fixed rules, so that the same input gives the same bits."""
 
 from __future__ import annotations
 
@@ -11,146 +11,20 @@ from dataclasses import dataclass, replace
 
 from plltool.constants import DEVICE_MEMORY_SHARE, HOST_MEMORY_SHARE
 from plltool.engine.base import Engine, EngineData
-from plltool.engine.codes import MASK_STATES
-from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
+from plltool.engine.layout import Layout
+from plltool.engine.layout_choice import DataShape, choose_layout
 from plltool.engine.numpy_engine import NumpyEngine
-from plltool.engine.opencl.device import WIDEST_VECTOR, Device, list_devices
+from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
 from plltool.errors import DeviceError, DeviceMemoryError, MemoryShortageError, warn_caller
 from plltool.hardware import Hardware, available_memory
 
-NUMPY_LANES = (1, 2, 4)
-NUMPY_DEFAULT_LANES = 4
-CPU_LANES = (2, 4, 8, 16)
-GPU_LANES = (32, 64)
-GPU_DEFAULT_LANES = 64
-GPU_MANY_STATES_LANES = 32  # as many work-items as NVIDIA's devices run in step; not measured
-GPU_OWN_STATES = 8  # states that a work-item owns where states are shared: they fit its registers; not measured
-GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; limits the number of partial sums
-# Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
-# post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P matrix, but fewer CLAs of a tile stay in cache.
-CPU_TILE_BYTES = 256
-CPU_GROUPS_PER_CORE = 8  # CPU drivers schedule work-groups: a few per core balance the load, hundreds cost time
-CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no core is idle
-MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
 LONGEST_REASON = 300  # characters of the reason why "auto" skips a device
 NUMPY_REASON = "numpy on the CPU, one thread"
 
 _log = logging.getLogger("plltool")
-
-
-@dataclass(frozen=True)
-class DataShape:
-    """What a layout must hold; see `Layout` for the fields."""
-
-    n_states: int
-    n_components: int
-    n_taxa: int
-    part_patterns: tuple[int, ...]
-    n_codes: int = 0
-
-
-def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
-    """The layout for a device, None for numpy: a fixed function of the device and the shape of the data.
-
-    It does not depend on the number of threads in use, so the sums do not depend on it either.
-
-    Parameters
-    ----------
-    precision : see `Layout`
-    vw : lanes of a block; None for the device's best. 32 or 64 on a CPU device ask for the shape of a GPU
-
-    Raises
-    ------
-    DeviceError
-        If the device cannot use `vw` lanes.
-    """
-    if device is None:
-        lanes = _check_lanes("numpy", vw, NUMPY_DEFAULT_LANES, NUMPY_LANES)
-        return _make_layout(shape, precision, lanes, 1, on_gpu=False, max_groups=1)
-    if device.kind == "gpu" or vw in GPU_LANES:
-        default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
-        lanes = _check_lanes(device.label, vw, default, GPU_LANES)
-        layout = _make_layout(shape, precision, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
-        return use_local_memory(layout, device.max_group_items, device.local_memory)
-    default = default_lanes(device, precision)
-    lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))
-    layout = _cpu_tiles(shape, precision, lanes, CPU_MIN_GROUPS_PER_CORE * device.compute_units)
-    return replace(layout, max_groups=CPU_GROUPS_PER_CORE * device.compute_units)
-
-
-def use_local_memory(layout: Layout, max_items: int, local_memory: int) -> Layout:
-    """A GPU's layout with what its work-groups share in local memory; other layouts stay as they are.
-
-    With few states they share the P matrices of a NEWVIEW, if these fit. With many they share the states of a lane:
-    workers own GPU_OWN_STATES each, or more where a work-group cannot have enough items. They read tables in even tiles
-    of up to LARGEST_COLUMN_TILE columns, or fewer where local memory does not hold them.
-
-    Parameters
-    ----------
-    max_items, local_memory : work-items and bytes of local memory that a work-group of the device can have
-    """
-    if not layout.lane_per_item:
-        return layout
-    if not layout.many_states:
-        matrices = 2 * layout.n_components * layout.matrix_values * layout.real.itemsize
-        return replace(layout, staged_matrices=matrices <= local_memory)
-    workers = max(1, min(-(-layout.n_states // GPU_OWN_STATES), max_items // layout.vw))
-    for largest in range(LARGEST_COLUMN_TILE, 0, -1):
-        tile = -(-layout.n_states // -(-layout.n_states // largest))
-        shared = replace(layout, state_workers=workers, column_tile=tile)
-        if shared.local_bytes <= local_memory:
-            break
-    return shared
-
-
-def default_lanes(device: Device, precision: str) -> int:
-    """Lanes of a block on an OpenCL device by default: on a CPU those of a vector of CLA values.
-
-    Sums over patterns are double vectors of as many lanes, so a compiler that fails on wide vectors limits both.
-    """
-    if device.kind == "gpu":
-        return GPU_DEFAULT_LANES
-    singles = TYPES[precision][0].itemsize == 4 and device.vector_width == WIDEST_VECTOR
-    return 2 * device.vector_width if singles else device.vector_width
-
-
-def _make_layout(
-    shape: DataShape, precision: str, vw: int, tile_blocks: int, *, on_gpu: bool, max_groups: int
-) -> Layout:
-    return Layout(
-        shape.n_states,
-        shape.n_components,
-        shape.n_taxa,
-        shape.part_patterns,
-        vw,
-        tile_blocks=tile_blocks,
-        lane_per_item=on_gpu,
-        tile_major=not on_gpu,
-        precision=precision,
-        max_groups=max_groups,
-        n_codes=shape.n_codes,
-    )
-
-
-def _cpu_tiles(shape: DataShape, precision: str, lanes: int, enough_tiles: int) -> Layout:
-    """The largest tiles, up to CPU_TILE_BYTES, that are enough in number and do not pad too much."""
-    patterns = CPU_TILE_BYTES // TYPES[precision][0].itemsize
-    blocks = sum(-(-n // lanes) for n in shape.part_patterns)
-    layout = _make_layout(shape, precision, lanes, patterns // lanes, on_gpu=False, max_groups=1)
-    while layout.tile_blocks > 1 and (layout.n_tiles < enough_tiles or layout.n_blocks > MAX_PADDING * blocks):
-        layout = replace(layout, tile_blocks=layout.tile_blocks // 2)
-    return layout
-
-
-def _check_lanes(label: str, vw: int | None, default: int, allowed: tuple[int, ...]) -> int:
-    if vw is None:
-        return default
-    if vw not in allowed:
-        raise DeviceError(f"{label} cannot use blocks of {vw} lanes, only of {', '.join(map(str, allowed))}")
-    return vw
 
 
 @dataclass(frozen=True)

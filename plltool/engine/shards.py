@@ -15,14 +15,14 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, Parts
 from plltool.engine.categories import CategoryClas, CategoryEngine
-from plltool.engine.counters import Counters
+from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.engine.requests import Holder, Requests
+from plltool.engine.requests import Requests
 
 
-class Shards(Holder):
+class Shards(EngineGroup):
     """Engines for the parts of one alignment; requests and errors are those of `Engine`.
 
     Parameters
@@ -32,16 +32,13 @@ class Shards(Holder):
 
     Attributes
     ----------
-    engines : as given
     n_parts : parts of all engines
-    n_slots : CLA slots that every engine has
     """
 
     def __init__(self, engines: Sequence[Engine], members: Sequence[Sequence[int]]):
-        self.engines = list(engines)
+        super().__init__(engines)
         self._members = [np.array(parts, dtype=np.intp) for parts in members]
         self.n_parts = sum(len(parts) for parts in members)
-        self.n_slots = min(engine.n_slots for engine in engines)
         sizes = np.zeros(self.n_parts, dtype=np.intp)
         for parts, engine in zip(self._members, engines, strict=True):
             sizes[parts] = engine.layout.part_patterns
@@ -58,10 +55,6 @@ class Shards(Holder):
     # --- what they are --------------------------------------------------------------------------------------
 
     @property
-    def n_patterns(self) -> int:
-        return sum(engine.n_patterns for engine in self.engines)
-
-    @property
     def part_patterns(self) -> tuple[int, ...]:
         """Patterns of each part."""
         sizes = np.zeros(self.n_parts, dtype=np.intp)
@@ -69,57 +62,10 @@ class Shards(Holder):
             sizes[parts] = engine.part_patterns
         return tuple(sizes.tolist())
 
-    @property
-    def n_groups(self) -> int:
-        """Work-groups of the engine that has the most; see `Engine`."""
-        return max(engine.n_groups for engine in self.engines)
-
-    @property
-    def resident(self) -> bool:
-        """Whether CLAs of all engines outlive the launch that makes them."""
-        return all(engine.resident for engine in self.engines)
-
-    @property
-    def held_share(self) -> float:
-        """The share of the engine that holds least; see `Engine`."""
-        return min(engine.held_share for engine in self.engines)
-
-    @property
-    def cla_bytes(self) -> int:
-        return sum(engine.cla_bytes for engine in self.engines)
-
-    @property
-    def device_name(self) -> str:
-        return ", ".join(dict.fromkeys(engine.device_name for engine in self.engines))
-
-    @property
-    def driver(self) -> str:
-        return ", ".join(dict.fromkeys(engine.driver for engine in self.engines))
-
     def describe(self) -> dict[str, object]:
         """What a result file records of the layouts."""
         shards = zip(self.engines, self._members, strict=True)
         return {"shards": [engine.describe() | {"parts": parts.tolist()} for engine, parts in shards]}
-
-    @property
-    def counters(self) -> Counters:
-        """The work of all engines together."""
-        total = Counters()
-        for engine in self.engines:
-            total.add(engine.counters)
-        return total
-
-    def add_closed(self, work: Counters) -> None:
-        """Count the work of other engines, which are closed by now, as work of the first one."""
-        self.engines[0].add_closed(work)
-
-    def release_clas(self) -> None:
-        for engine in self.engines:
-            engine.release_clas()
-
-    def close(self) -> None:
-        for engine in self.engines:
-            engine.close()
 
     # --- models and weights ---------------------------------------------------------------------------------
 

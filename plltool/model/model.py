@@ -5,13 +5,11 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import DEFAULT_RATE_CATEGORIES, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
@@ -32,7 +30,6 @@ from plltool.model.values import (
 SCALER = "scaler"
 CATEGORIES = "categories"  # of +PSR: no numbers of a vector, see `plltool.optimise.categories`
 GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER, CATEGORIES)
-SITE_VALUES = ("alpha", "pinv", "rates", "weights")  # of SiteRates
 
 
 class Model:
@@ -71,7 +68,6 @@ class Model:
         self._class_weights = initial_class_weights(spec)
         self._sites = spec.sites.filled()
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
-        self._category_of: IndexArray | None = None
         self._sites_at_start = True
 
     # --- current values -------------------------------------------------------------------------------------
@@ -124,33 +120,26 @@ class Model:
         return self._sites
 
     @property
-    def category_of(self) -> IndexArray | None:
-        """(n_patterns,) the rate category of each pattern under +PSR; None before patterns have any, and without +PSR.
-
-        Until then all patterns have the rate 1.
-        """
-        return self._category_of
-
-    @property
     def has_site_rates(self) -> bool:
         """Whether each site has a rate of its own (+PSR) rather than a mixture of rates."""
         return self._sites.kind == "psr"
 
     def under_gamma(self) -> Model:
-        """A copy with gamma rates, +G4, in place of per-site rates; the other values stay.
-
-        alpha, which is free, starts at 1 over the variance of the rates, which have the mean 1.
-        """
+        """A copy with gamma rates of about the same variance in place of per-site rates; alpha is free."""
         other = self.copy()
-        other.spec = replace(self.spec, sites=SiteRates("gamma", DEFAULT_RATE_CATEGORIES))
-        rates, shares = self._sites.categories()
-        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
-        other._sites = replace(other.spec.sites, alpha=1.0 / float(variance))
-        other._category_of = None
+        other._sites = self._sites.as_gamma()
+        other.spec = replace(self.spec, sites=replace(other._sites, alpha=None))
+        return other
+
+    def of_patterns(self, kept: IndexArray) -> Model:
+        """A copy for some of the patterns, given by their indices."""
+        other = self.copy()
+        other._sites = self._sites.of_patterns(kept)
         return other
 
     @property
-    def _has_classes(self) -> bool:
+    def has_classes(self) -> bool:
+        """Whether there are classes of sites with frequencies of their own: a mixture or profiles."""
         return self.spec.is_mixture or self.spec.profiles is not None
 
     def components(self) -> Components:
@@ -164,7 +153,7 @@ class Model:
             self._systems = [eigensystem(*pair) for pair in self._processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
-        return Components(eigenvalues, right, left, frequencies, rates, weights, self._category_of)
+        return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
         """The rate matrices of `components`, without their eigensystems.
@@ -189,10 +178,7 @@ class Model:
     def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies, rate and weight of each component."""
         classes = self.classes
-        rates, weights = self._sites.categories()
-        if self.has_site_rates:
-            rates = np.ones(1) if self._category_of is None else rates
-            weights = np.ones(len(rates))
+        rates, weights = self._sites.components()
         first = int(self._sites.invariable)
         class_of = np.arange(len(classes.frequencies))
         if not self.spec.is_tied:
@@ -216,28 +202,20 @@ class Model:
 
     def pack(self) -> dict[str, FloatArray]:
         """All values as doubles, for `unpack`."""
-        sites = {name: getattr(self._sites, name) for name in SITE_VALUES}
-        of_patterns = {} if self._category_of is None else {"category_of": self._category_of.astype(np.float64)}
-        return of_patterns | {
+        return {
             "exchangeabilities": self._class_rates,
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
             "scaler": np.array(self._scaler),
             "sites_at_start": np.array(float(self._sites_at_start)),
-            **{name: np.array(value) for name, value in sites.items() if value is not None},
+            **self._sites.pack(),
         }
 
     def unpack(self, values: Mapping[str, FloatArray]) -> None:
         """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
         self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
-        sites: dict[str, Any] = {name: values[name].tolist() for name in SITE_VALUES if name in values}
-        for name in ("rates", "weights"):
-            if name in sites:
-                sites[name] = tuple(sites[name])
-        self._sites = replace(self._sites, **sites)
-        of_patterns = values.get("category_of")
-        self._category_of = None if of_patterns is None else of_patterns.astype(np.intp)
+        self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])
         self._systems = self._matrices = None
 
@@ -274,7 +252,7 @@ class Model:
             If the number of values is wrong, one is not positive, their sum differs from 1 by more than 1e-3, or the
             model is a mixture, whose classes have frequencies of their own.
         """
-        if self._has_classes:
+        if self.has_classes:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
         self._systems = self._matrices = None
@@ -336,25 +314,6 @@ class Model:
         """Set how rates vary over sites: of the specification's kind, with all values."""
         self._sites = sites
         self._sites_at_start = False
-
-    def set_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> None:
-        """Give each pattern one of the rates, under +PSR.
-
-        Parameters
-        ----------
-        rates, category_of : (n_categories,), and the index of each pattern's rate (n_patterns,)
-        weights : (n_patterns,) how often each pattern occurs
-        """
-        shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
-        self.set_sites(replace(self._sites, rates=tuple(rates.tolist()), weights=tuple(shares.tolist())))
-        self._category_of = category_of
-
-    def of_patterns(self, kept: IndexArray) -> Model:
-        """A copy for some of the patterns, given by their indices."""
-        other = self.copy()
-        if self._category_of is not None:
-            other._category_of = self._category_of[kept]
-        return other
 
     # --- free parameters ------------------------------------------------------------------------------------
 
@@ -421,35 +380,12 @@ class Model:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
-        if not self._has_classes and (
+        if not self.has_classes and (
             spec.frequency_mode not in ("equal", "model")
             or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
         return str(spec)
-
-    def describe(self) -> dict[str, Any]:
-        """The model for a JSON run record: strings, numbers, lists and dictionaries only."""
-        rates, weights = self._sites.categories()
-        described = {
-            "spec": str(self.spec),
-            "model": self.to_string(),
-            "data": self.spec.data,
-            "frequencies": dict(zip(self.spec.symbols, self.frequencies.tolist(), strict=True)),
-            "alpha": self.alpha,
-            "pinv": self.pinv,
-            "category_rates": rates.tolist(),
-            "category_weights": weights.tolist(),
-            "n_free_parameters": self.n_free_parameters,
-        }
-        if self.spec.scaled:
-            described["scaler"] = self.scaler
-        if self.spec.rate_classes:
-            described["rates"] = dict(zip(self.spec.pairs, self.exchangeabilities.tolist(), strict=True))
-        if self._has_classes and not self.spec.is_tied:
-            described["class_rates"] = self.classes.rates.tolist()
-            described["class_weights"] = self.classes.weights.tolist()
-        return described
 
     # --- helpers --------------------------------------------------------------------------------------------
 

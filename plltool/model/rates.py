@@ -1,18 +1,19 @@
-"""Rate variation over sites: invariable sites, the discrete gamma distribution, free rates."""
+"""Rate variation over sites: invariable sites, the discrete gamma distribution, free rates, per-site rates."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     DEFAULT_ALPHA,
     DEFAULT_PINV,
+    DEFAULT_RATE_CATEGORIES,
     EVEN_DEVIATION,
     MAX_ALPHA,
     MAX_FREE_RATIO,
@@ -30,6 +31,7 @@ from plltool.model.values import format_values
 RateKind = Literal["equal", "gamma", "free", "psr"]
 
 SITE_GROUPS = ("alpha", "pinv", "free_rates")
+NUMBERS, ROWS = ("alpha", "pinv"), ("rates", "weights")  # the values that a model may fix or estimate
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ class SiteRates:
     pinv : share of invariable sites; None likewise.
     rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
         n_categories; None before the sites have rates.
+    category_of : (n_patterns,) of per-site rates, the index of each pattern's rate; None before patterns have rates.
+        Until then all have the rate 1.
     """
 
     kind: RateKind = "equal"
@@ -60,6 +64,7 @@ class SiteRates:
     pinv: float | None = None
     rates: tuple[float, ...] | None = None
     weights: tuple[float, ...] | None = None
+    category_of: IndexArray | None = field(default=None, compare=False, repr=False)
 
     @property
     def free_parameters(self) -> tuple[str, ...]:
@@ -110,6 +115,14 @@ class SiteRates:
         varying = 1.0 - self.pinv
         return np.append(0.0, rates / varying), np.append(self.pinv, weights * varying)
 
+    def components(self) -> tuple[FloatArray, FloatArray]:
+        """Rates and weights of components of an engine: those of `categories`, but weights 1 for per-site rates."""
+        rates, weights = self.categories()
+        if self.kind != "psr":
+            return rates, weights
+        rates = np.ones(1) if self.category_of is None else rates
+        return rates, np.ones(len(rates))
+
     def varying_weights(self) -> FloatArray:
         """Weights of the rates of variable sites, (n_categories,), summing to 1."""
         if self.kind == "psr":
@@ -128,6 +141,43 @@ class SiteRates:
         if "pinv" in groups:
             starts = [replace(start, pinv=pinv) for start in starts for pinv in START_PINVS]
         return starts
+
+    # --- per-site rates -----------------------------------------------------------------------------------------
+
+    def with_categories(self, rates: FloatArray, category_of: IndexArray, weights: FloatArray) -> SiteRates:
+        """The same with one of the rates for each pattern.
+
+        Parameters
+        ----------
+        rates, category_of : (n_categories,), and the index of each pattern's rate (n_patterns,)
+        weights : (n_patterns,) how often each pattern occurs
+        """
+        shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
+        return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
+
+    def of_patterns(self, kept: IndexArray) -> SiteRates:
+        """The same for some of the patterns, given by their indices."""
+        return self if self.category_of is None else replace(self, category_of=self.category_of[kept])
+
+    def as_gamma(self) -> SiteRates:
+        """Gamma rates, +G4, with alpha 1 over the variance of the per-site rates, which have the mean 1."""
+        rates, shares = self.categories()
+        variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
+        return SiteRates("gamma", DEFAULT_RATE_CATEGORIES, alpha=1.0 / float(variance))
+
+    # --- for a record of values ---------------------------------------------------------------------------------
+
+    def pack(self) -> dict[str, FloatArray]:
+        """All values as doubles, for `unpack`."""
+        values = {name: getattr(self, name) for name in (*NUMBERS, *ROWS, "category_of")}
+        return {name: np.array(value, dtype=np.float64) for name, value in values.items() if value is not None}
+
+    def unpack(self, packed: Mapping[str, FloatArray]) -> SiteRates:
+        """The same with the values that `pack` returned, bit for bit."""
+        values: dict[str, Any] = {name: float(packed[name]) for name in NUMBERS if name in packed}
+        values |= {name: tuple(packed[name].tolist()) for name in ROWS if name in packed}
+        category_of = packed["category_of"].astype(np.intp) if "category_of" in packed else None
+        return replace(self, **values, category_of=category_of)
 
     # --- for an optimiser: positive ratios of each group --------------------------------------------------------
 

@@ -55,9 +55,9 @@ def choose_categories(likelihood: TreeLikelihood) -> None:
         tree.lengths[:] = np.clip(lengths * mean, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     else:
         category_of = used[category_of]
-    model.set_categories(rates, category_of, weights)
+    model.set_sites(model.sites.with_categories(rates, category_of, weights))
     likelihood.model_changed()
-    if before.category_of is not None and likelihood.lnl() < lnl + CATEGORY_GAIN:
+    if before.sites.category_of is not None and likelihood.lnl() < lnl + CATEGORY_GAIN:
         model.assign(before)
         tree.lengths[:] = lengths
         likelihood.model_changed()

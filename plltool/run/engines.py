@@ -13,7 +13,8 @@ from plltool.arrays import BoolArray, IndexArray
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.codes import MASK_STATES
-from plltool.engine.select import DataShape, make_engine
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
 from plltool.engine.shards import AnyEngine, Shards
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware

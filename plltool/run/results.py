@@ -21,6 +21,7 @@ from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
 from plltool.io.site_values import format_for, format_sites
 from plltool.io.tree_views import collapse_newick, write_nexus
+from plltool.model.describe import describe_model
 from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
 from plltool.run.rooting import mean_tree, write_rooted
@@ -347,7 +348,7 @@ def format_scheme(data: Dataset, models: Sequence[Model]) -> str:
 def describe_parameters(models: Sequence[Model]) -> dict[str, Any]:
     """The parameters of all parts; if all scalers are optimised, one is not free, because their mean is 1."""
     if len(models) == 1:
-        return models[0].describe()
+        return describe_model(models[0])
     free_scalers = all(SCALER in model.free_parameters for model in models)
     return {"n_free_parameters": sum(model.n_free_parameters for model in models) - free_scalers}
 
@@ -373,7 +374,7 @@ def describe_tree(
             model=model.to_string(),
             scaler=model.scaler,
             lnl=lnl,
-            parameters=model.describe(),
+            parameters=describe_model(model),
             newick=write_rooted(tree.with_lengths(tree.lengths[:, number]), outgroup)[0] if unlinked else None,
         )
         for number, (part, own, model, lnl) in enumerate(zip(data.parts, patterns, models, lnls.tolist(), strict=True))

@@ -14,7 +14,8 @@ from plltool.analyses.bench.data import FixedModel, Shape, encode_states, make_d
 from plltool.analyses.bench.items import count_rescaled, make_items
 from plltool.analyses.bench.run import bench, newview_bound, time_in_turn
 from plltool.engine.base import EngineData, Peak
-from plltool.engine.select import DataShape, make_engine
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.errors import InputError
 from plltool.hardware import Hardware

@@ -8,7 +8,8 @@ from helpers import make_tree, random_codes, random_ends, random_mixture
 
 from plltool.analyses.search import search
 from plltool.engine.base import EngineData
-from plltool.engine.select import DataShape, make_engine
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.optimise.likelihood import TreeLikelihood

@@ -11,8 +11,9 @@ import pytest
 
 from plltool.engine import select
 from plltool.engine.base import EngineData
+from plltool.engine.layout_choice import DataShape, choose_layout
 from plltool.engine.opencl.device import Device
-from plltool.engine.select import DataShape, choose_layout, find_device, make_engine, plan_engine, rank_devices
+from plltool.engine.select import find_device, make_engine, plan_engine, rank_devices
 from plltool.engine.storage import Slots, engine_bytes, plan_storage
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware

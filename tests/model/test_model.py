@@ -9,6 +9,7 @@ from oracles.substitution import gamma_category_means, transition_matrix
 import plltool.model.model
 from plltool.constants import DEFAULT_ALPHA, EVEN_DEVIATION, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
+from plltool.model.describe import describe_model
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, set_vector
@@ -343,7 +344,7 @@ class TestOutput:
         assert model.to_string() == "JC+FU{0.28/0.21/0.24/0.27}"
 
     def test_description_is_json(self):
-        description = model_of(GTR_FIXED).describe()
+        description = describe_model(model_of(GTR_FIXED))
         assert json.loads(json.dumps(description)) == description
         np.testing.assert_allclose(description.pop("category_rates"), gamma_category_means(0.45, 4), rtol=1e-12)
         np.testing.assert_allclose(description.pop("category_weights"), [0.25] * 4, rtol=1e-15)

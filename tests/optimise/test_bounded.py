@@ -195,3 +195,23 @@ def test_a_hill_on_the_way():
     )
     np.testing.assert_allclose(found, 2.0, atol=1e-5)
     assert evaluations < 30
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_hills_are_damped(seed):
+    """Powell (1978): along a step the new Hessian has the curvature that the gradient shows, or 0.2 of the old if less.
+
+    So it stays positive definite on a hill, where the gradient shows that the function curves downwards.
+    """
+    rng = np.random.default_rng(seed)
+    before, step = quadratic(rng, 3)[1], rng.normal(0, 1, 3)
+    expected = step @ before @ step
+    across = rng.normal(0, 1, 3)
+    across -= (across @ step) / (step @ step) * step
+    for share, kept in [(-2.0, 0.2), (0.0, 0.2), (0.1, 0.2), (0.5, 0.5), (3.0, 3.0)]:
+        curvatures = Curvatures(1)
+        curvatures.matrices = [before]
+        curvatures.update(0, step, share * expected / (step @ step) * step + across)
+        after = curvatures.matrices[0]
+        np.testing.assert_allclose(step @ after @ step, kept * expected, rtol=1e-12)
+        np.testing.assert_array_less(0, np.linalg.eigvalsh(after))

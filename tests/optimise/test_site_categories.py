@@ -58,7 +58,7 @@ def oracle_lnl(data, model, lengths, rate_of):
 
 
 def rates_of(model):
-    return model.sites.categories()[0][model.category_of]
+    return model.sites.categories()[0][model.sites.category_of]
 
 
 def test_best_rates_are_those_of_all_combinations():
@@ -176,6 +176,6 @@ def test_optimise_model_chooses_categories_and_never_falls(data):
     before = likelihood.lnl()
     reached = optimise_model(likelihood)
     assert reached == likelihood.lnl() > before
-    assert likelihood.models[0].category_of is not None
+    assert likelihood.models[0].sites.category_of is not None
     assert optimise_model(likelihood) >= reached
     assert optimise_model(likelihood_of(data, "JC+PSR4"), ("rates",)) == before  # only what was asked for

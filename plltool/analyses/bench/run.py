@@ -53,7 +53,8 @@ from plltool.analyses.bench.report import describe_ratios, describe_rows
 from plltool.constants import VERSION
 from plltool.engine.base import EngineData, Peak
 from plltool.engine.layout import Layout
-from plltool.engine.select import DataShape, make_engine
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.select import make_engine
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.model import Model

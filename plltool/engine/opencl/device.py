@@ -124,10 +124,22 @@ def _describe(index: str, platform: Any, device: Any) -> Device:
     )
 
 
-def make_context(device: Device, handle: Any, threads: int | None) -> Any:
-    """An OpenCL context of `handle`, which is the device's or a sub-device's, for this number of CPU threads."""
+def make_context(device: Device, threads: int | None) -> Any:
+    """An OpenCL context of a device, or of a sub-device with this number of CPU threads.
+
+    Raises
+    ------
+    DeviceError
+        If the device cannot be limited to so few threads.
+    """
     import pyopencl as cl
 
+    handle = device.handle
+    if threads is not None and threads < device.compute_units:
+        try:
+            handle = handle.create_sub_devices([cl.device_partition_property.BY_COUNTS, threads])[0]
+        except cl.Error as error:
+            raise DeviceError(f"{device.name} cannot be limited to {threads} threads: {error}") from error
     with INTEL_THREADS.settled(threads) if device.is_intel_cpu else contextlib.nullcontext():
         return cl.Context([handle])
 

@@ -83,11 +83,8 @@ class OpenCLEngine(Engine):
         self._wanted_groups = units * (GPU_GROUPS_PER_UNIT if layout.lane_per_item else CPU_GROUPS_PER_UNIT)
         self.counters.device_seconds = 0.0 if profile else None
         self._clock = KernelClock(self.counters)
-        handle = device.handle
-        if compute_units is not None and compute_units < device.compute_units:
-            handle = _sub_device(handle, compute_units)
         try:
-            self._context = make_context(device, handle, compute_units)
+            self._context = make_context(device, compute_units)
             self._queue = _make_queue(self._context, profile)
             program = build_program(self._context, layout)
             self._pmatrices, self._traverse, self._add_rows = (
@@ -392,10 +389,3 @@ def _make_queue(context: cl.Context, profile: bool) -> cl.CommandQueue:
     if profile:
         return cl.CommandQueue(context, properties=cl.command_queue_properties.PROFILING_ENABLE)
     return cl.CommandQueue(context)
-
-
-def _sub_device(handle: Any, compute_units: int) -> Any:
-    try:
-        return handle.create_sub_devices([cl.device_partition_property.BY_COUNTS, compute_units])[0]
-    except cl.Error as error:
-        raise DeviceError(f"{handle.name} cannot be limited to {compute_units} threads: {error}") from error

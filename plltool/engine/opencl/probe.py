@@ -105,7 +105,8 @@ def check_device(index: str) -> None:
 
     Raises DeviceError if the device is missing, fails, or computes something else.
     """
-    from plltool.engine.select import DataShape, make_engine
+    from plltool.engine.layout_choice import DataShape
+    from plltool.engine.select import make_engine
     from plltool.engine.storage import Slots
     from plltool.hardware import Hardware
 
