@@ -155,7 +155,8 @@ def search(
 
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
         announce("opening the device")
-        engine, reason = open_engine(problem.parts, models, search_slots(len(problem.names)), hardware, profile, screening=True)
+        slots = search_slots(len(problem.names))
+        engine, reason = open_engine(problem.parts, models, slots, hardware, profile, screening=True)
         with engine:
             fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, options)

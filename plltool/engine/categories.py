@@ -1,15 +1,17 @@
-"""An engine for models in which each pattern has one rate (+PSR): patterns sorted by their rate category.
+"""An engine for models in which each pattern has one component: patterns sorted by their category.
 
-A block of lanes shares its P matrices, so patterns of different rates cannot share a block. Here the patterns of a
+Under +PSR a category is a rate, and in a screen (`optimise.screening`) it is the component that suits a pattern best. A
+block of lanes shares its P matrices, so patterns of different categories cannot share a block. Here the patterns of a
 category are a *part* of an engine: they are consecutive, padded to whole blocks, and have a P set with one component.
-So the kernels are those of any engine with parts, and a CLA has one component. From the outside there is one part,
-with the patterns in their own order. If patterns change their category, they are sorted again, into a new engine.
+So the kernels are those of any engine with parts, and a CLA has one component. From the outside there are the parts of
+the alignment, with the patterns in their own order. If patterns change their category, they are sorted again, into a
+new engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -25,36 +27,99 @@ from plltool.errors import EngineError
 from plltool.model.components import Components
 
 
-class CategoryEngine(EngineGroup):
-    """One part, whose model has a component for each rate category; requests and errors are those of `Engine`.
+@dataclass(frozen=True, eq=False)
+class Sorting:
+    """How patterns are sorted into *groups*: those of one part and one category.
+
+    Attributes
+    ----------
+    order : (n_patterns,) the patterns, group by group, in their own order within a group
+    part, category : (n_groups,) of each group, ascending; every part has a group
+    sizes : patterns of each group
+    """
+
+    order: IndexArray
+    part: IndexArray
+    category: IndexArray
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, part_patterns: Sequence[int], category_of: IndexArray) -> Sorting:
+        """Sort patterns of parts of these sizes by the category (n_patterns,) of each."""
+        part_of = np.repeat(np.arange(len(part_patterns)), part_patterns)
+        n_categories = int(category_of.max()) + 1
+        groups, sizes = np.unique(part_of * n_categories + category_of, return_counts=True)
+        order = np.lexsort([category_of, part_of])
+        return cls(order, groups // n_categories, groups % n_categories, tuple(sizes.tolist()))
+
+    @property
+    def n_parts(self) -> int:
+        return int(self.part[-1]) + 1
+
+    def models(self, parts: Parts) -> list[Components]:
+        """The model of each group, from those of the parts."""
+        groups = zip(self.part.tolist(), self.category.tolist(), strict=True)
+        return [parts[part].category(category) for part, category in groups]
+
+    def lengths(self, lengths: FloatArray) -> FloatArray:
+        """Lengths (n_branches,) of all parts or (n_parts, n_branches) as those of the groups."""
+        lengths = np.asarray(lengths, dtype=np.float64)
+        if lengths.ndim == 2 and len(lengths) == 1:
+            return lengths[0]
+        return lengths if lengths.ndim == 1 else lengths[self.part]
+
+    def add_up(self, values: FloatArray) -> FloatArray:
+        """Values (n_groups, ...) as those of the parts (n_parts, ...)."""
+        first = np.flatnonzero(np.diff(self.part, prepend=-1))
+        return np.add.reduceat(values, first, axis=0)
+
+    def unsort(self, values: FloatArray) -> FloatArray:
+        """Values (n, n_patterns) of sorted patterns in the order of the patterns."""
+        own = np.empty_like(values)
+        own[:, self.order] = values
+        return own
+
+
+class CategoryEngine(EngineGroup[Engine]):
+    """Parts whose models have a component for each category; requests and errors are those of `Engine`.
 
     Parameters
     ----------
     make : makes an engine from data and the number of patterns of each part
-    data : the patterns in their own order
+    data : the patterns of all parts in their own order
+    part_patterns : number of patterns of each part
+    category_of : (n_patterns,) the first category of each pattern; by default all have category 0
 
     Attributes
     ----------
-    n_parts : 1
+    n_parts : parts of the alignment
+    part_patterns : as given
     weights : float64 (n_patterns,), in use
     """
 
-    n_parts = 1
-
-    def __init__(self, make: Callable[[EngineData, tuple[int, ...]], Engine], data: EngineData):
+    def __init__(
+        self,
+        make: Callable[[EngineData, tuple[int, ...]], Engine],
+        data: EngineData,
+        part_patterns: tuple[int, ...],
+        category_of: IndexArray | None = None,
+    ):
         self._make = make
         self._data = data
+        self.n_parts = len(part_patterns)
+        self.part_patterns = part_patterns
         self.weights = data.weights
         self._done = Counters()  # the work of engines before this one
-        super().__init__([self._sort(np.zeros(len(data.weights), dtype=np.intp))])
+        all_equal = np.zeros(len(data.weights), dtype=np.intp)
+        super().__init__([self._sort(all_equal if category_of is None else category_of)])
 
     def _sort(self, category_of: IndexArray) -> Engine:
-        """An engine in which the patterns are sorted by category, in their own order within it."""
+        """An engine in which the patterns are sorted."""
         self._category_of = category_of
-        self._used, sizes = np.unique(category_of, return_counts=True)
-        self._order = np.argsort(category_of, kind="stable")
-        codes = np.ascontiguousarray(self._data.codes[:, self._order])
-        return self._make(replace(self._data, codes=codes, weights=self.weights[self._order]), tuple(sizes.tolist()))
+        self._sorting = Sorting.of(self.part_patterns, category_of)
+        order = self._sorting.order
+        codes = np.ascontiguousarray(self._data.codes[:, order])
+        return self._make(replace(self._data, codes=codes, weights=self.weights[order]), self._sorting.sizes)
 
     # --- what it is -----------------------------------------------------------------------------------------
 
@@ -62,11 +127,6 @@ class CategoryEngine(EngineGroup):
     def _engine(self) -> Engine:
         """The only one."""
         return self.engines[0]
-
-    @property
-    def part_patterns(self) -> tuple[int, ...]:
-        """Patterns of the part."""
-        return (self.n_patterns,)
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""
@@ -84,111 +144,96 @@ class CategoryEngine(EngineGroup):
     # --- model and weights ----------------------------------------------------------------------------------
 
     def part_sites(self) -> FloatArray:
-        """(1,) the sum of the weights."""
-        return self.weights.sum(keepdims=True)
+        """(n_parts,) the sum of the weights of each part's patterns."""
+        return np.add.reduceat(self.weights, np.cumsum((0, *self.part_patterns[:-1])))
 
     def set_model(self, parts: Parts) -> None:
         """Use another model from now on; where it has other categories, the patterns are sorted again."""
-        category_of = self._categories(parts[0])
+        category_of = self._categories(parts)
         if not np.array_equal(category_of, self._category_of):
             self._done = self.counters
-            self.close()
+            self._engine.close()
             self.engines = [self._sort(category_of)]
-        self._n_components = parts[0].n_components
-        self._engine.set_model(self._split(parts))
+        self._n_components = [part.n_components for part in parts]
+        self._engine.set_model(self._sorting.models(parts))
 
-    def _categories(self, model: Components) -> IndexArray:
-        """(n_patterns,) the component of each pattern; the only one if the model does not say."""
-        category_of = model.category_of
-        if category_of is None:
-            category_of = np.zeros(self.n_patterns, dtype=np.intp)
-        if len(category_of) != self.n_patterns:
-            raise EngineError(f"the model has categories of {len(category_of)} patterns, expected {self.n_patterns}")
-        return category_of
-
-    def _split(self, parts: Parts) -> list[Components]:
-        """The model of each category that has patterns."""
-        return [parts[0].category(number) for number in self._used]
+    def _categories(self, parts: Parts) -> IndexArray:
+        """(n_patterns,) the component of each pattern; the only one of a part if its model does not say."""
+        categories = []
+        for model, size in zip(parts, self.part_patterns, strict=True):
+            category_of = np.zeros(size, dtype=np.intp) if model.category_of is None else model.category_of
+            if len(category_of) != size:
+                raise EngineError(f"the model has categories of {len(category_of)} patterns, expected {size}")
+            categories.append(category_of)
+        return np.concatenate(categories)
 
     def set_weights(self, weights: FloatArray) -> None:
         """Use other pattern weights from now on, float64 (n_patterns,)."""
-        self._engine.set_weights(weights[self._order])
+        self._engine.set_weights(weights[self._sorting.order])
         self.weights = np.array(weights, dtype=np.float64)
 
     # --- requests -------------------------------------------------------------------------------------------
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Sums over all patterns (1, n_values); see `Requests.execute`."""
-        return _add_up(self._engine.execute(_of_all(request), _shared(lengths)))
+        """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
+        return self._sorting.add_up(self._engine.execute(_of_all(request), self._sorting.lengths(lengths)))
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """See `Engine.execute_shaped`; the request is a gradient: lnL, and what belongs to single components.
 
-        Returns lnL, then (C, S, S) and (C, S) of all components; those without patterns get 0.
+        Returns for each part lnL, then (C, S, S) and (C, S) of its components; those without patterns get 0.
         """
-        rows = np.array(self._engine.execute_shaped(lambda layout: _of_all(make(layout)), _shared(lengths)))
-        n_states = self._engine.layout.n_states
-        by_component = np.zeros((self._n_components, rows.shape[1] - 1))
-        by_component[self._used] = rows[:, 1:]
-        matrices, masses = np.split(by_component, [n_states**2], axis=1)
-        return [np.concatenate([rows[:, 0].sum(keepdims=True), matrices.ravel(), masses.ravel()])]
+        sorting, n_states = self._sorting, self._engine.layout.n_states
+        rows = np.array(self._engine.execute_shaped(lambda layout: _of_all(make(layout)), sorting.lengths(lengths)))
+        values = []
+        for part, n_components in enumerate(self._n_components):
+            own = sorting.part == part
+            by_component = np.zeros((n_components, rows.shape[1] - 1))
+            by_component[sorting.category[own]] = rows[own, 1:]
+            matrices, masses = np.split(by_component, [n_states**2], axis=1)
+            values.append(np.concatenate([rows[own, 0].sum(keepdims=True), matrices.ravel(), masses.ravel()]))
+        return values
 
     def likelihoods(
         self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
     ) -> FloatArray:
-        """lnL (n_models, 1) under each of several models with the categories in use; see `Engine.likelihoods`."""
-        if any(not np.array_equal(self._categories(parts[0]), self._category_of) for parts in models):
+        """lnL (n_models, n_parts) under each of several models with the categories in use; see `Engine.likelihoods`."""
+        if any(not np.array_equal(self._categories(parts), self._category_of) for parts in models):
             raise EngineError("the models have different rate categories of sites")
-        own = [self._split(parts) for parts in models]
-        return self._engine.likelihoods(operations, edge, lengths, own).sum(axis=1, keepdims=True)
+        own = [self._sorting.models(parts) for parts in models]
+        return self._sorting.add_up(self._engine.likelihoods(operations, edge, self._sorting.lengths(lengths), own).T).T
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return _unsort(self._engine.execute_sites(request, _shared(lengths)), self._order)
+        return self._sorting.unsort(self._engine.execute_sites(request, self._sorting.lengths(lengths)))
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> CategoryClas:
         """CLAs for later requests; see `Engine.prepare`."""
-        return CategoryClas(self._engine.prepare(operations, _shared(lengths)), self._order, lengths)
+        prepared = self._engine.prepare(operations, self._sorting.lengths(lengths))
+        return CategoryClas(prepared, self._sorting, lengths)
 
 
 class CategoryClas(Requests):
     """CLAs of patterns that are sorted by category; see `PreparedClas`."""
 
-    n_parts = 1
-
-    def __init__(self, prepared: PreparedClas, order: IndexArray, lengths: FloatArray):
+    def __init__(self, prepared: PreparedClas, sorting: Sorting, lengths: FloatArray):
         self._prepared = prepared
-        self._order = order
+        self._sorting = sorting
+        self.n_parts = sorting.n_parts
         self.lengths = np.array(lengths, dtype=np.float64)
 
     def extend(self, program: IntArray, lengths: FloatArray) -> CategoryClas:
         """See `PreparedClas.extend`."""
-        return CategoryClas(self._prepared.extend(program, _shared(lengths)), self._order, self.lengths)
+        extended = self._prepared.extend(program, self._sorting.lengths(lengths))
+        return CategoryClas(extended, self._sorting, self.lengths)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program that reads the CLAs; see `Requests.execute`."""
-        return _add_up(self._prepared.execute(request, _shared(lengths)))
+        return self._sorting.add_up(self._prepared.execute(_of_all(request), self._sorting.lengths(lengths)))
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return _unsort(self._prepared.execute_sites(request, _shared(lengths)), self._order)
+        return self._sorting.unsort(self._prepared.execute_sites(request, self._sorting.lengths(lengths)))
 
 
 def _of_all(request: Request) -> Request:
-    """The request for all categories, which are the parts of the engine within."""
+    """The request for all groups, which are the parts of the engine within."""
     return replace(request, parts=None)
-
-
-def _shared(lengths: FloatArray) -> FloatArray:
-    """Lengths (n_branches,) or (1, n_branches) of the one part, as those that all categories share."""
-    return np.asarray(lengths, dtype=np.float64).reshape(-1)
-
-
-def _add_up(values: FloatArray) -> FloatArray:
-    """Values of each category as those of the one part."""
-    return values.sum(axis=0, keepdims=True)
-
-
-def _unsort(values: FloatArray, order: IndexArray) -> FloatArray:
-    """Values (n, n_patterns) of sorted patterns in the order of the patterns."""
-    own = np.empty_like(values)
-    own[:, order] = values
-    return own

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Generic, TypeVar
 
 from plltool.engine.base import Engine
 from plltool.engine.counters import Counters
 from plltool.engine.requests import Holder
 
+Member = TypeVar("Member", bound="Engine | EngineGroup[Any]")
 
-class EngineGroup(Holder):
+
+class EngineGroup(Holder, Generic[Member]):
     """Base of what looks like one engine from the outside.
 
     Attributes
@@ -17,7 +20,7 @@ class EngineGroup(Holder):
     engines : the engines within; they hold all memory and do all work
     """
 
-    def __init__(self, engines: Sequence[Engine]):
+    def __init__(self, engines: Sequence[Member]):
         self.engines = list(engines)
 
     @property
@@ -71,10 +74,10 @@ class EngineGroup(Holder):
         """Count the work of other engines, which are closed by now, as work of the first one."""
         self.engines[0].add_closed(work)
 
-    def release_clas(self) -> None:
+    def _release_clas(self) -> None:
         for engine in self.engines:
             engine.release_clas()
 
-    def close(self) -> None:
+    def _close(self) -> None:
         for engine in self.engines:
             engine.close()

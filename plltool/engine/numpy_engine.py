@@ -55,13 +55,13 @@ class NumpyEngine(Engine):
         self.counters.hold(self._all_clas.nbytes + self._all_scales.nbytes)
         self._released = False
 
-    def release_clas(self) -> None:
+    def _release_clas(self) -> None:
         self.counters.hold(-self._all_clas.nbytes - self._all_scales.nbytes)
         self._all_clas, self._all_scales = self._all_clas[:0].copy(), self._all_scales[:0].copy()
         self._clas, self._scales = self._all_clas, self._all_scales
         self._released = True
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """There is no device, and arrays go when the engine goes."""
 
     def _send_weights(self, padded: FloatArray) -> None:

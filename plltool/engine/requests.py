@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
 from plltool.engine.program import Request
-from plltool.errors import DeviceMemoryError
+from plltool.errors import DeviceMemoryError, EngineError
 
 
 class Requests(ABC):
@@ -82,7 +83,17 @@ class Requests(ABC):
 
 
 class Holder(Requests):
-    """Requests to something that holds memory on a device, which it frees at the end of a ``with`` block."""
+    """Requests to something that holds memory on a device, which it frees at the end of a ``with`` block.
+
+    It may have a *screen*: a holder of the same patterns, of which each has one component, for rough answers.
+
+    Attributes
+    ----------
+    screen : the screen, once it is open
+    """
+
+    screen: Holder | None = None
+    _make_screen: Callable[[IndexArray], Holder] | None = None
 
     @property
     @abstractmethod
@@ -90,17 +101,44 @@ class Holder(Requests):
         """Bytes of all CLAs and scaling counts."""
 
     @abstractmethod
-    def release_clas(self) -> None:
-        """Give back the memory of CLAs until the next request; the CLAs made so far are lost."""
+    def _release_clas(self) -> None: ...
 
     @abstractmethod
+    def _close(self) -> None: ...
+
+    def offer_screen(self, make: Callable[[IndexArray], Holder]) -> None:
+        """From now on `open_screen` makes a screen from the component (n_patterns,) of each pattern."""
+        self._make_screen = make
+
+    @property
+    def can_screen(self) -> bool:
+        """Whether a screen has been offered."""
+        return self._make_screen is not None
+
+    def open_screen(self, category_of: IndexArray) -> Holder:
+        """The screen. It is made with the first call, whose `category_of` it has until it gets another model."""
+        if self._make_screen is None:
+            raise EngineError("this engine has no screen")
+        if self.screen is None:
+            self.screen = self._make_screen(category_of)
+        return self.screen
+
+    def release_clas(self) -> None:
+        """Give back the memory of CLAs until the next request; the CLAs made so far are lost."""
+        self._release_clas()
+        if self.screen is not None:
+            self.screen.release_clas()
+
     def close(self) -> None:
         """Free everything that is held on the device."""
+        self._close()
+        if self.screen is not None:
+            self.screen.close()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if isinstance(error, DeviceMemoryError):
-            error.cla_bytes = self.cla_bytes
+            error.cla_bytes = self.cla_bytes + (self.screen.cla_bytes if self.screen is not None else 0)
         self.close()

@@ -8,13 +8,15 @@ parts, so callers need not know about shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import TypeAlias, cast
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, Parts
 from plltool.engine.categories import CategoryClas, CategoryEngine
+from plltool.engine.counters import Counters
 from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
@@ -22,7 +24,7 @@ from plltool.engine.program import Request
 from plltool.engine.requests import Requests
 
 
-class Shards(EngineGroup):
+class Shards(EngineGroup[Engine | CategoryEngine]):
     """Engines for the parts of one alignment; requests and errors are those of `Engine`.
 
     Parameters
@@ -35,20 +37,20 @@ class Shards(EngineGroup):
     n_parts : parts of all engines
     """
 
-    def __init__(self, engines: Sequence[Engine], members: Sequence[Sequence[int]]):
+    def __init__(self, engines: Sequence[Engine | CategoryEngine], members: Sequence[Sequence[int]]):
         super().__init__(engines)
         self._members = [np.array(parts, dtype=np.intp) for parts in members]
         self.n_parts = sum(len(parts) for parts in members)
         sizes = np.zeros(self.n_parts, dtype=np.intp)
         for parts, engine in zip(self._members, engines, strict=True):
-            sizes[parts] = engine.layout.part_patterns
+            sizes[parts] = engine.part_patterns
         ends = np.cumsum(sizes)
         self._patterns = [  # the patterns of each engine, numbered among those of all parts
             np.concatenate([np.arange(ends[part] - sizes[part], ends[part]) for part in parts])
             for parts in self._members
         ]
 
-    def _shards(self) -> Iterator[tuple[Engine, IndexArray, IndexArray]]:
+    def _shards(self) -> Iterator[tuple[Engine | CategoryEngine, IndexArray, IndexArray]]:
         """Each engine, its parts and its patterns."""
         return zip(self.engines, self._members, self._patterns, strict=True)
 
@@ -107,8 +109,8 @@ class Shards(EngineGroup):
         """See `Engine.execute_shaped`."""
         values = [np.empty(0)] * self.n_parts
         for engine, parts, _ in self._shards():
-            request = make(engine.layout).of_parts(parts)
-            for part, row in zip(parts, engine.execute(request, _of_parts(lengths, parts)), strict=True):
+            make_own = partial(_make_for, make, parts)
+            for part, row in zip(parts, engine.execute_shaped(make_own, _of_parts(lengths, parts)), strict=True):
                 values[part] = row
         return values
 
@@ -139,7 +141,7 @@ class ShardedClas(Requests):
 
     def __init__(
         self,
-        prepared: Sequence[PreparedClas],
+        prepared: Sequence[PreparedClas | CategoryClas],
         members: Sequence[IndexArray],
         patterns: Sequence[IndexArray],
         lengths: FloatArray,
@@ -172,6 +174,20 @@ class ShardedClas(Requests):
 
 AnyEngine: TypeAlias = Engine | Shards | CategoryEngine
 AnyClas: TypeAlias = PreparedClas | ShardedClas | CategoryClas
+
+
+def work_of(engine: AnyEngine) -> Counters:
+    """The work of an engine and its screen."""
+    total = Counters()
+    total.add(engine.counters)
+    if engine.screen is not None:
+        total.add(cast(AnyEngine, engine.screen).counters)
+    return total
+
+
+def _make_for(make: Callable[[Layout], Request], parts: IndexArray, layout: Layout) -> Request:
+    """The request for an engine that holds only some parts."""
+    return make(layout).of_parts(parts)
 
 
 def _of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -94,9 +95,9 @@ class TreeLikelihood:
             return None
         if category_of is None:
             category_of = np.concatenate([np.argmax(lnl, axis=0) for lnl in self.component_lnl()])
-        screen = self.engine.open_screen(category_of)
+        screen = cast(AnyEngine, self.engine.open_screen(category_of))
         screen.set_weights(self.engine.weights)
-        self._screen = Screen(self, screen, self.split_patterns(category_of))
+        self._screen = Screen(self, screen, np.split(category_of, np.cumsum(self.engine.part_patterns)[:-1]))
         return category_of
 
     @property

@@ -11,6 +11,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
 from plltool.engine.counters import Counters
 from plltool.engine.opencl.environment import child_environment
+from plltool.engine.shards import work_of
 from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -81,7 +82,7 @@ class Climber:
         climbed = search.climb(rivals)
         if starts.store:
             starts.store.flush()
-        return climbed, os.getpid(), self._engine.counters
+        return climbed, os.getpid(), work_of(self._engine)
 
 
 def climb_at_once(

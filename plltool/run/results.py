@@ -16,7 +16,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import COLLAPSE_LENGTH, VERSION
-from plltool.engine.shards import AnyEngine
+from plltool.engine.shards import AnyEngine, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
 from plltool.io.site_values import format_for, format_sites
@@ -395,5 +395,5 @@ def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any
         "driver": engine.driver,
         "reason": reason,
         "layout": engine.describe(),
-        "counters": engine.counters.as_dict(),
+        "counters": work_of(engine).as_dict(),
     }

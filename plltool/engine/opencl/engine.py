@@ -349,7 +349,7 @@ class OpenCLEngine(Engine):
     def _forget_bad_pattern(self) -> None:
         self._arrays.overwrite("bad_pattern", np.array([NO_BAD_PATTERN]))
 
-    def release_clas(self) -> None:
+    def _release_clas(self) -> None:
         with self._driver_errors():
             self._queue.finish()
             self._settle()
@@ -362,7 +362,7 @@ class OpenCLEngine(Engine):
                 array.buffer.release()
         self._held, self._chunks = [], []
 
-    def close(self) -> None:
+    def _close(self) -> None:
         if self._closed:
             return
         self._closed = True
