@@ -54,8 +54,8 @@ def find_moves(
     """Every promising move of the subtrees at `joints` (None: all) within `radius`; `patient` as in `scan`.
 
     `lnl` is that of the current tree. The tree obeys the `constraint`, and does so after any single one of the moves.
-    If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS there
-    are optimised again with the likelihood.
+    If the likelihood has a screen, moves are found with that, and those that do not lose more than SCREENING_LOSS times
+    the typical loss there are optimised again with the likelihood.
     """
     screen = likelihood.screen
     if screen is None:
@@ -63,7 +63,7 @@ def find_moves(
         return optimise_insertions(likelihood, prunes, steps, chosen, lnl)
     rough_lnl = screen.lnl()
     prunes, steps, chosen = _find_steps(screen, rough_lnl, radius, joints, constraint, patient)
-    floor = rough_lnl - SCREENING_LOSS
+    floor = rough_lnl - SCREENING_LOSS * steps.typical_loss
     rough = optimise_insertions(screen, prunes, steps, chosen, floor)
     kept = rough.lnl >= floor
     chosen, start = chosen[kept], rough.lengths[kept]
