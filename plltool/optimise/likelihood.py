@@ -105,7 +105,7 @@ class TreeLikelihood:
         """A rough likelihood of the same tree under the same models, several times as fast, for a choice of moves.
 
         Each pattern has only the component that suits it best, so that CLAs have one component instead of all. None
-        before `start_screening`, and where the engine cannot screen: no part has more than one component.
+        before `start_screening`, and where the engine offers none, see `plltool.run.engines`.
         """
         screen = self._screen
         if screen is not None:

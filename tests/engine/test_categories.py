@@ -50,7 +50,7 @@ class Case:
             mixtures = [self.mixture] * len(parts)
             return make_engine(kind, 3 * N_TAXA, data.codes, data.weights, mixtures, parts, memory=memory)
 
-        engine = CategoryEngine(make, EngineData(self.codes, self.weights))
+        engine = CategoryEngine(make, EngineData(self.codes, self.weights), (len(self.weights),))
         engine.set_model([self.components()])
         return engine
 

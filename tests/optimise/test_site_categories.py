@@ -43,7 +43,8 @@ def likelihood_of(data, text):
     def make(own, parts):
         return NumpyEngine(Layout(4, 1, N_TAXA, parts, 4), 3 * N_TAXA, own)
 
-    return TreeLikelihood(make_tree(ends, lengths, N_TAXA), [model], CategoryEngine(make, EngineData(codes, weights)))
+    engine = CategoryEngine(make, EngineData(codes, weights), (len(weights),))
+    return TreeLikelihood(make_tree(ends, lengths, N_TAXA), [model], engine)
 
 
 def oracle_lnl(data, model, lengths, rate_of):
