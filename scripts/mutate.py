@@ -52,6 +52,7 @@ SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
+SCREENING = "tests/optimise/test_screening.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
@@ -693,7 +694,7 @@ MUTANTS = [
     Mutant("gamma: rates between wrong quantiles", "plltool/model/rates.py", "gamma_probability(alpha + 1.0, bound)",
            "gamma_probability(alpha, bound)", ("tests/model/test_rates.py",)),
     Mutant("ratchet: weights do not come back", "plltool/optimise/likelihood.py",
-           "self.engine.set_weights(own)", "pass",
+           "self._set_weights(own)", "pass",
            (RATCHET, "-k", "never_lead_down")),
     Mutant("fusing: an exchange may lose anything", "plltool/tree_search/fusing.py", ">= -FUSING_LOSS", ">= -1e9",
            (FUSING, "-k", "too_much")),
@@ -751,13 +752,32 @@ MUTANTS = [
     Mutant("vector: groups in the order asked for", "plltool/model/vector.py",
            "tuple(group for group in model.free_parameters if group in wanted and group != CATEGORIES)",
            "tuple(group for group in wanted if group in model.free_parameters)", ("tests/model/test_model.py",)),
+    # --- screening
+    Mutant("screen: lengths of the first parts", "plltool/engine/categories.py", "else lengths[self.part]",
+           "else lengths[np.minimum(self.part, 0)]", (SCREENING, "-k", "unlinked")),
+    Mutant("screen: sums of other parts", "plltool/engine/categories.py", "np.flatnonzero(np.diff(self.part, prepend=-1))",
+           "np.arange(self.n_parts)", (SCREENING, "-k", "lnl_of")),
+    Mutant("screen: keeps old models", LIKELIHOOD_PY, "self._screen.is_stale = True", "pass", (SCREENING, "-k", "lnl_of")),
+    Mutant("screen: keeps old weights", LIKELIHOOD_PY, "self._screen.engine.set_weights(weights)", "pass",
+           (SCREENING, "-k", "lnl_of")),
+    Mutant("screen: keeps the old topology", LIKELIHOOD_PY, "if self.view is not of.view:", "if False:",
+           (SCREENING, "-k", "lnl_of")),
+    Mutant("screen: components with their weights", "plltool/model/components.py",
+           "weights=np.ones(self.n_components), category_of", "category_of", (SCREENING, "-k", "lnl_of")),
+    Mutant("screen: the least share", LIKELIHOOD_PY, "[np.argmax(lnl, axis=0) for", "[np.argmin(lnl, axis=0) for",
+           (SCREENING, "-k", "largest")),
+    Mutant("screen: moves keep its gaps", "plltool/tree_search/climb.py", "healed[gaps] = heal(", "heal(",
+           (SCREENING, "-k", "moves")),
+    Mutant("screen: its lnL counts", "plltool/tree_search/climb.py",
+           "return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)",
+           "return optimise_insertions(screen, prunes, steps, chosen, lnl, start)", (SCREENING, "-k", "moves")),
     # --- per-site rates
-    Mutant("categories: patterns stay sorted", "plltool/engine/categories.py", "own[:, order] = values", "own[:] = values",
+    Mutant("categories: patterns stay sorted", "plltool/engine/categories.py", "own[:, self.order] = values", "own[:] = values",
            ("tests/engine/test_categories.py", "-k", "numpy")),
-    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._engine.set_weights(weights[self._order])",
+    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._engine.set_weights(weights[self._sorting.order])",
            "self._engine.set_weights(weights)", ("tests/engine/test_categories.py", "-k", "numpy")),
-    Mutant("categories: those without patterns are not skipped", "plltool/engine/categories.py", "by_component[self._used] = rows",
-           "by_component[: len(rows)] = rows", ("tests/optimise/test_site_categories.py",)),
+    Mutant("categories: those without patterns are not skipped", "plltool/engine/categories.py", "by_component[sorting.category[own]] = rows[own, 1:]",
+           "by_component[: own.sum()] = rows[own, 1:]", ("tests/engine/test_categories.py", "-k", "numpy or gradients")),
     Mutant("categories: never sorted again", "plltool/engine/categories.py", "if not np.array_equal(category_of, self._category_of):",
            "if False:", ("tests/engine/test_categories.py", "-k", "numpy")),
     Mutant("categories: patterns above a rate", "plltool/optimise/categories.py", "lnl[a, ends[a] :] @ weights[ends[a] :]",
@@ -768,7 +788,7 @@ MUTANTS = [
     Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "np.clip(lengths * mean,",
            "np.clip(lengths,", ("tests/optimise/test_site_categories.py",)),
     Mutant("categories: replicates keep those of all patterns", "plltool/model/rates.py", "self.category_of[kept]",
-           "self.category_of[: len(kept)]", ("tests/analyses/test_psr.py", "-k", "rapid")),
+           "self.category_of[: len(kept)]", ("tests/model/test_rates.py",)),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
     Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",
@@ -837,8 +857,8 @@ MUTANTS = [
            (BOUNDED, "-k", "hill or valley")),
     Mutant("OpenCL: the other parts", "plltool/engine/opencl/engine.py", "chunk.spans[parts[chunk.spans",
            "chunk.spans[~parts[chunk.spans", (PARTS, "-k", "some_parts")),
-    Mutant("shards: the wanted parts of others", SHARDS, "make(engine.layout).of_parts(parts)",
-           "make(engine.layout).of_parts(parts[::-1])", (PARTS, "-k", "some_parts")),
+    Mutant("shards: the wanted parts of others", SHARDS, "make(layout).of_parts(parts)",
+           "make(layout).of_parts(parts[::-1])", (PARTS, "-k", "some_parts")),
     Mutant("invariable to scalers", "plltool/model/model.py", "self._scaler * rates", "rates",
            (PARTITIONS, "-k", "lnl_and and numpy")),
     Mutant("one factor for all parts' own lengths", MODELS_PY,

@@ -3,8 +3,11 @@
 import numpy as np
 import pytest
 from helpers import (
+    FixedModel,
     evaluate_edges,
+    likelihood_of,
     lnl_of_sites,
+    make_tree,
     program_to_branch,
     program_to_node,
     random_codes,
@@ -19,6 +22,7 @@ from plltool.engine.program import Request
 from plltool.engine.program import derivative as derivative_program
 from plltool.errors import EngineError
 from plltool.model.components import Components
+from plltool.optimise.likelihood import TreeLikelihood
 
 N_TAXA = 7
 RATES = np.array([0.05, 0.4, 7.0, 1.0, 3.0])  # the third has no pattern
@@ -148,6 +152,37 @@ def test_several_models_at_once(case, make_engine, few_kind):
     assert found[:, 0] == pytest.approx(expected, rel=RTOL)
     with pytest.raises(EngineError, match="different rate categories"):
         engine.likelihoods(operations, (a, b, 0), case.lengths, [[case.components([1.0], 0 * case.category_of)]])
+
+
+def test_weights_of_sorted_patterns(case, make_engine, few_kind):
+    engine = case.engine(make_engine, few_kind)
+    operations, a, b = program_to_branch(case.ends, N_TAXA, 0)
+    weights = np.arange(len(case.weights)) % 7.0
+    engine.set_weights(weights)
+    found = evaluate_edges(engine.prepare(operations, case.lengths), [(a, b, 0)], case.lengths)
+    assert found == pytest.approx(case.site_lnl(case.lengths) @ weights, rel=RTOL)
+
+
+def test_gradients_belong_to_their_categories(case, make_engine):
+    """Those of each category are those of its patterns alone; a category without patterns has none."""
+    from engine_kinds import NUMPY_KINDS
+
+    tree = make_tree(case.ends, case.lengths, N_TAXA)
+    whole = TreeLikelihood(tree, [FixedModel(case.components())], case.engine(make_engine, NUMPY_KINDS[0]))
+    lnl, matrices, masses = whole.rate_matrix_gradient()
+    total = 0.0
+    for category in range(len(RATES)):
+        own = case.category_of == category
+        if not own.any():
+            assert not matrices[0][category].any()
+            assert not masses[0][category].any()
+            continue
+        model = FixedModel(case.components().category(category))
+        alone = likelihood_of(tree, case.codes[:, own], case.weights[own], model).rate_matrix_gradient()
+        total += alone[0][0]
+        assert matrices[0][category] == pytest.approx(alone[1][0][0], rel=1e-9, abs=1e-9)
+        assert masses[0][category] == pytest.approx(alone[2][0][0], rel=1e-9)
+    assert lnl[0] == pytest.approx(total, rel=RTOL)
 
 
 def test_categories_of_other_patterns(case, make_engine):

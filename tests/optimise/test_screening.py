@@ -1,4 +1,4 @@
-"""The screen of a likelihood: each pattern under the component that suits it best, against the oracle; moves found with it."""
+"""The screen of a likelihood: each pattern under the component that suits it best, by the oracle; and its moves."""
 
 from functools import partial
 
@@ -16,6 +16,7 @@ from plltool.errors import EngineError
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.moves import prune_regraft
 from plltool.tree_search.climb import find_moves
+from plltool.tree_search.scan import heal
 
 N_TAXA = 8
 N_SLOTS = 3 * N_TAXA + 20
@@ -81,11 +82,11 @@ class Case:
         return np.log([weight for weight, *_ in self.mixtures[part].oracle])[:, None]
 
     def expected(self, tree, category_of, weights=None):
-        """lnL with one component for each pattern."""
-        lnl = 0.0
+        """lnL of each part with one component for each pattern."""
+        lnl = []
         for part, own in enumerate(np.split(category_of, [SIZES[0]])):
             each = self.component_lnl(tree, part)[own, np.arange(SIZES[part])]
-            lnl += each @ (self.weights[part] if weights is None else np.split(weights, [SIZES[0]])[part])
+            lnl.append(each @ (self.weights[part] if weights is None else np.split(weights, [SIZES[0]])[part]))
         return lnl
 
 
@@ -115,31 +116,32 @@ def test_lnl_of_the_screen(both):
     """Also after changes of lengths, topology, weights and models."""
     case, likelihood = both
     category_of = likelihood.start_screening()
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
+    assert likelihood.screen.part_lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
     likelihood.tree.lengths[:] *= 1.3
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
+    assert likelihood.screen.part_lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
     other = np.random.default_rng(8)
     likelihood.tree.assign(make_tree(random_ends(other, N_TAXA)[0], likelihood.tree.lengths, N_TAXA))
     likelihood.topology_changed()
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
+    assert likelihood.screen.part_lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
     weights = other.integers(0, 4, sum(SIZES)).astype(float)
     with likelihood.reweighted(weights):
-        assert likelihood.screen.lnl() == pytest.approx(
+        assert likelihood.screen.part_lnl() == pytest.approx(
             case.expected(likelihood.tree, category_of, weights), rel=SCREENED
         )
     case.mixtures = Case(9, part_states=[mixture.components.n_states for mixture in case.mixtures]).mixtures
     likelihood.models = [mixture.as_model() for mixture in case.mixtures]
     likelihood.model_changed()
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
+    assert likelihood.screen.part_lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
 
 
 def test_given_components(both):
     case, likelihood = both
     category_of = np.arange(sum(SIZES)) % 3
     assert likelihood.start_screening(category_of) is category_of
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
+    assert likelihood.screen.part_lnl() == pytest.approx(case.expected(likelihood.tree, category_of), rel=SCREENED)
     assert likelihood.start_screening(category_of[::-1].copy())[0] == category_of[-1]
-    assert likelihood.screen.lnl() == pytest.approx(case.expected(likelihood.tree, category_of[::-1]), rel=SCREENED)
+    expected = case.expected(likelihood.tree, category_of[::-1])
+    assert likelihood.screen.part_lnl() == pytest.approx(expected, rel=SCREENED)
 
 
 def test_moves_have_the_lnl_of_all_components(both):
@@ -148,6 +150,7 @@ def test_moves_have_the_lnl_of_all_components(both):
     likelihood.start_screening()
     tree, lnl = likelihood.tree, likelihood.lnl()
     moves = find_moves(likelihood, lnl, 3)
+    assert moves.healed == pytest.approx(heal(likelihood, moves.joints, moves.columns), rel=1e-12)
     gaining = np.flatnonzero(moves.lnl > lnl)
     assert len(gaining) >= 3, "the case shows something"
     for k in gaining[::3]:

@@ -77,6 +77,10 @@ def test_best_rates_are_those_of_all_combinations():
         assert totals[tuple(found.tolist())] == pytest.approx(max(totals.values()), rel=1e-12)
 
 
+def test_patterns_whose_best_rate_is_chosen_count():
+    assert best_rates(np.array([[-1.0, -9.0], [-3.0, -8.0]]), np.ones(2), 1).tolist() == [0]
+
+
 def test_an_impossible_rate_is_not_chosen():
     lnl = np.array([[-np.inf, -np.inf], [-3.0, -1.0], [-2.0, -4.0]])
     assert best_rates(lnl, np.ones(2), 1).tolist() == [1]
