@@ -41,28 +41,37 @@ def search_slots(n_taxa: int) -> Slots:
     return Slots(directed + MIN_SCRATCH_SLOTS, extra, streamed)
 
 
-def search_requests(layout: Layout, storage: Storage) -> list[RequestSize]:
+def search_requests(layout: Layout, storage: Storage, scans: bool = True, optimises: bool = True) -> list[RequestSize]:
     """The largest requests of a search, by kind.
 
-    How far walks go depends on the data: as many newviews as insertions, and chains of CHAIN_LENGTH, are typical.
+    With a screen, that is what `scans`, and the engine itself is what `optimises` lengths and models. How far walks go
+    depends on the data: as many newviews as insertions, chains of CHAIN_LENGTH, and half a batch of insertions that
+    the screen leaves are typical.
     """
     n = layout.n_taxa
     branches, directed = 2 * n - 3, directed_slots(n)
     scratch = storage.n_slots - directed
+    insertions = scratch if scans else scratch // 2
     scan_lengths = 2 * branches + directed
     # what comes along where CLAs do not outlive a launch
     newviews, lengths = (0, 0) if storage.resident else (directed, branches)
-    chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * scratch, scan_lengths)
+    chains, chain_lengths = (0, 0) if storage.resident else (CHAIN_LENGTH * insertions, scan_lengths)
     squares = layout.n_components * layout.n_states**2
     steps = min(scan_limit(n, len(layout.groups)), 4 * (n - 2) * (n - 3))  # all insertions of all prunes
     gradient_values = 1 + squares + squares // layout.n_states
-    return [
-        RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
-        RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
-        RequestSize(newviews + chains + scratch, lengths + chain_lengths + 3 * scratch, 10 * scratch, slopes=True),
-        RequestSize(directed + branches, branches, 3 * branches, decays=True),
-        RequestSize(directed + branches, branches, gradient_values, decays=True, divided_differences=True),
-    ]
+    joins = newviews + chains + insertions
+    requests = [RequestSize(joins, lengths + chain_lengths + 3 * insertions, 10 * insertions, slopes=True)]
+    if scans:
+        requests += [
+            RequestSize(newviews + directed, lengths + directed, 3 * directed, decays=True),
+            RequestSize(newviews + directed + 2 * steps, lengths + scan_lengths, steps),
+        ]
+    if optimises:
+        requests += [
+            RequestSize(directed + branches, branches, 3 * branches, decays=True),
+            RequestSize(directed + branches, branches, gradient_values, decays=True, divided_differences=True),
+        ]
+    return requests
 
 
 def until_memory_suffices(attempt: Callable[[Hardware], T], hardware: Hardware) -> T:
@@ -135,7 +144,9 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
         if device is None:
             n_bytes = numpy_bytes(layout, storage)
         else:
-            n_bytes = engine_bytes(layout, storage, requests=search_requests(layout, storage))
+            is_screen = shard in shards.screen
+            requests = search_requests(layout, storage, is_screen or not shards.screen, not is_screen)
+            n_bytes = engine_bytes(layout, storage, requests=requests)
         full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
         plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
     layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
