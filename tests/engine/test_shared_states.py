@@ -14,9 +14,10 @@ from plltool.optimise.likelihood import TreeLikelihood
 pytestmark = pytest.mark.opencl
 
 NARROW, WIDE = Kind("lanes", 32, max_groups=2), Kind("lanes", 64)
+TILES = Kind("lanes", 32, 2, max_groups=2)  # of two blocks; with 20 states and 4 components
 SHAPES = [
     (NARROW, 9, 2),  # as many padding states as fit: 10 rows
-    (Kind("lanes", 32, 2, max_groups=2), 20, 4),
+    (TILES, 20, 4),
     (Kind("lanes", 32, workers=1), 20, 2),  # nobody to share with
     (Kind("lanes", 32, workers=7), 20, 2),
     (Kind("lanes", 32, workers=20), 20, 1),
@@ -70,10 +71,10 @@ def test_gradients_sum_tiles_and_branches(make_engine, kind, n_states):
 
 def test_weights(make_engine):
     """lnL by brute force, weighted here."""
-    case = Case(20, 2, (50,))
+    case = Case(20, 4, (50,))
     weights = case.rng.integers(0, 9, 50).astype(float)
     site_lnl = brute_force(case.ends.tolist(), case.lengths, case.columns(), case.mixtures[0].oracle)
-    engine = make_engine(NARROW, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
+    engine = make_engine(TILES, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
     program, a, b = program_to_branch(case.ends, case.n_taxa, 1)
     engine.run(program, case.lengths)
     found = evaluate_edges(engine, [(a, b, 1), (b, a, 1)], case.lengths)
