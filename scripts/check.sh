@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Sets up a virtual environment in .venv and runs every check: ruff, mypy, the documentation, which it builds into
-# build/docs, the tests on an OpenCL device, which must be there, and the tests without OpenCL, both on all cores.
+# build/docs, all tests on an OpenCL device, which must be there, and then, without OpenCL, those that may end differently
+# there: of commands, documentation, the Python interface and the choice of a device, except slow ones. Other tests name
+# the engine that they use, so that they would run the same code again. Both runs use all cores.
 # Needs Python 3.11 or newer ($PYTHON, or python3) and pip.
 # Arguments are passed on to both runs of pytest, such as: scripts/check.sh -m 'not slow'
 set -euo pipefail
@@ -18,5 +20,6 @@ sphinx-build --fail-on-warning --keep-going --quiet --fresh-env docs build/docs
 echo "== tests on an OpenCL device"
 python -m pytest -n auto --dist loadfile --require-opencl --durations=10 "$@"
 echo "== tests without OpenCL"
-python -m pytest -n auto --dist loadfile --no-opencl "$@"
+python -m pytest -n auto --dist loadfile --no-opencl -m "not slow" "$@" \
+    tests/cli tests/docs tests/analyses/test_{api,hardware}.py tests/engine/test_{devices,environment,select}.py
 echo "== all checks passed"

@@ -10,7 +10,6 @@ program starts from that tree on one thread: RAxML with -q (linked) and -q -M (u
 of each final tree: the rivals count ambiguous characters differently under +F, which makes a difference of 0.5 here.
 """
 
-import argparse
 import json
 import re
 import shutil
@@ -18,7 +17,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from compare_rivals import parsimony_tree, plain_alignment, time_command
+from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row, time_command
 
 import plltool
 from plltool.constants import LINKAGES
@@ -99,15 +98,10 @@ def run(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--set", action="append", choices=SETS)
+    parser = comparison_parser(__doc__, SETS, PROGRAMS)
     parser.add_argument("--brlen", action="append", choices=LINKAGES)
-    parser.add_argument("--program", action="append", choices=PROGRAMS)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--limit", default="600", help="seconds after which a run is given up")
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as name:
@@ -119,10 +113,8 @@ def main() -> None:
                         row = run(program, files, brlen, search, options)
                         if row is not None:
                             task = "search" if search else "evaluate"
-                            results.append({"set": data_set, "brlen": brlen, "task": task, "program": program, **row})
-                            print(results[-1], flush=True)
-                            if options.output:
-                                options.output.write_text(json.dumps(results, indent=1) + "\n")
+                            row = {"set": data_set, "brlen": brlen, "task": task, "program": program, **row}
+                            report_row(results, row, options.output)
 
 
 if __name__ == "__main__":

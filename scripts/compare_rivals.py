@@ -189,15 +189,32 @@ def summarise(results: dict[str, Any], elsewhere: dict[str, Any]) -> list[dict[s
     return rows
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def comparison_parser(
+    description: str, sets: Sequence[str], programs: Sequence[str], *, strict: bool = True
+) -> argparse.ArgumentParser:
+    """The arguments that comparing scripts share: by default all `sets` and `programs`; if strict, no others."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("reference", type=Path)
-    parser.add_argument("--set", action="append", help=f"default: {' '.join(DEFAULT_SETS)}")
-    parser.add_argument("--program", action="append", help=f"default: {' '.join(DEFAULT_PROGRAMS)}")
+    for name, values in (("--set", sets), ("--program", programs)):
+        choices = values if strict else None
+        parser.add_argument(name, action="append", choices=choices, help=f"default: {' '.join(values)}")
+    parser.add_argument("--output", type=Path)
+    return parser
+
+
+def report_row(rows: list[dict[str, Any]], row: dict[str, Any], output: Path | None) -> None:
+    """Add a row, print it, and write all rows to `output`; called after every run, because runs take long."""
+    rows.append(row)
+    print(row, flush=True)
+    if output:
+        output.write_text(json.dumps(rows, indent=1) + "\n")
+
+
+def main() -> None:
+    parser = comparison_parser(__doc__, DEFAULT_SETS, DEFAULT_PROGRAMS, strict=False)
     parser.add_argument("--starts", type=int, default=1, help="start trees of each set; default: 1")
     parser.add_argument("--judge", action="append", choices=JUDGES, help="default: both")
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     search_file = options.reference / "search.json"
     elsewhere = json.loads(search_file.read_text()) if search_file.exists() else {}

@@ -11,7 +11,6 @@ binary takes. DATA_DIR holds NAME.phy.gz; sim5000 is simulated, with 5,000 taxa,
 to those that FILE.json has.
 """
 
-import argparse
 import json
 import resource
 import shutil
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import simulate_alignment
-from compare_rivals import plain_alignment
+from compare_rivals import comparison_parser, plain_alignment, report_row
 
 import plltool
 from plltool.engine.shards import AnyEngine
@@ -121,14 +120,9 @@ def time_search(alignment: Path, start: Path, program: str, device: str) -> dict
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", type=Path)
-    parser.add_argument("reference", type=Path)
-    parser.add_argument("--set", action="append", choices=SETS)
+    parser = comparison_parser(__doc__, SETS, PROGRAMS)
     parser.add_argument("--task", action="append", choices=TASKS)
-    parser.add_argument("--program", action="append", choices=PROGRAMS)
     parser.add_argument("--device", default="auto")
-    parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     results = json.loads(options.output.read_text()) if options.output and options.output.exists() else []
     with tempfile.TemporaryDirectory() as folder:
@@ -139,12 +133,9 @@ def main() -> None:
                     if task == "passes" and program == "raxml":
                         continue
                     row = (time_passes if task == "passes" else time_search)(*files, program, options.device)
-                    if row is None:
-                        continue
-                    results.append({"set": name, "task": task, "program": program, **row})
-                    print(results[-1], flush=True)
-                    if options.output:
-                        options.output.write_text(json.dumps(results, indent=1) + "\n")
+                    if row is not None:
+                        row = {"set": name, "task": task, "program": program, **row}
+                        report_row(results, row, options.output)
 
 
 if __name__ == "__main__":

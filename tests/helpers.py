@@ -88,8 +88,10 @@ def random_mixture(rng, n_states=4, n_components=1, rates=None):
     )
 
 
-def jukes_cantor_mixture(n_states=4):
-    return mix([(1.0, np.full(n_states, 1 / n_states), np.ones((n_states, n_states)), 1.0)])
+def jukes_cantor_mixture(n_states=4, n_components=1):
+    """All components are the same."""
+    process = np.full(n_states, 1 / n_states), np.ones((n_states, n_states)), 1.0
+    return mix([(1 / n_components, *process)] * n_components)
 
 
 def random_codes(rng, n_taxa, n_patterns, n_states=4, unclear=0.3):

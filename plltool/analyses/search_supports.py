@@ -17,7 +17,7 @@ from typing import Any, Unpack
 from plltool.analyses.bootstrap import BootstrapResult, bootstrap
 from plltool.analyses.likelihood import LENGTHS, Likelihood
 from plltool.analyses.search import search
-from plltool.analyses.ultrafast import support_and_adopt
+from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
@@ -114,8 +114,8 @@ def search_supports(
     ultrafast = made = None
     if UFBOOT in kinds:
         adoption = _Adoption(result, heard.hear, adopted_checkpoint, hardware)
-        given = result.data, result.tree, result.models, adoption.climb
-        ultrafast = support_and_adopt(*given, checkpoint=ufboot_checkpoint, **shared)
+        given = result.data, result.tree, result.models
+        ultrafast = ultrafast_bootstrap(*given, checkpoint=ufboot_checkpoint, climb=adoption.climb, **shared)
         result = adoption.result
     found = Supports(result.tree, {}, {}, outgroup=usable_outgroup(result.tree, result.outgroup)[0])
     if ultrafast is not None:

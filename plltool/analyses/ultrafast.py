@@ -86,6 +86,7 @@ def ultrafast_bootstrap(
     brlen: str = DEFAULT_LINKAGE,
     listener: Listener = ignore,
     checkpoint: str | PathLike[str] | None = None,
+    climb: Callable[[Tree], Tree | None] | None = None,
     **hardware: Unpack[HardwareSettings],
 ) -> Supports:
     """Supports of a tree's branches by resampled alignments, each of which keeps the best of the trees that are met.
@@ -105,6 +106,10 @@ def ultrafast_bootstrap(
     listener : is called after every excursion; if it raises StopSearch, the supports come from the trees met so far
     checkpoint : folder that keeps the state of the excursions; the same call continues from there. Remove it with
         `plltool.remove_checkpoint`. None keeps nothing
+    climb : is called, once the supports have settled, with the best tree that was met, if it is better than `tree`. The
+        tree that it returns takes the place of `tree`, and more excursions are made until its supports settle, too. If
+        it returns None, it was interrupted, and the supports are those of the tree before. It must be deterministic: a
+        run that is resumed calls it again. Without it `tree` stays
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Returns
@@ -118,45 +123,6 @@ def ultrafast_bootstrap(
         or the checkpoint is damaged or belongs to another run.
     DeviceError
         If the device cannot be used.
-    """
-    supports = support_and_adopt(
-        alignment,
-        tree,
-        model,
-        None,
-        replicates=replicates,
-        seed=seed,
-        constraint=constraint,
-        brlen=brlen,
-        listener=listener,
-        checkpoint=checkpoint,
-        **hardware,
-    )
-    if supports.better is not None:
-        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
-    return supports
-
-
-def support_and_adopt(
-    alignment: AlignmentLike,
-    tree: TreeLike,
-    model: ModelLike,
-    climb: Callable[[Tree], Tree | None] | None,
-    *,
-    replicates: int = UFBOOT_SETS,
-    seed: int = DEFAULT_SEED,
-    constraint: TreeLike | None = None,
-    brlen: str = DEFAULT_LINKAGE,
-    listener: Listener = ignore,
-    checkpoint: str | PathLike[str] | None = None,
-    **hardware: Unpack[HardwareSettings],
-) -> Supports:
-    """What `ultrafast_bootstrap` does, except that a better tree, if one is met, takes the place of the tree.
-
-    When the supports have settled, ``climb`` gets the best tree that was met, if it is better. The tree that `climb`
-    returns is adopted, and more excursions are made until its supports settle, too. If `climb` returns None, it was
-    interrupted, and the supports are those of the tree before. `climb` must be deterministic: a run that is resumed
-    calls it again. None never adopts a tree.
     """
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
@@ -194,7 +160,10 @@ def support_and_adopt(
         supports = task.count(target, at.pool, rng)
         return replace(supports, better=task.better(at) if at.has_better else None)
 
-    return until_memory_suffices(attempt, Hardware(**hardware))
+    supports = until_memory_suffices(attempt, Hardware(**hardware))
+    if climb is None and supports.better is not None:
+        _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
+    return supports
 
 
 @dataclass(frozen=True, eq=False)

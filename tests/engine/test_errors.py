@@ -16,6 +16,7 @@ from plltool.errors import DeviceError, EngineError
 
 AT_ZERO = np.array([0.0])
 APART = np.array([0.1])
+MIXTURE = jukes_cantor_mixture(n_components=4)  # as many as in other tests of all kinds
 
 
 def contradictory(at, n_patterns=70):
@@ -28,7 +29,7 @@ def contradictory(at, n_patterns=70):
 @pytest.mark.parametrize("at", [0, 1, 33, 69])
 def test_a_likelihood_of_zero_names_the_pattern(any_kind, make_engine, at):
     parts = (34, 36)  # pattern 33 is the last of its part, and padding follows
-    mixtures = [jukes_cantor_mixture()] * 2
+    mixtures = [MIXTURE] * 2
     engine = make_engine(any_kind, 1, contradictory(at), np.ones(70), mixtures, parts)
     with pytest.raises(EngineError, match=rf"likelihood of pattern {at} is not positive"):
         evaluate_edges(engine, [(~0, ~1, 0)], AT_ZERO)
@@ -37,7 +38,7 @@ def test_a_likelihood_of_zero_names_the_pattern(any_kind, make_engine, at):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_the_part_and_the_branches_are_named(any_kind, make_engine):
     parts = (34, 36)
-    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()] * 2, parts)
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE] * 2, parts)
     lengths = np.array([0.25, 0.0, 0.5])
     engine.run(prog.propagate(0, ~0, 1), lengths)
     assert np.isfinite(evaluate_edges(engine, [(~0, ~1, 0), (~0, ~1, 2)], lengths)).all()
@@ -49,7 +50,7 @@ def test_the_part_and_the_branches_are_named(any_kind, make_engine):
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
-    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()])
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE])
     engine.run(prog.propagate(0, ~0, 0), AT_ZERO)
     requests = {
         "derivatives": lambda: engine.derivatives([(~0, ~1, 0)], AT_ZERO),
@@ -62,7 +63,7 @@ def test_every_request_that_makes_numbers_refuses(any_kind, make_engine):
 
 
 def test_site_lnl_refuses_too(any_kind, make_engine):
-    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [jukes_cantor_mixture()])
+    engine = make_engine(any_kind, 1, contradictory(40), np.ones(70), [MIXTURE])
     with pytest.raises(EngineError, match=r"likelihood of pattern 40 is not positive"):
         lnl_of_sites(engine, ~0, ~1, 0, AT_ZERO)
 
@@ -70,7 +71,7 @@ def test_site_lnl_refuses_too(any_kind, make_engine):
 def test_an_engine_goes_on_after_an_error(any_kind, make_engine):
     codes = contradictory(3)
     codes[1, 50] = 4
-    engine = make_engine(any_kind, 1, codes, np.ones(70), [jukes_cantor_mixture()] * 2, (20, 50))
+    engine = make_engine(any_kind, 1, codes, np.ones(70), [MIXTURE] * 2, (20, 50))
     for _ in range(2):
         with pytest.raises(EngineError, match="pattern 3 "):
             evaluate_edges(engine, [(~0, ~1, 0)], AT_ZERO)
@@ -82,7 +83,7 @@ def test_an_engine_goes_on_after_an_error(any_kind, make_engine):
 def test_a_pattern_that_weighs_nothing_is_refused_all_the_same(few_kind, make_engine):
     weights = np.ones(70)
     weights[5] = 0
-    engine = make_engine(few_kind, 1, contradictory(5), weights, [jukes_cantor_mixture()])
+    engine = make_engine(few_kind, 1, contradictory(5), weights, [MIXTURE])
     with pytest.raises(EngineError, match="pattern 5 "):
         evaluate_edges(engine, [(~0, ~1, 0)], AT_ZERO)
 
@@ -91,17 +92,17 @@ def test_an_empty_set_of_states_is_refused(few_kind, make_engine):
     codes = np.ones((2, 9), dtype=int)
     codes[0, 7] = 0
     with pytest.raises(EngineError, match="code 0 of taxon 0, pattern 7 is an empty set"):
-        make_engine(few_kind, 1, codes, np.ones(9), [jukes_cantor_mixture()])
+        make_engine(few_kind, 1, codes, np.ones(9), [MIXTURE])
 
 
 def test_lengths_that_are_no_numbers(few_kind, make_engine):
-    engine = make_engine(few_kind, 1, contradictory(5), np.ones(70), [jukes_cantor_mixture()])
+    engine = make_engine(few_kind, 1, contradictory(5), np.ones(70), [MIXTURE])
     with pytest.raises(EngineError, match="is not positive and finite"):
         evaluate_edges(engine, [(~0, ~1, 0)], np.array([np.nan]))
 
 
 def test_errors_come_without_warnings():
-    engine = numpy_engine(1, contradictory(5), np.ones(70), [jukes_cantor_mixture()])
+    engine = numpy_engine(1, contradictory(5), np.ones(70), [MIXTURE])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         with pytest.raises(EngineError):
@@ -154,4 +155,4 @@ def test_the_last_eigenvalue_is_exactly_zero(few_kind, make_engine):
 def test_a_tile_larger_than_the_largest_buffer(make_engine, opencl_device):
     tiny = dataclasses.replace(opencl_device, max_allocation=1000)
     with pytest.raises(DeviceError, match="largest buffer of the device: found 1000 bytes"):
-        make_engine(Kind("vector", 4, 8), 10, contradictory(1), np.ones(70), [jukes_cantor_mixture()], device=tiny)
+        make_engine(Kind("vector", 4, 8), 10, contradictory(1), np.ones(70), [MIXTURE], device=tiny)

@@ -34,7 +34,7 @@ class Deep:
         assert next_node == 2 * self.n_taxa - 2
         self.ends = np.array(self.ends)
         self.lengths = rng.exponential(0.5, len(self.ends)) + 0.05
-        self.mixture = random_mixture(rng, 4, 2, rates=[0.5, 1.5])
+        self.mixture = random_mixture(rng, 4, 4, rates=[0.5, 0.8, 1.2, 1.5])
         self.codes = random_codes(rng, self.n_taxa, 5, unclear=0.05)
         self.weights = rng.integers(1, 9, 5).astype(float)
         self.site_lnl = pruning(self.ends.tolist(), self.lengths, self.codes.T.tolist(), self.mixture.oracle)
@@ -82,7 +82,7 @@ def all_requests(deep, engine):
     return np.array(found)
 
 
-KINDS = [Kind("numpy", 1), Kind("numpy", 4), Kind("vector", 2), Kind("vector", 4, 3), WIDE, Kind("lanes", 32)]
+KINDS = [Kind("numpy", 1), Kind("numpy", 4), Kind("vector", 2, 3), Kind("vector", 4, 3), WIDE, Kind("lanes", 32)]
 
 
 @pytest.mark.parametrize("kind", as_params(KINDS))

@@ -28,7 +28,7 @@ def case():
     """Five models of two parts on one tree, lengths for each of them, and their lnL by brute force."""
     rng = np.random.default_rng(29)
     ends, _ = random_ends(rng, N_TAXA)
-    models = [[random_mixture(rng, 4, 2) for _ in PARTS] for _ in range(5)]
+    models = [[random_mixture(rng, 4, 4) for _ in PARTS] for _ in range(5)]
     lengths = rng.random((5, len(PARTS), len(ends)))
     codes = random_codes(rng, N_TAXA, sum(PARTS))
     weights = rng.integers(1, 9, sum(PARTS)).astype(float)
@@ -294,7 +294,7 @@ def test_trees_by_levels(make_engine, case, kind, streamed, sequential_and_level
     n_slots = 4 * N_TAXA  # one for every CLA that a round makes
 
     def make():
-        layout = kind.layout(4, 2, N_TAXA, PARTS)
+        layout = kind.layout(4, fixed[0].components().n_components, N_TAXA, PARTS)
         memory = tile_bytes(layout, n_slots) if streamed else None
         return make_engine(kind, n_slots, codes, weights, models[0], PARTS, memory=memory)
 

@@ -13,18 +13,18 @@ from plltool.optimise.likelihood import TreeLikelihood
 
 pytestmark = pytest.mark.opencl
 
-NARROW, WIDE = Kind("lanes", 32, 2, max_groups=2), Kind("lanes", 64)
+NARROW, WIDE = Kind("lanes", 32, max_groups=2), Kind("lanes", 64)
+TILES = Kind("lanes", 32, 2, max_groups=2)  # of two blocks; with 20 states and 4 components
 SHAPES = [
-    (Kind("lanes", 32), 9, 3),  # as many padding states as fit: 10 rows
-    (Kind("lanes", 32, workers=1), 9, 1),
-    (NARROW, 20, 4),
+    (NARROW, 9, 2),  # as many padding states as fit: 10 rows
+    (TILES, 20, 4),
     (Kind("lanes", 32, workers=1), 20, 2),  # nobody to share with
     (Kind("lanes", 32, workers=7), 20, 2),
     (Kind("lanes", 32, workers=20), 20, 1),
     (WIDE, 61, 2),
-    (Kind("lanes", 32, 3), 122, 1),
     (WIDE, 122, 2),
 ]
+SINGLE_SHAPES = [(WIDE, 20, "mixed"), (NARROW, 61, "single"), (WIDE, 122, "single")]  # with 2 components
 AS_SHAPES = pytest.mark.parametrize(
     ("kind", "n_states", "n_components"),
     [pytest.param(*shape, id=f"{shape[0]}-{shape[1]}x{shape[2]}") for shape in SHAPES],
@@ -45,16 +45,14 @@ def test_every_request(make_engine, kind, n_states, n_components):
     assert_agrees(case, case.engine(make_engine, kind), OPENCL_RTOL)
 
 
-@pytest.mark.parametrize("precision", ["single", "mixed"])
-@pytest.mark.parametrize(("kind", "n_states"), [(WIDE, 20), (NARROW, 61), (WIDE, 122)])
+@pytest.mark.parametrize(("kind", "n_states", "precision"), SINGLE_SHAPES, ids=str)
 def test_precisions(make_engine, kind, n_states, precision):
     case = Case(n_states, 2, (40 if n_states < 122 else 10,), n_taxa=4)
     worst = assert_agrees(case, case.engine(make_engine, kind, precision=precision), SINGLE_RTOL)
     assert worst > 1e-12
 
 
-@pytest.mark.parametrize("kind", as_params([NARROW, WIDE]))
-@pytest.mark.parametrize("n_states", [9, 61])
+@pytest.mark.parametrize(("n_states", "kind"), [(9, NARROW), (61, NARROW), (61, WIDE)], ids=str)
 def test_gradients_sum_tiles_and_branches(make_engine, kind, n_states):
     """Both gradients over three tiles of two parts; twice, since sums must not build on those of the last request."""
     case = Case(n_states, 2, (150, 5), n_taxa=5)
@@ -73,10 +71,10 @@ def test_gradients_sum_tiles_and_branches(make_engine, kind, n_states):
 
 def test_weights(make_engine):
     """lnL by brute force, weighted here."""
-    case = Case(20, 2, (50,))
+    case = Case(20, 4, (50,))
     weights = case.rng.integers(0, 9, 50).astype(float)
     site_lnl = brute_force(case.ends.tolist(), case.lengths, case.columns(), case.mixtures[0].oracle)
-    engine = make_engine(NARROW, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
+    engine = make_engine(TILES, 3, case.codes, weights, case.mixtures, case.parts, state_sets=case.state_sets)
     program, a, b = program_to_branch(case.ends, case.n_taxa, 1)
     engine.run(program, case.lengths)
     found = evaluate_edges(engine, [(a, b, 1), (b, a, 1)], case.lengths)
@@ -148,14 +146,17 @@ def test_deep_trees(make_engine, kind, rates):
         )
 
 
-@pytest.mark.parametrize("n_states", [9, 20, 61, 122])
-@pytest.mark.parametrize("precision", ["double", "single"])
-def test_local_memory_and_items_are_what_the_layout_says(make_engine, n_states, precision):
+@pytest.mark.parametrize(
+    ("kind", "n_states", "precision"),
+    [*((kind, S, "double") for kind, S in ((NARROW, 9), (WIDE, 20), (WIDE, 61), (WIDE, 122))), *SINGLE_SHAPES],
+    ids=str,
+)
+def test_local_memory_and_items_are_what_the_layout_says(make_engine, kind, n_states, precision):
     """The kernel's own numbers, as the driver has them."""
     import pyopencl as cl
 
-    case = Case(n_states, 1, (3,))
-    engine = case.engine(make_engine, WIDE, precision=precision)
+    case = Case(n_states, 2, (3,))
+    engine = case.engine(make_engine, kind, precision=precision)
     (device,) = engine._context.devices
 
     def ask(what):

@@ -14,7 +14,7 @@ N_TAXA = 5
 def test_every_edge(any_kind, make_engine):
     rng = np.random.default_rng(4)
     ends, lengths = random_ends(rng, N_TAXA)
-    mixture = random_mixture(rng, 4, 2)
+    mixture = random_mixture(rng, 4, 4)
     codes = random_codes(rng, N_TAXA, 19)
     expected = brute_force(ends.tolist(), lengths, codes.T.tolist(), mixture.oracle)
     engine = make_engine(any_kind, 3 * N_TAXA, codes, np.ones(19), [mixture, mixture], (11, 8))

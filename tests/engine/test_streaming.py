@@ -142,7 +142,7 @@ def test_derivatives_of_all_branches_on_odd_shapes(ends):
     rng = np.random.default_rng(len(ends))
     n_taxa = (len(ends) + 3) // 2
     tree = make_tree(ends, rng.exponential(0.2, len(ends)) + 0.01, n_taxa)
-    codes, mixture = random_codes(rng, n_taxa, 7), random_mixture(rng, 4, 2)
+    codes, mixture = random_codes(rng, n_taxa, 7), random_mixture(rng, 4, 4)
     weights = rng.integers(1, 5, 7).astype(float)
     likelihood = likelihood_of(tree, codes, weights, mixture, n_slots=round_slots(n_taxa))
     lnl, slopes = likelihood.all_derivatives()

@@ -50,7 +50,7 @@ def test_many_groups_of_several_parts(kind, make_engine):
     parts = (9000, 40, 5000)
     rng = np.random.default_rng(12)
     ends, lengths = random_ends(rng, 6)
-    mixtures = [random_mixture(rng, 4, 2) for _ in parts]
+    mixtures = [random_mixture(rng, 4, 4) for _ in parts]
     codes = random_codes(rng, 6, sum(parts))
     weights = rng.integers(1, 9, sum(parts)).astype(float)
 

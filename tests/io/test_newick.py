@@ -346,7 +346,7 @@ def test_all_reference_trees_round_trip(shared):
 
 # --- size and chance ------------------------------------------------------------------------------------
 
-N_DEEP = 100_000
+N_DEEP = 20_000
 
 
 def reads_back_the_same(tree):
