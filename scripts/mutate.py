@@ -788,7 +788,7 @@ MUTANTS = [
     Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "np.clip(lengths * mean,",
            "np.clip(lengths,", ("tests/optimise/test_site_categories.py",)),
     Mutant("categories: replicates keep those of all patterns", "plltool/model/rates.py", "self.category_of[kept]",
-           "self.category_of[: len(kept)]", ("tests/model/test_rates.py",)),
+           "self.category_of[: len(kept)]", ("tests/model/test_model.py", "-k", "some_of_the_patterns")),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
            (RELL, "-k", "evenly")),
     Mutant("resuming: other excursions", "plltool/tree_search/ufboot_search.py", "rng.bit_generator.state = generator", "pass",

@@ -369,3 +369,12 @@ def test_rate_matrices_are_those_of_the_eigensystems(text):
     diagonals = (parts.eigenvalues * parts.rates[:, None])[:, None, :]
     np.testing.assert_allclose(matrices, (parts.right * diagonals) @ parts.left, atol=1e-12)
     np.testing.assert_array_equal(masses, parts.masses())
+
+
+def test_a_model_for_some_of_the_patterns_keeps_their_rates():
+    model = model_of("JC+PSR3")
+    model.set_sites(model.sites.with_categories(np.array([0.5, 1.0, 2.0]), np.array([0, 2, 1, 2, 0]), np.ones(5)))
+    assert model.of_patterns(np.array([1, 2, 4])).sites.category_of.tolist() == [2, 1, 0]
+    assert model.sites.category_of.tolist() == [0, 2, 1, 2, 0]
+    assert model.sites.weights == (0.4, 0.2, 0.4)
+    assert model_of("JC+PSR3").of_patterns(np.array([0, 3])).sites.category_of is None

@@ -166,8 +166,3 @@ class TestSiteRates:
         assert {start.alpha for start in fixed.filled().starts(fixed.free_parameters)} == {0.3}
         free = SiteRates("free", 4).filled()
         assert len({start.rates for start in free.starts(["free_rates"])}) == len(START_ALPHAS)
-
-
-def test_rates_of_some_patterns():
-    sites = SiteRates("psr", 3).with_categories(np.array([0.2, 1.0, 3.0]), np.array([2, 0, 1, 1]), np.ones(4))
-    assert sites.of_patterns(np.array([3, 0])).category_of.tolist() == [1, 2]
