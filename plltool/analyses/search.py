@@ -290,9 +290,10 @@ def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
     if options.depends_on_difficulty:
         announce("parsimony trees that tell how difficult the data are")
         rng = generator(problem.seed, DIFFICULTY)
-        difficulty = assess_difficulty(problem.masks, problem.weights, problem.names, rng, problem.constraint)
+        difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = replace(options.plan(score, problem.masks.size), constraint=problem.constraint)
+    plan = options.plan(score, problem.masks.size, len(problem.parts), problem.unlinked)
+    plan = replace(plan, constraint=problem.constraint)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
     numbers = f"start trees: {plan.starts}, perturbations: at most {plan.perturbations}, stop rule: {plan.stop}"

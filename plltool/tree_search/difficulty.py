@@ -14,12 +14,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.alignment.patterns import Patterns
 from plltool.constants import ENOUGH_PATTERNS_PER_TAXON, QUICK_TREES, SPARSE_WEIGHT
 from plltool.tree.constraint import Constraint
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
-from plltool.tree_search.parsimony import CodeArray, stepwise_addition
+from plltool.tree_search.parsimony import stepwise_addition
 
 
 @dataclass(frozen=True)
@@ -29,41 +29,65 @@ class Difficulty:
     Attributes
     ----------
     disagreement : share of inner branches in which two quick trees differ, the mean over all pairs; 0 to 1
-    patterns_per_taxon : number of distinct columns per sequence
+    patterns_per_taxon : number of distinct columns per sequence; of the mean part if parts have lengths of their own
     gaps : share of undetermined characters
+    conflict : the same as `disagreement`, but each tree is that of a single part; None if there is one part
     """
 
     disagreement: float
     patterns_per_taxon: float
     gaps: float
+    conflict: float | None = None
 
     @property
     def score(self) -> float:
-        """0 (easy) to 1 (hopeless): the disagreement, plus a term if there are few patterns per taxon."""
+        """0 (easy) to 1 (hopeless): the mean disagreement, plus a term if there are few patterns per taxon."""
+        differ = self.disagreement if self.conflict is None else (self.disagreement + self.conflict) / 2
         sparse = SPARSE_WEIGHT * math.log2(max(1.0, ENOUGH_PATTERNS_PER_TAXON / self.patterns_per_taxon))
-        return min(1.0, self.disagreement + sparse)
+        return min(1.0, differ + sparse)
 
     def __str__(self) -> str:
+        parts = "" if self.conflict is None else f", and those of single parts in {100 * self.conflict:.0f} %"
         return (
             f"{self.score:.2f} of 1: {QUICK_TREES} parsimony trees differ in {100 * self.disagreement:.0f} % of their "
-            f"branches, {self.patterns_per_taxon:.1f} patterns per taxon, {100 * self.gaps:.0f} % gaps"
+            f"branches{parts}, {self.patterns_per_taxon:.1f} patterns per taxon, {100 * self.gaps:.0f} % gaps"
         )
 
 
 def assess_difficulty(
-    codes: CodeArray,
-    weights: FloatArray,
+    parts: Sequence[Patterns],
     names: Sequence[str],
     rng: np.random.Generator,
     constraint: Constraint | None = None,
+    unlinked: bool = False,
 ) -> Difficulty:
-    """Estimate the difficulty of an alignment from QUICK_TREES parsimony trees; arguments as in `stepwise_addition`."""
+    """Estimate the difficulty of an alignment from QUICK_TREES parsimony trees.
+
+    If there are several parts, the trees of the QUICK_TREES parts with the most patterns are compared, too.
+
+    Parameters
+    ----------
+    names, rng, constraint : as in `stepwise_addition`
+    unlinked : whether parts have branch lengths of their own
+    """
+    codes = np.concatenate([part.masks for part in parts], axis=1)
+    weights = np.concatenate([part.weights for part in parts])
     trees = [stepwise_addition(codes, weights, names, rng, constraint) for _ in range(QUICK_TREES)]
-    pairs = list(itertools.combinations(trees, 2))
-    disagreement = sum(_share_of_branches(a, b) for a, b in pairs) / len(pairs)
+    conflict = None
+    if len(parts) > 1:
+        largest = sorted(parts, key=lambda part: -part.codes.shape[1])[:QUICK_TREES]
+        alone = [stepwise_addition(part.masks, part.weights, names, rng, constraint) for part in largest]
+        conflict = _disagreement(alone)
     anything = (1 << int(codes.max()).bit_length()) - 1
     gaps = np.average((codes == anything).mean(axis=0), weights=weights)
-    return Difficulty(disagreement, codes.shape[1] / codes.shape[0], float(gaps))
+    n_patterns = codes.shape[1] / (len(parts) if unlinked else 1)
+    return Difficulty(_disagreement(trees), n_patterns / codes.shape[0], float(gaps), conflict)
+
+
+def _disagreement(trees: Sequence[Tree]) -> float:
+    """The share of inner branches in which two of the trees differ, the mean over all pairs."""
+    pairs = list(itertools.combinations(trees, 2))
+    return sum(_share_of_branches(a, b) for a, b in pairs) / len(pairs)
 
 
 def _share_of_branches(a: Tree, b: Tree) -> float:

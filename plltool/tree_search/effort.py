@@ -63,16 +63,22 @@ class Preset:
     """A preset: a plan, and the numbers of starts and perturbations for easy data and for the most difficult data.
 
     Data with a difficulty up to EASY are easy; from there to 1 the numbers are interpolated and rounded up.
+
+    Attributes
+    ----------
+    persistence : how many times as many perturbations, and as many in a row without gain, there are for several parts
+        that share their branch lengths, and for those that do not
     """
 
     plan: SearchPlan
     starts: tuple[int, int]
     perturbations: tuple[int, int]
+    persistence: tuple[int, int] = (1, 1)
 
 
 EFFORTS = {
     "fast": Preset(SearchPlan(epsilon=1.0), (1, 1), (0, 0)),
-    "default": Preset(SearchPlan(nstop=3), (1, 1), (3, 12)),
+    "default": Preset(SearchPlan(nstop=3), (1, 1), (3, 12), persistence=(2, 3)),
     "thorough": Preset(SearchPlan(radii=(5, 10)), (2, 4), (30, 60)),
 }
 
@@ -108,9 +114,10 @@ class SearchOptions:
         free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
         return any(given is None and low != high for given, (low, high) in free)
 
-    def plan(self, difficulty: float = 0.0, size: int = 0) -> SearchPlan:
+    def plan(self, difficulty: float = 0.0, size: int = 0, n_parts: int = 1, unlinked: bool = False) -> SearchPlan:
         """The plan for data of this difficulty, 0 to 1, and of this size, taxa times patterns.
 
+        There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own.
         If the size is LARGE_ALIGNMENT or more and the effort is not thorough, a climb ends when a stage gains nothing
         significant.
         """
@@ -121,5 +128,7 @@ class SearchOptions:
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
         large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
-        planned = replace(preset.plan, starts=starts, perturbations=perturbations, stop=stop)
+        persistence = preset.persistence[unlinked] if n_parts > 1 else 1
+        perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop
+        planned = replace(preset.plan, starts=starts, perturbations=perturbations, nstop=nstop, stop=stop)
         return replace(planned, **{name: value for name, value in chosen.items() if value is not None})

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import FUSING_LOSS, ROUND_EPSILON
+from plltool.constants import FUSING_LOSS, ROUND_EPSILON, SMOOTHING_EPSILON
 from plltool.engine import program as prog
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
@@ -53,8 +53,9 @@ def fuse(
     """Take from `donor` the regions that are better there; return lnL and the number of regions taken.
 
     All exchanges that lose at most FUSING_LOSS before lengths are optimised are made; then those that gain when they
-    are taken back are taken back. If the tree is worse than before after all, it is as before. `lnl` is that of the
-    likelihood's tree, whose lengths are optimal. Both trees obey the `constraint`, and so does the result.
+    are taken back are taken back. If the tree is worse than before after all, also with lengths that are as precise as
+    its own, it is as before. `lnl` is that of the likelihood's tree, whose lengths are optimal. Both trees obey the
+    `constraint`, and so does the result.
     """
     before = likelihood.tree.copy()
     found = find_exchanges(likelihood, donor, lnl)
@@ -66,6 +67,8 @@ def fuse(
     regretted = back.gains > 0
     if regretted.any():
         fused = _exchange(likelihood, back, regretted, constraint)
+    if lnl - ROUND_EPSILON < fused < lnl:
+        fused = smooth(likelihood, SMOOTHING_EPSILON).lnl
     if fused < lnl:
         likelihood.tree.assign(before)
         likelihood.topology_changed()

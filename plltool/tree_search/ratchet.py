@@ -33,6 +33,14 @@ def reweight(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
     return np.where(rng.random(weights.shape) < RATCHET_SHARE, RATCHET_FACTOR, 1.0) * weights
 
 
+def resample(weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """The weights, each multiplied by an exponential random number of mean 1 (Rubin 1981); same shape.
+
+    This changes more than `reweight`. With several parts, climbs end where one part prevents what another one needs.
+    """
+    return rng.exponential(size=weights.shape) * weights
+
+
 class Ratchet:
     """Keeps the best tree of a likelihood and looks for a better one nearby.
 
@@ -85,7 +93,8 @@ class Ratchet:
     def _perturb(self) -> None:
         """Apply all moves that gain on reweighted sites, and climb for a round on the original ones around them."""
         likelihood, (jump, radius) = self.likelihood, RATCHET_RADII
-        with likelihood.reweighted(reweight(likelihood.engine.weights, self._rng)):
+        draw = reweight if len(likelihood.models) == 1 else resample
+        with likelihood.reweighted(draw(likelihood.engine.weights, self._rng)):
             lnl = likelihood.lnl()
             jumped = climb_round(likelihood, lnl, jump, epsilon=RATCHET_EPSILON, constraint=self.constraint)
         lnl = smooth(likelihood, ROUND_EPSILON).lnl

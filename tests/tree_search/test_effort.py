@@ -34,6 +34,13 @@ def test_what_a_user_asks_for_overrides_the_preset():
     assert not SearchOptions("fast").depends_on_difficulty
 
 
+def test_default_searches_of_parts_persist():
+    alone, shared, own = (SearchOptions().plan(1.0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
+    assert [(plan.perturbations, plan.nstop) for plan in (alone, shared, own)] == [(12, 3), (24, 6), (36, 9)]
+    assert SearchOptions("fast").plan(1.0, 0, 2, True) == SearchOptions("fast").plan(1.0)
+    assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 2, True).perturbations == 2
+
+
 @pytest.mark.parametrize(
     "wishes",
     [{"effort": "lazy"}, {"starts": 0}, {"perturbations": -1}, {"nstop": 0}, {"radii": ()}, {"epsilon": 0.0}],

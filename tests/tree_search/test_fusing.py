@@ -171,6 +171,23 @@ def test_a_tree_that_is_worse_after_all_is_not_kept(wrong, monkeypatch):
     assert true.lnl() == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.parametrize("stretch", [1.0, 2.0, 4.0])
+def test_a_small_gain_is_not_lost_by_rough_lengths(wrong, monkeypatch, stretch):
+    """All trees are nearly equally good, with any lengths, as there are so few sites; nothing is worth taking back."""
+    (likelihood, _), _, (true, _) = wrong
+    for some in (likelihood, true):
+        some.engine.set_weights(some.engine.weights / 1000)
+    lnl, best = smooth(likelihood).lnl, smooth(true).lnl
+    assert 0.02 < best - lnl < 0.2
+    donor = true.tree.with_lengths(stretch * true.tree.lengths)
+    found = find_exchanges(likelihood, donor, lnl)
+    promises = iter([1.0, -1.0])
+    monkeypatch.setattr(fusing, "find_exchanges", lambda *_: replace(found, gains=0 * found.gains + next(promises)))
+    fused, n_taken = fuse(likelihood, donor, lnl)
+    assert n_taken == 1
+    assert lnl < fused == pytest.approx(likelihood.lnl(), rel=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_the_fused_tree_is_at_least_as_good(seed):
     likelihood, donor, (codes, mixture) = make_case(seed, n_moves=6)

@@ -10,7 +10,7 @@ from plltool.analyses.search import search
 from plltool.constants import RATCHET_FACTOR, RATCHET_SHARE
 from plltool.optimise.lengths import smooth
 from plltool.tree_search.effort import SearchOptions
-from plltool.tree_search.ratchet import Ratchet, reweight
+from plltool.tree_search.ratchet import Ratchet, resample, reweight
 
 # HKY+FQ, seed 1, its default search: IQ-TREE 2.0.7
 IQTREE_LNL = -3586.302
@@ -22,6 +22,14 @@ def test_reweighting_multiplies_a_share_of_the_weights():
     assert set(found.tolist()) == {1.0, RATCHET_FACTOR}
     # five standard deviations of a binomial
     assert abs(np.mean(found > 1) - RATCHET_SHARE) < 5 * (RATCHET_SHARE * (1 - RATCHET_SHARE) / 20_000) ** 0.5
+
+
+def test_resampling_multiplies_the_weights_by_exponential_numbers():
+    weights = np.arange(1.0, 20_001.0)
+    found = resample(weights, np.random.default_rng(1)) / weights
+    for quantile in (0.1, 0.5, 0.9):  # five standard deviations of a binomial
+        share = np.mean(found < -np.log1p(-quantile))
+        assert abs(share - quantile) < 5 * (quantile * (1 - quantile) / 20_000) ** 0.5
 
 
 def make_ratchet(seed, n_taxa=14, n_patterns=40):
@@ -45,6 +53,17 @@ def test_steps_never_lead_down_and_weights_come_back(seed):
     assert lnls[-1] > lnls[0]  # from a random tree there is a way up
     ratchet.finish()
     assert likelihood.lnl() == pytest.approx(ratchet.lnl, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_parts", [1, 2])
+def test_several_parts_are_resampled(monkeypatch, n_parts):
+    ratchet, likelihood, _ = make_ratchet(0)
+    drawn = []
+    monkeypatch.setattr(likelihood.engine, "set_weights", drawn.append)
+    likelihood.models *= n_parts
+    ratchet.step()
+    factors = set(drawn[0].tolist())  # all patterns have weight 1
+    assert factors <= {1.0, RATCHET_FACTOR} if n_parts == 1 else len(factors) == len(drawn[0])
 
 
 @pytest.fixture(scope="module")
