@@ -19,7 +19,7 @@ from plltool.constants import (
     TUNING_SHARE,
 )
 from plltool.errors import EngineError
-from plltool.optimise.lengths import smooth
+from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.optimise.polish import PolishRound, polish
@@ -261,14 +261,23 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Optimise lengths, model parameters and lengths again; return lnL."""
+        """Optimise lengths, model parameters and lengths again; return lnL.
+
+        At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
+        """
         likelihood, epsilon = self.likelihood, stage.epsilon
         by_site = likelihood.models[0].has_site_rates  # the first categories are those of poor lengths
+        is_free = self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models)
         lnl = smooth(likelihood, epsilon).lnl
-        if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
+        if is_free:
             optimise_model(likelihood, epsilon=epsilon)
             before, lnl = lnl, smooth(likelihood, epsilon).lnl
             while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        if stage.name == "start":
+            before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
+            if is_free and lnl > before:
+                optimise_model(likelihood, epsilon=epsilon)
+                lnl = smooth(likelihood, epsilon).lnl
         return lnl
