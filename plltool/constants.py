@@ -115,6 +115,7 @@ STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a
 }  # fmt: skip
 MAX_REJECTED_MOVES = 5  # moves that a round tries singly without success before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between rounds
+ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 # --- analyses of a finished tree -------------------------------------------------------------------------
 RESAMPLED_VALUES = 16_000_000  # site lnL, and as many weights, that the host holds at once (128 MB each)
