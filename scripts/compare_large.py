@@ -5,7 +5,8 @@
 Task "search" runs whole searches under GTR and gamma rates, on one thread, each program from a start tree of its own:
 CPU seconds (user and system) and wall seconds of the process, and its largest resident memory. Task "plltool" lets
 plltool optimise lengths and model (GTR+F+G4) on each final tree, and counts the inner branches that are not in the
-true tree; task "iqtree" asks IQ-TREE 2 for the same lnL. "truth" is a program that answers with the true tree.
+true tree; task "iqtree" asks IQ-TREE 2 for lnL at these lengths under this model. "truth" is a program that answers
+with the true tree.
 
 The alignments are those of `simulate_alignment.py --seed 1 --taxa N --sites 1000 --mean-length 0.03 --gaps N/2`. They
 stay in FOLDER with the final trees, and what FILE.json holds is kept, so that tasks and programs can run one by one.
@@ -24,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import simulate_alignment
-from compare_rivals import judge_by_iqtree
+from compare_rivals import printed_lnl
 
 import plltool
 from plltool.io.alignment_writer import format_fasta
@@ -56,18 +57,8 @@ def time_search(program: str, alignment: Path, tree: Path) -> dict[str, Any] | N
     elif program == "fasttree":
         command = ["fasttree", "-gtr", "-gamma", "-nt", "-nopr", "-out", tree, alignment]
     else:
-        command = [
-            "VeryFastTree",
-            "-gtr",
-            "-gamma",
-            "-nt",
-            "-threads",
-            "1",
-            "-double-precision",
-            "-out",
-            tree,
-            alignment,
-        ]
+        command = ["VeryFastTree", "-gtr", "-gamma", "-nt", "-threads", "1", "-double-precision", "-out", tree]
+        command += [alignment]
     if shutil.which(str(command[0])) is None:
         return None
     load, before, began = os.getloadavg()[0], resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
@@ -83,13 +74,26 @@ def time_search(program: str, alignment: Path, tree: Path) -> dict[str, Any] | N
     }
 
 
-def judge(task: str, alignment: Path, tree: Path) -> dict[str, Any]:
-    """lnL of a tree with optimised lengths and model, by plltool or IQ-TREE."""
-    if task == "iqtree":
-        return {"iqtree_lnl": judge_by_iqtree(alignment, tree, alignment.parent)}
+def judge_by_plltool(alignment: Path, tree: Path) -> dict[str, Any]:
+    """lnL of a tree with optimised lengths and model, which are kept, and its inner branches that are not true."""
     result = plltool.evaluate(alignment, tree, MODEL, threads=1)
+    optimised_tree(tree).write_text(result.newick + "\n")
     truth = plltool.read_tree(alignment.with_suffix(".truth.nwk"), result.tree.names)
-    return {"lnl": result.lnl, "device": result.device, "false_branches": rf_distance(result.tree, truth) // 2}
+    false_branches = rf_distance(result.tree, truth) // 2
+    return {"lnl": result.lnl, "model": result.model, "device": result.device, "false_branches": false_branches}
+
+
+def judge_by_iqtree(alignment: Path, tree: Path, model: str) -> dict[str, Any]:
+    """lnL by IQ-TREE at the lengths and under the model that plltool found."""
+    command = ["iqtree2", "-s", alignment, "--seqtype", "DNA", "-te", optimised_tree(tree), "-blfix", "-nt", "1"]
+    command += ["-m", model.replace("/", ",").replace("+FU", "+F"), "--keep-ident"]
+    command += ["-pre", tree.with_suffix(""), "-redo"]
+    return {"iqtree_lnl": printed_lnl(command, r"Initial log-likelihood: (-[\d.]+)")}
+
+
+def optimised_tree(tree: Path) -> Path:
+    """The file of a tree with optimised lengths."""
+    return tree.with_suffix(".optimised")
 
 
 def main() -> None:
@@ -108,10 +112,13 @@ def main() -> None:
         for task in options.task or TASKS:
             for program in options.program or PROGRAMS:
                 tree = alignment.with_suffix(f".{program}.nwk")
-                if task == "search":
-                    found = None if program == "truth" else time_search(program, alignment, tree)
-                else:
-                    found = judge(task, alignment, tree) if tree.exists() else None
+                found = None
+                if task == "search" and program != "truth":
+                    found = time_search(program, alignment, tree)
+                elif task == "plltool" and tree.exists():
+                    found = judge_by_plltool(alignment, tree)
+                elif task == "iqtree" and "model" in of_set.get(program, {}):
+                    found = judge_by_iqtree(alignment, tree, of_set[program]["model"])
                 if found is None:
                     continue
                 of_set.setdefault(program, {}).update(found)
