@@ -1,6 +1,6 @@
 """Compare fast searches of plltool on thousands of simulated taxa with FastTree 2 and VeryFastTree 4.
 
-    python scripts/compare_large.py FOLDER [--taxa N ...] [--task TASK ...] [--program NAME ...] [--output FILE.json]
+    python scripts/compare_large.py FOLDER [--taxa N ...] [--task TASK ...] [--program NAME ...] --output FILE.json
 
 Task "search" runs whole searches under GTR and gamma rates, on one thread, each program from a start tree of its own:
 CPU seconds (user and system) and wall seconds of the process, and its largest resident memory. Task "plltool" lets
@@ -10,7 +10,7 @@ with the true tree.
 
 The alignments are those of `simulate_alignment.py --seed 1 --taxa N --sites 1000 --mean-length 0.03 --gaps N/2`. They
 stay in FOLDER with the final trees, and what FILE.json holds is kept, so that tasks and programs can run one by one.
-Programs that are not on the PATH are left out: `fasttree` is Debian's, `VeryFastTree` is in PyPI's veryfasttree.
+Programs that are not on the PATH are left out. FastTree is that of Debian; PyPI has VeryFastTree.
 """
 
 import argparse
