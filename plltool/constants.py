@@ -83,6 +83,7 @@ STAGE_EPSILON = 1.0  # the next stage starts when an SPR round gains less lnL
 NNI_EPSILON = 5.0  # SPR rounds start when an NNI round gains less lnL
 NNI_SHARE = 1e-4  # the same as a share of lnL; the larger of the two counts
 STAGE_SHARE = 1e-5  # likewise for SPR rounds
+STAGE_MOST = 5.0  # lnL that this share is at most: on large trees late rounds are cheap, as they scan few places
 TUNING_SHARE = 2e-4  # share of lnL; if model and lengths gain more, both are optimised again
 SCAN_PHASES = (3, 6, 10)  # depths at which a walk pauses to drop hopeless directions; one launch each
 WALK_CUTOFF = 3.0  # times the typical loss: the walk ends at steps that lose more; a patient walk may pass them
@@ -117,6 +118,7 @@ STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a
 }  # fmt: skip
 MAX_REJECTED_MOVES = 5  # moves that a round tries singly without success before it gives up
 ROUND_EPSILON = 0.5  # lnL precision of branch lengths between rounds
+ROUND_SHARE = 3e-6  # the same as a share of lnL; the larger of the two counts
 
 # --- analyses of a finished tree -------------------------------------------------------------------------
 RESAMPLED_VALUES = 16_000_000  # site lnL, and as many weights, that the host holds at once (128 MB each)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 from oracles.likelihood import orient
+from oracles.substitution import gamma_category_means
 from scipy.linalg import expm
 
 from plltool.alignment.alignment import make_alignment
@@ -20,6 +21,8 @@ from plltool.engine.numpy_engine import NumpyEngine
 from plltool.io.alignment_reader import read_alignment
 from plltool.model import proteins
 from plltool.model.components import Components
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
 from plltool.tree.topology import Tree
@@ -238,6 +241,16 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
     engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
+
+
+def many_taxa(model):
+    """The likelihood of 120 taxa under a model string, at the lengths along which they evolved under JC+G4{0.5}."""
+    rng = np.random.default_rng(31)
+    n_taxa, n_sites = 120, 40
+    ends, lengths = random_ends(rng, n_taxa, 0.05)
+    mixture = mix([(0.25, [0.25] * 4, np.ones((4, 4)), rate) for rate in gamma_category_means(0.5, 4)])
+    codes = simulate_codes(rng, ends, lengths, n_taxa, n_sites, mixture)
+    return likelihood_of(make_tree(ends, lengths, n_taxa), codes, np.ones(n_sites), Model(parse_model(model)))
 
 
 def assert_valid_tree(tree):

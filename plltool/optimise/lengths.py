@@ -18,7 +18,9 @@ from plltool.constants import (
     SMOOTHING_EPSILON,
 )
 from plltool.errors import EngineError
+from plltool.model.model import SCALER
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 
@@ -109,3 +111,30 @@ def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
         return reached
     lengths[:] = before
     return lnl
+
+
+def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
+    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains; return lnL.
+
+    With many taxa there is no doubt about the category of a site. If all lengths are wrong by such a ratio, most sites
+    fit a neighbouring category almost as well, so lnL has an optimum there. The lengths are optimised to `epsilon`
+    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried.
+    """
+    tree = likelihood.tree
+    while True:
+        largest = likelihood.models[int(np.argmax(likelihood.part_sites))]
+        rates = np.unique(largest.components().rates)
+        rates = rates[rates > 0]
+        factors = np.concatenate([rates[1:] / rates[:-1], rates[:-1] / rates[1:]])
+        if not len(factors) or largest.has_site_rates:
+            return lnl
+        tried = [[model.copy() for model in likelihood.models] for _ in factors]
+        for models, factor in zip(tried, factors, strict=True):
+            for model in models:
+                model.set_ratios(SCALER, factor * model.ratios(SCALER))
+        lnls = possible_likelihoods(likelihood, tried).sum(axis=1)
+        best = int(np.argmax(lnls))
+        if lnls[best] <= lnl:
+            return lnl
+        tree.lengths[:] = np.clip(factors[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        lnl = smooth(likelihood, epsilon).lnl

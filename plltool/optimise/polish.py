@@ -17,7 +17,7 @@ from plltool.constants import (
     POLISH_SHARE,
 )
 from plltool.optimise.bounded import Curvatures
-from plltool.optimise.lengths import smooth, try_longer
+from plltool.optimise.lengths import smooth, try_longer, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.ridge import climb_ridge
@@ -87,6 +87,8 @@ def polish(
         lnl, has_explored = done.lnl, done.has_explored
         if lengths:
             lnl = smooth(likelihood, done.precision).lnl
+            if not done.number:
+                lnl = try_scales(likelihood, lnl, done.precision)
         if chosen:
             lnl = optimiser.run(POLISH_PRECISION)
         if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):

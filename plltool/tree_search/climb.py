@@ -16,6 +16,7 @@ from plltool.constants import (
     MIN_MOVE_GAIN,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
+    ROUND_SHARE,
     SCREENING_LOSS,
 )
 from plltool.optimise.lengths import smooth
@@ -169,9 +170,10 @@ def climb_round(
     constraint: Constraint | None = None,
     patient: bool = False,
 ) -> Round:
-    """Find moves, apply the compatible ones that gain, and smooth to `epsilon`; arguments as in `find_moves`.
+    """Find moves, apply the compatible ones that gain, and smooth; arguments as in `find_moves`.
 
-    The tree obeys the `constraint` at all times.
+    Lengths are smoothed to `epsilon`, or ROUND_SHARE of lnL if that is more. The tree obeys the `constraint` at all
+    times.
     """
     moves = find_moves(likelihood, lnl, radius, joints, constraint, patient)
     ranked = rank_moves(moves, lnl)
@@ -183,7 +185,7 @@ def climb_round(
         applied = apply_moves(likelihood, moves, ranked, most, constraint)
         if not applied:
             break
-        reached = smooth(likelihood, epsilon).lnl
+        reached = smooth(likelihood, max(epsilon, ROUND_SHARE * abs(lnl))).lnl
         if reached > lnl:
             joints = _worth_another_look(tree, [undo for _, undo in applied], waiting)
             return Round(reached, len(applied), joints, tuple(_describe_move(tree, moves, k, lnl) for k, _ in applied))

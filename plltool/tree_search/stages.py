@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,12 +15,13 @@ from plltool.constants import (
     NNI_SHARE,
     PERTURB,
     STAGE_EPSILON,
+    STAGE_MOST,
     STAGE_SHARE,
     START_EPSILON,
     TUNING_SHARE,
 )
 from plltool.errors import EngineError
-from plltool.optimise.lengths import smooth
+from plltool.optimise.lengths import smooth, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
 from plltool.optimise.polish import PolishRound, polish
@@ -53,12 +55,18 @@ class Stage:
     epsilon : the stage ends when a round gains less lnL; for lengths and model, the precision
     radius : radius of the moves; 0 if the stage optimises lengths and model instead
     share : like `epsilon`, as a share of lnL; the larger of the two counts
+    most : the lnL that the share comes to at most
     """
 
     name: str
     epsilon: float
     radius: int = 0
     share: float = 0.0
+    most: float = math.inf
+
+    def is_over(self, gain: float, lnl: float) -> bool:
+        """Whether a round that gained so much, and ended at `lnl`, is the last one."""
+        return gain < max(self.epsilon, min(self.most, self.share * abs(lnl)))
 
 
 class TreeSearch:
@@ -139,7 +147,7 @@ class TreeSearch:
         """The stages of a climb."""
         stages = [Stage("start", START_EPSILON), Stage("nni", NNI_EPSILON, 1, share=NNI_SHARE)]
         for radius in self.plan.radii:
-            stages.append(Stage("spr", STAGE_EPSILON, radius, share=STAGE_SHARE))
+            stages.append(Stage("spr", STAGE_EPSILON, radius, STAGE_SHARE, STAGE_MOST))
             stages.append(Stage("model", self.plan.epsilon))
         return stages
 
@@ -256,7 +264,7 @@ class TreeSearch:
                     self.likelihood, at.lnl, stage.radius, at.joints, constraint=self.plan.constraint
                 )
                 at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
-                at.stage_over = at.lnl - before < max(stage.epsilon, stage.share * abs(at.lnl)) or not done.n_moves
+                at.stage_over = stage.is_over(at.lnl - before, at.lnl) or not done.n_moves
             else:
                 at.lnl = self._tune(stage)
                 at.stage_over = True
@@ -264,14 +272,23 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Optimise lengths, model parameters and lengths again; return lnL."""
+        """Optimise lengths, model parameters and lengths again; return lnL.
+
+        At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
+        """
         likelihood, epsilon = self.likelihood, stage.epsilon
         by_site = likelihood.models[0].has_site_rates  # the first categories are those of poor lengths
+        is_free = self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models)
         lnl = smooth(likelihood, epsilon).lnl
-        if self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models):
+        if is_free:
             optimise_model(likelihood, epsilon=epsilon)
             before, lnl = lnl, smooth(likelihood, epsilon).lnl
             while (stage.name == "model" or by_site) and lnl - before > TUNING_SHARE * abs(lnl):
                 optimise_model(likelihood, epsilon=epsilon)
                 before, lnl = lnl, smooth(likelihood, epsilon).lnl
+        if stage.name == "start":
+            before, lnl = lnl, try_scales(likelihood, lnl, epsilon)
+            if is_free and lnl > before:
+                optimise_model(likelihood, epsilon=epsilon)
+                lnl = smooth(likelihood, epsilon).lnl
         return lnl

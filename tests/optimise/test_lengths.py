@@ -6,6 +6,7 @@ from helpers import (
     jukes_cantor_mixture,
     likelihood_of,
     make_tree,
+    many_taxa,
     random_codes,
     random_ends,
     random_mixture,
@@ -15,11 +16,13 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
-from plltool.optimise.lengths import predicted_gain, smooth, try_longer
+from plltool.optimise.lengths import predicted_gain, smooth, try_longer, try_scales
+from plltool.optimise.polish import polish
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 STAR = [(0, 3), (1, 3), (2, 3)]
 FINE = 1e-9  # lnL that may still be gained
+MEAN_RATE_RTOL = 0.5  # 3 standard errors of the mean rate of the 40 sites of `many_taxa`
 LENGTH_RTOL = 1e-4  # what FINE leaves open: lnL is flat to 1e-9 within about 1e-5 of the optimum
 
 STARTS = pytest.mark.parametrize("start", [0.1, 1e-6, 5.0])
@@ -202,6 +205,38 @@ def test_a_better_optimum_is_kept_and_another_one_is_not():
     reached = try_longer(likelihood, worse)
     assert best - 0.01 < reached < best + 1e-6
     assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
+
+
+def test_lengths_on_a_wrong_scale_return():
+    """Where sites have moved to a neighbouring category, Newton's steps stay; the truth tells the tree's length."""
+    likelihood = many_taxa("JC+G4{0.5}")
+    lengths = likelihood.tree.lengths
+    true_length = lengths.sum()
+    lengths *= 3.4
+    lost = smooth(likelihood, 0.1).lnl
+    assert lengths.sum() > 3 * true_length
+    reached = try_scales(likelihood, lost, 0.1)
+    assert lengths.sum() == pytest.approx(true_length, rel=MEAN_RATE_RTOL)
+    assert reached > lost
+    assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
+
+
+def test_a_polish_finds_the_scale():
+    likelihood = many_taxa("JC+G4{0.5}")
+    lengths = likelihood.tree.lengths
+    true_length = lengths.sum()
+    lengths *= 3.4
+    polish(likelihood)
+    assert lengths.sum() == pytest.approx(true_length, rel=MEAN_RATE_RTOL)
+
+
+@pytest.mark.parametrize("model", ["JC+G4{0.5}", "JC"])
+def test_lengths_on_the_right_scale_stay(model):
+    likelihood = many_taxa(model)
+    best = smooth(likelihood, 0.1).lnl
+    optimum = likelihood.tree.lengths.copy()
+    assert try_scales(likelihood, best, 0.1) == best
+    np.testing.assert_array_equal(likelihood.tree.lengths, optimum)
 
 
 @pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])

@@ -225,3 +225,18 @@ def test_rank_moves():
         moves.joints, moves.columns, moves.branches, moves.toward_gap, moves.healed, moves.lengths, -100.0 + gains
     )
     assert rank_moves(moves, -100.0).tolist() == [2, 3, 0]
+
+
+@pytest.mark.parametrize(("lnl", "expected"), [(-1e5, 0.5), (-1e6, 3.0)])
+def test_lengths_between_rounds_are_as_precise_as_lnl_needs(monkeypatch, lnl, expected):
+    """The search is told of an lnL that it beats with any move; 3e-6 of it are 0.3 and 3."""
+    likelihood, _, _ = make_case(2)
+    asked = []
+
+    def note(likelihood, epsilon):
+        asked.append(epsilon)
+        return smooth(likelihood, epsilon)
+
+    monkeypatch.setattr(climb, "smooth", note)
+    assert climb_round(likelihood, lnl, 1).n_moves > 0
+    assert asked == [pytest.approx(expected)]

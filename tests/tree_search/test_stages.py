@@ -2,12 +2,16 @@
 
 import numpy as np
 import pytest
+from helpers import many_taxa
 
 from plltool.analyses.search import search
 from plltool.constants import STAGE_EPSILON
 from plltool.errors import EngineError
 from plltool.tree_search.climb import Round
-from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.effort import SearchOptions, SearchPlan
+from plltool.tree_search.progress import Forecast, StopSearch
+from plltool.tree_search.stages import Stage, TreeSearch, planned_stages
+from plltool.tree_search.state import Cursor
 
 PLENTY = 10 * STAGE_EPSILON
 
@@ -69,3 +73,24 @@ def test_numbers_that_fail_come_with_the_values_of_the_model(monkeypatch):
     with pytest.raises(EngineError, match=r"pattern 3 .*; model HKY\{.*\}\+FE\+G4\{.*\}$") as info:
         search(sequences, "HKY+FE+G4", device="numpy")
     assert "\n" not in str(info.value)
+
+
+def test_a_start_tree_with_lengths_on_a_wrong_scale():
+    """From 3.4 times the true lengths, where sites sit in neighbouring rate categories."""
+    likelihood = many_taxa("JC+G4{0.5}")
+    true_length = likelihood.tree.lengths.sum()
+    likelihood.tree.lengths *= 3.4
+
+    def stop(_):
+        raise StopSearch
+
+    plan = SearchPlan()
+    TreeSearch(likelihood, plan, Forecast(planned_stages(plan)), stop, Cursor()).climb()
+    assert likelihood.tree.lengths.sum() == pytest.approx(true_length, rel=0.5)  # see MEAN_RATE_RTOL in test_lengths.py
+
+
+@pytest.mark.parametrize(("lnl", "least"), [(-1e4, 1.0), (-3e5, 3.0), (-2e6, 5.0)], ids=["epsilon", "share", "most"])
+def test_the_least_gain_grows_with_lnl_up_to_a_bound(lnl, least):
+    stage = Stage("spr", 1.0, 5, share=1e-5, most=5.0)
+    assert stage.is_over(least - 0.01, lnl)
+    assert not stage.is_over(least + 0.01, lnl)
