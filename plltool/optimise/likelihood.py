@@ -53,7 +53,10 @@ class TreeLikelihood:
 
     def topology_changed(self) -> None:
         """Forget everything derived from the topology."""
-        self.view = DirectedView(self.tree)
+        self._use_view(DirectedView(self.tree))
+
+    def _use_view(self, view: DirectedView) -> None:
+        self.view = view
         self._all_branches: IntArray | None = None
         self._prepared: AnyClas | None = None
 
@@ -324,8 +327,7 @@ class Screen(TreeLikelihood):
         """Take over what has changed in the likelihood that it belongs to."""
         self.tree, self.models = of.tree, of.models
         if self.view is not of.view:
-            self.topology_changed()
-            self.view = of.view
+            self._use_view(of.view)
         if self.is_stale:
             self.model_changed()
             self.is_stale = False
