@@ -4,8 +4,8 @@
         [--output FILE.json]
 
 A program is a rule, as `--stop` takes it: epsilon, rf or kh. DATA_DIR holds NAME.phy or NAME.phy.gz. REFERENCE_DIR is
-not read. Start trees are those of seeds 1 to N. Every search has one thread; the seconds are those of the processor, user
-and system, of the whole process.
+not read. Start trees are those of seeds 1 to N. Every search has one thread; the seconds are those of the processor,
+user and system, of the whole process.
 """
 
 import json
