@@ -14,7 +14,7 @@ from plltool.engine.opencl.probe import check_device
 from plltool.engine.opencl.processor import name_unknown_processor
 
 UNKNOWN_VERSION = "OpenCL 3.0 PoCL HSTR: pthread-x86_64-unknown-linux-gnu-generic"
-WORDS = 256
+WORDS = 126
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="PyPI's PoCL exists for Linux only")
 
@@ -43,7 +43,12 @@ def test_an_unknown_processor_gets_the_level_of_the_machine():
     assert [description.text(place) for place in (80, 81, 82)] == [b"pthread", b"generics", b"gener"]
     changed = [word for word in range(WORDS) if before[8 * word :][:8] != description.memory.raw[8 * word :][:8]]
     assert changed == [83]
-    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "there is nothing left to name"
+    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "it has a name now"
+
+
+@pytest.fixture(autouse=True)
+def no_names(monkeypatch):
+    monkeypatch.setattr(processor, "_names", {})
 
 
 @pytest.mark.parametrize(
@@ -61,9 +66,17 @@ def test_other_devices_stay_as_they_are(version):
     assert description.memory.raw == before
 
 
-@pytest.mark.parametrize("names", [(), (b"generic", b"generic")])
-def test_nothing_is_changed_unless_one_pointer_is_the_name(names):
-    description = Description(names)
+def test_what_lies_behind_stays_as_it_is():
+    description = Description((b"generic", b"generic"))
+    before = description.memory.raw
+    assert name_unknown_processor(description.address, UNKNOWN_VERSION)
+    assert not name_unknown_processor(description.address, UNKNOWN_VERSION), "a device gets a name once"
+    assert description.text(84) == b"generic"
+    assert description.memory.raw[8 * 84 :] == before[8 * 84 :]
+
+
+def test_nothing_is_changed_where_no_pointer_is_the_name():
+    description = Description(())
     before = description.memory.raw
     assert not name_unknown_processor(description.address, UNKNOWN_VERSION)
     assert description.memory.raw == before

@@ -14,7 +14,7 @@ import struct
 from pathlib import Path
 
 UNKNOWN = b"generic"
-DESCRIPTION_BYTES = 2048  # read of PoCL's description of a device; its pointer to the name is at byte 640 in PoCL 3.0
+DESCRIPTION_BYTES = 1024  # read of PoCL's description of a device; its pointer to the name is at byte 640 in PoCL 3.0
 POINTER = struct.Struct("P")
 
 # Names of LLVM for the levels of the x86-64 psABI, and the flags of /proc/cpuinfo that tell the third from the first.
@@ -22,7 +22,7 @@ POINTER = struct.Struct("P")
 MODERN, BASIC = b"x86-64-v3", b"x86-64"
 MODERN_FLAGS = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"}
 
-_names: dict[bytes, ctypes.Array[ctypes.c_char]] = {}  # kept, because the driver points to them
+_names: dict[int, ctypes.Array[ctypes.c_char]] = {}  # of devices; kept, because the driver points to them
 
 
 def name_unknown_processor(device: int, version: str) -> bool:
@@ -35,19 +35,19 @@ def name_unknown_processor(device: int, version: str) -> bool:
     """
     if "PoCL" not in version or not version.endswith("x86_64-unknown-linux-gnu-" + UNKNOWN.decode()):
         return False
-    place = _find_name(device)
+    place = None if device in _names else _find_name(device)
     if place is None:
         return False
-    level = _processor_level()
-    name = _names.setdefault(level, ctypes.create_string_buffer(level))
-    ctypes.c_void_p.from_address(place).value = ctypes.addressof(name)
+    _names[device] = ctypes.create_string_buffer(_processor_level())
+    ctypes.c_void_p.from_address(place).value = ctypes.addressof(_names[device])
     return True
 
 
 def _find_name(device: int) -> int | None:
-    """Address of the only pointer to the text "generic" within the description, or None.
+    """Address of the first pointer to the text "generic" within the description, or None.
 
-    Memory is read through /proc/self/mem, where an address that is none is an error, not a crash.
+    Behind the description there may be another one, which is none of ours. Memory is read through /proc/self/mem, where
+    an address that is none is an error, not a crash.
     """
     try:
         memory = os.open("/proc/self/mem", os.O_RDONLY)
@@ -56,16 +56,14 @@ def _find_name(device: int) -> int | None:
     try:
         description = os.pread(memory, DESCRIPTION_BYTES, device)
         whole = len(description) - len(description) % POINTER.size
-        places = [
-            device + POINTER.size * number
-            for number, (pointer,) in enumerate(POINTER.iter_unpack(description[:whole]))
-            if _read_text(memory, pointer) == UNKNOWN
-        ]
+        for number, (pointer,) in enumerate(POINTER.iter_unpack(description[:whole])):
+            if _read_text(memory, pointer) == UNKNOWN:
+                return device + POINTER.size * number
     except OSError:
         return None
     finally:
         os.close(memory)
-    return places[0] if len(places) == 1 else None
+    return None
 
 
 def _read_text(memory: int, address: int) -> bytes:
