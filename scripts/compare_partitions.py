@@ -87,14 +87,19 @@ def run(program: str, files: tuple[Path, Path, Path], brlen: str, search: bool, 
         if done.returncode:
             return {"seconds": seconds, "exit": done.returncode}
         if program == "plltool":
-            return {"seconds": seconds, "lnl": json.loads((folder / "plltool.json").read_text())["lnl"]}
+            return {"seconds": seconds, "lnl": read_lnl(folder, search)}
         row = {"seconds": seconds, "lnl": float(re.findall(PRINTED[program], done.stdout)[-1])}
         if search:
             tree = folder / {"raxml": "RAxML_bestTree.run", "iqtree": "iqtree.treefile"}[program]
             judge = make_command("plltool", (files[0], files[1], tree), brlen, False, options.device)
             time_command([*map(str, judge)], folder)[1].check_returncode()
-            row["by_plltool"] = json.loads((folder / "plltool.json").read_text())["lnl"]
+            row["by_plltool"] = read_lnl(folder, search=False)
         return row
+
+
+def read_lnl(folder: Path, search: bool) -> float:
+    """lnL from the record of a search or an evaluation."""
+    return float(json.loads((folder / ("plltool.json" if search else "plltool.evaluate.json")).read_text())["lnl"])
 
 
 def main() -> None:
