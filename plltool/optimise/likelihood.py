@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import cast
+from typing import TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,8 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
+
+Value = TypeVar("Value", bound=np.generic)
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -100,7 +102,7 @@ class TreeLikelihood:
             category_of = np.concatenate([np.argmax(lnl, axis=0) for lnl in self.component_lnl()])
         screen = cast(AnyEngine, self.engine.open_screen(category_of))
         screen.set_weights(self.engine.weights)
-        self._screen = Screen(self, screen, np.split(category_of, np.cumsum(self.engine.part_patterns)[:-1]))
+        self._screen = Screen(self, screen, self.split_patterns(category_of))
         return category_of
 
     @property
@@ -115,7 +117,7 @@ class TreeLikelihood:
             screen.follow(self)
         return screen
 
-    def split_patterns(self, values: FloatArray) -> list[FloatArray]:
+    def split_patterns(self, values: npt.NDArray[Value]) -> list[npt.NDArray[Value]]:
         """Split values (..., n_patterns) into those of each part."""
         return np.split(values, np.cumsum(self.engine.part_patterns)[:-1], axis=-1)
 
@@ -308,6 +310,12 @@ class TreeLikelihood:
 
 class Screen(TreeLikelihood):
     """The rough likelihood that belongs to another one, see `TreeLikelihood.screen`.
+
+    Parameters
+    ----------
+    of : the likelihood that it belongs to
+    engine : of the same patterns, sorted by category
+    category_of : for each part (n_patterns,), the component of each pattern
 
     Attributes
     ----------

@@ -12,6 +12,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
 from plltool.errors import DeviceError
 from plltool.hardware import Hardware
+from plltool.run import engines
 from plltool.run.inputs import resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.tree.operations import round_slots, stack_slots
@@ -45,7 +46,10 @@ def assert_little_memory_changes_nothing(alignment, device):
     assert streamed.counters["peak_bytes"] < whole.counters["peak_bytes"] / 4
 
 
-def test_a_tenth_of_the_memory_numpy(sequences, caplog):
+@pytest.mark.parametrize("least", [1, 10_000])
+def test_a_tenth_of_the_memory_numpy(sequences, caplog, monkeypatch, least):
+    """With a screen and without one."""
+    monkeypatch.setattr(engines, "SCREENING_PATTERNS", least)
     caplog.set_level(logging.INFO, "plltool")
     tree = search(sequences, MODEL, device="numpy")
     assert "memory:" not in caplog.text

@@ -10,6 +10,7 @@ from plltool.analyses.search import search
 from plltool.errors import InputError
 from plltool.io import checkpoint as files
 from plltool.io.checkpoint import remove_checkpoint
+from plltool.run import engines
 from plltool.tree.duplicates import restrict_tree
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
@@ -34,6 +35,12 @@ def few(data_dir):
 @pytest.fixture(autouse=True)
 def _every_state_is_written(monkeypatch):
     monkeypatch.setattr(files, "CHECKPOINT_PATIENCE", 0.0)
+
+
+@pytest.fixture
+def screened(monkeypatch):
+    """Searches of this process have a screen, however few the patterns."""
+    monkeypatch.setattr(engines, "SCREENING_PATTERNS", 1)
 
 
 def stop_after(n_events, error=PowerCut):
@@ -82,6 +89,7 @@ def make_run(tmp_path):
     return make
 
 
+@pytest.mark.usefixtures("screened")
 @pytest.mark.parametrize("case", CASES)
 def test_stopped_at_every_event_and_resumed(few, tmp_path, make_run, case, monkeypatch, caplog):
     """Each process makes one step; together they make those of an uninterrupted run."""
@@ -139,6 +147,7 @@ def test_what_has_ended_is_not_done_again(few, tmp_path, make_run):
     assert not events
 
 
+@pytest.mark.usefixtures("screened")
 def test_states_may_be_of_different_times(few, tmp_path):
     """Any saved state leads to the same end; that of a climb may be older than those of later climbs, or missing."""
     run = {**SETTINGS, "model": "JC", "options": OPTIONS, "start": "random", "checkpoint": tmp_path / "saved"}
