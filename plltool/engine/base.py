@@ -148,10 +148,6 @@ class Engine(Holder):
         """Patterns of all parts."""
         return self.layout.n_patterns
 
-    def part_sites(self) -> FloatArray:
-        """(n_parts,) the sum of the weights of each part's patterns."""
-        return np.add.reduceat(self.weights, np.cumsum((0, *self.layout.part_patterns[:-1])))
-
     @property
     def part_patterns(self) -> tuple[int, ...]:
         """Patterns of each part."""

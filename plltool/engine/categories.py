@@ -143,10 +143,6 @@ class CategoryEngine(EngineGroup[Engine]):
 
     # --- model and weights ----------------------------------------------------------------------------------
 
-    def part_sites(self) -> FloatArray:
-        """(n_parts,) the sum of the weights of each part's patterns."""
-        return np.add.reduceat(self.weights, np.cumsum((0, *self.part_patterns[:-1])))
-
     def set_model(self, parts: Parts) -> None:
         """Use another model from now on; where it has other categories, the patterns are sorted again."""
         category_of = self._categories(parts)

@@ -89,13 +89,6 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
         for engine, _, patterns in self._shards():
             engine.set_weights(weights[patterns])
 
-    def part_sites(self) -> FloatArray:
-        """(n_parts,) the sum of the weights of each part's patterns; see `Engine`."""
-        sites = np.empty(self.n_parts)
-        for engine, parts, _ in self._shards():
-            sites[parts] = engine.part_sites()
-        return sites
-
     # --- requests -------------------------------------------------------------------------------------------
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:

@@ -47,7 +47,7 @@ class TreeLikelihood:
         self.tree = tree
         self.models = list(models)
         self.engine = engine
-        self.part_sites = engine.part_sites()
+        self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
         self.scratch = directed_slots(tree.n_taxa)
         self._screen: Screen | None = None
         self.topology_changed()
