@@ -149,7 +149,7 @@ def run_model(content: bytes, _path: Path) -> object:
     spec = parse_model(text_of(content))
     if parse_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    model = resolve_inputs(ROWS if spec.is_nucleotide else PROTEINS, spec)[1][0]
+    model = resolve_inputs(ROWS if spec.data == "DNA" else PROTEINS, spec)[1][0]
     model.components()
     return model.n_free_parameters
 

@@ -303,12 +303,12 @@ def has_informative_site(block: Alignment) -> bool:
     return False
 
 
-def find_states(block: Alignment) -> str:
-    """The symbols of the states that occur, cells about which nothing is known left out."""
+def find_states(block: Alignment) -> tuple[str, ...]:
+    """The names of the states that occur, cells about which nothing is known left out."""
     occurs = np.bincount(block.codes.ravel(), minlength=block.states.n_codes) > 0
     occurs[block.states.all_states_code] = False
     found = block.states.state_sets[occurs].any(axis=0)
-    return "".join(np.array(list(block.states.symbols))[found])
+    return tuple(np.array(block.states.symbols)[found].tolist())
 
 
 def _list_taxa(names: Sequence[str], taxa: Sequence[int]) -> str:

@@ -28,8 +28,8 @@ class StateSpace:
     ----------
     name : str
         As messages call the data, such as "DNA".
-    symbols : str
-        One character per state, in the order of the rate matrix.
+    symbols : tuple of str
+        The name of each state, in the order of the rate matrix; one character for bases and amino acids.
     code_of : uint8 array (256,)
         The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing.
     state_sets : bool array (n_codes, n_states)
@@ -39,7 +39,7 @@ class StateSpace:
     """
 
     name: str
-    symbols: str
+    symbols: tuple[str, ...]
     code_of: CodeArray
     state_sets: BoolArray
     doubtful: str
@@ -134,7 +134,7 @@ def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolA
         code_of[[ord(character), ord(character.lower())]] = code
     code_of.setflags(write=False)
     state_sets.setflags(write=False)
-    return StateSpace(name, symbols, code_of, state_sets, doubtful)
+    return StateSpace(name, tuple(symbols), code_of, state_sets, doubtful)
 
 
 DNA = _make_dna()

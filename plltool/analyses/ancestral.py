@@ -29,13 +29,13 @@ class AncestralPart:
     Attributes
     ----------
     name, sites : name of the part, and its columns, from 0, (n,), ascending
-    symbols : one letter for each state
+    symbols : the name of each state
     probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
     """
 
     name: str
     sites: np.ndarray
-    symbols: str
+    symbols: tuple[str, ...]
     probabilities: FloatArray
 
 
@@ -58,7 +58,7 @@ class AncestralResult(Result):
         """The most probable sequence of each inner node, by its name; "-" for sites that are in no part."""
         letters = np.full((len(self.nodes), self.n_sites), "-")
         for part in self.ancestors:
-            letters[:, part.sites] = np.array(list(part.symbols))[part.probabilities.argmax(axis=2)]
+            letters[:, part.sites] = np.array(part.symbols)[part.probabilities.argmax(axis=2)]
         return {node: "".join(row) for node, row in zip(self.nodes, letters, strict=True)}
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
@@ -81,7 +81,8 @@ class AncestralResult(Result):
         """
         several = len(self.ancestors) > 1
         order = sorted(range(len(self.nodes)), key=lambda k: int(self.nodes[k].removeprefix(NODE)))
-        lines, symbols = [], ""
+        lines: list[str] = []
+        symbols: tuple[str, ...] = ()
         for part in self.ancestors:
             if part.symbols != symbols:
                 symbols = part.symbols

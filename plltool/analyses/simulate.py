@@ -111,7 +111,7 @@ def simulate(
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
-        letters[:, sites] = np.array(list(space.symbols), dtype="S1")[states]
+        letters[:, sites] = np.array(space.symbols, dtype="S1")[states]
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)

@@ -13,13 +13,8 @@ from plltool.model.values import check_frequencies
 
 
 def initial_rates(spec: ModelSpec) -> FloatArray:
-    """The start rate of each class; empty if the exchangeabilities are published."""
-    if spec.rates is not None:
-        return np.array(spec.rates)
-    if spec.name == proteins.GTR20:
-        rates = proteins.read_matrix("LG")[0]
-        return rates / rates[-1]
-    return np.ones(spec.n_rate_classes)
+    """The start values of the parameters of the exchangeabilities."""
+    return spec.named.rates.starts if spec.rates is None else np.array(spec.rates)
 
 
 def initial_class_weights(spec: ModelSpec) -> FloatArray:
@@ -33,13 +28,12 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
     """The start frequencies; equal ones if classes have frequencies of their own."""
-    n_states = len(spec.symbols)
     if spec.frequencies is not None:
         return np.array(spec.frequencies)
+    if spec.frequency_mode == "equal":
+        return np.full(len(spec.symbols), 1.0 / len(spec.symbols))
     if spec.frequency_mode != "empirical":
-        if spec.frequency_mode == "equal" or spec.is_nucleotide or spec.is_mixture:
-            return np.full(n_states, 1.0 / n_states)
-        return proteins.read_matrix("LG" if spec.name == proteins.GTR20 else spec.name)[1].copy()
+        return spec.named.frequencies
     if empirical is None:
         raise ValueError(f"model {str(spec)!r} needs the empirical frequencies of the alignment")
     try:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
@@ -60,10 +60,10 @@ class Model:
             If they are needed but missing.
         """
         self.spec = spec
-        self._class_of_rate = np.array(spec.rate_classes, dtype=np.intp)
+        self._design = spec.named.rates
         self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
         self._matrices: FloatArray | None = None
-        self._class_rates = initial_rates(spec)
+        self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
         self._sites = spec.sites.filled()
@@ -75,11 +75,9 @@ class Model:
     @property
     def exchangeabilities(self) -> FloatArray:
         """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) for a mixture. Only ratios matter."""
-        if self.spec.rate_classes:
-            return self._class_rates[self._class_of_rate]
         if self.spec.is_mixture:
             return proteins.read_mixture(self.spec.name).exchangeabilities.copy()
-        return proteins.read_matrix(self.spec.name)[0].copy()
+        return self._design.exchangeabilities(self._rates)
 
     @property
     def frequencies(self) -> FloatArray:
@@ -203,7 +201,7 @@ class Model:
     def pack(self) -> dict[str, FloatArray]:
         """All values as doubles, for `unpack`."""
         return {
-            "exchangeabilities": self._class_rates,
+            "rates": self._rates,
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
             "scaler": np.array(self._scaler),
@@ -213,7 +211,7 @@ class Model:
 
     def unpack(self, values: Mapping[str, FloatArray]) -> None:
         """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
-        self._class_rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
+        self._rates, self._frequencies = values["rates"], values["frequencies"]
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
         self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])
@@ -230,18 +228,18 @@ class Model:
             If the number of values is wrong, one is not positive or out of range, two of the same class differ, or
             the model's exchangeabilities are published.
         """
-        pairs, classes = self.spec.pairs, self.spec.rate_classes
-        if not classes:
+        pairs, classes = self.spec.pairs, self._design.class_of_pair
+        if classes is None:
             raise InputError(f"the exchangeabilities of {self.spec.name} are published and cannot be set")
-        rates = check_exchangeabilities(np.ravel(values).tolist(), pairs)
-        for name, number, rate in zip(pairs, classes, rates, strict=True):
-            first = classes.index(number)
-            if rate != rates[first]:
+        rates = np.array(check_exchangeabilities(np.ravel(values).tolist(), pairs))
+        _, first = np.unique(classes, return_index=True)
+        for name, rate, k in zip(pairs, rates, first[classes], strict=True):
+            if rate != rates[k]:
                 raise InputError(
-                    f"{self.spec.name} has equal exchangeabilities {pairs[first]} and {name},"
-                    f" found {rates[first]:g} and {rate:g}"
+                    f"{self.spec.name} has equal exchangeabilities {pairs[k]} and {name},"
+                    f" found {rates[k]:g} and {rate:g}"
                 )
-        self._set_class_rates(np.array([rates[classes.index(k)] for k in range(self.spec.n_rate_classes)]))
+        self._set_rates(rates[first])
 
     def set_frequencies(self, values: npt.ArrayLike) -> None:
         """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``.
@@ -322,7 +320,7 @@ class Model:
         """The groups that may be optimised, in the order of GROUPS."""
         spec = self.spec
         free = {
-            "rates": spec.rates is None and spec.n_rate_classes > 1,
+            "rates": spec.rates is None and self._design.n_free > 0,
             "frequencies": spec.frequency_mode == "optimised",
             "class_weights": spec.is_mixture and not spec.is_tied and spec.class_weights is None,
         }
@@ -343,7 +341,7 @@ class Model:
     def ratios(self, group: str) -> FloatArray:
         """The free values of a group as positive ratios, see `plltool.model.vector`; none for CATEGORIES."""
         if group == "rates":
-            return self._class_rates[~self._is_reference_class()]
+            return self._rates[self._design.is_free]
         if group == "frequencies":
             return self._frequencies[:-1] / self._frequencies[-1]
         if group == "class_weights":
@@ -357,9 +355,7 @@ class Model:
     def set_ratios(self, group: str, ratios: FloatArray) -> None:
         """Set the free values of a group from ratios, which are not checked."""
         if group == "rates":
-            rates = np.ones(self.spec.n_rate_classes)
-            rates[~self._is_reference_class()] = ratios
-            self._set_class_rates(rates)
+            self._set_rates(self._design.with_reference(ratios))
         elif group == "frequencies":
             self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
         elif group == "class_weights":
@@ -374,8 +370,8 @@ class Model:
     def to_string(self) -> str:
         """The model with all current values in braces; `parse_model` reads it back with no free parameters."""
         spec = replace(self.spec, sites=self._sites)
-        if spec.n_rate_classes > 1:
-            spec = replace(spec, rates=tuple(self._class_rates.tolist()))
+        if self._design.n_free:
+            spec = replace(spec, rates=tuple(self._rates.tolist()))
         if spec.is_mixture and not spec.is_tied:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
@@ -389,10 +385,6 @@ class Model:
 
     # --- helpers --------------------------------------------------------------------------------------------
 
-    def _is_reference_class(self) -> BoolArray:
-        """(n_classes,) whether the class is that of the last pair."""
-        return np.arange(self.spec.n_rate_classes) == self._class_of_rate[-1]
-
-    def _set_class_rates(self, rates: FloatArray) -> None:
-        self._class_rates = rates / rates[self._class_of_rate[-1]]
+    def _set_rates(self, rates: FloatArray) -> None:
+        self._rates = self._design.relative(rates)
         self._systems = self._matrices = None

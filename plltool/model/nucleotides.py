@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-BASES = "ACGT"
-RATE_NAMES = ("AC", "AG", "AT", "CG", "CT", "GT")
+import functools
+
+import numpy as np
+
+from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
+
+BASES = tuple("ACGT")
+PAIRS = pair_names(BASES)
 
 # RAxML-NG's names; one digit per rate, equal digits for equal rates
 EQUAL_FREQUENCY_MODELS = {
@@ -65,3 +71,21 @@ def renumber(code: str) -> str:
     """A symmetry code with its classes numbered in the order in which they first occur: 313313 -> 010010."""
     order = "".join(dict.fromkeys(code))
     return "".join(str(order.index(digit)) for digit in code)
+
+
+def symmetry(name: str) -> str:
+    """The classes of the rates AC AG AT CG CT GT as digits; classes are numbered as they first occur."""
+    return SYMMETRIES.get(name) or name.removeprefix(CUSTOM_PREFIX)
+
+
+def is_nucleotide(name: str) -> bool:
+    """Whether it is the canonical name of a nucleotide model."""
+    return name in SYMMETRIES or name.startswith(CUSTOM_PREFIX)
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The nucleotide model of a canonical name."""
+    design = RateDesign.of_classes([int(digit) for digit in symmetry(name)])
+    mode: FrequencyMode = "equal" if name in EQUAL_FREQUENCY_MODELS else "optimised"
+    return NamedModel("DNA", BASES, PAIRS, design, mode, np.full(len(BASES), 1.0 / len(BASES)))

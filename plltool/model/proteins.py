@@ -13,11 +13,12 @@ from importlib.resources import files
 import numpy as np
 
 from plltool.arrays import FloatArray
+from plltool.model.named import NamedModel, RateDesign, pair_names
 from plltool.model.rates import RateKind
 
-AMINO_ACIDS = "ARNDCQEGHILKMFPSTWYV"
+AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
 N_STATES = len(AMINO_ACIDS)
-PAIRS = tuple(a + b for i, a in enumerate(AMINO_ACIDS) for b in AMINO_ACIDS[i + 1 :])
+PAIRS = pair_names(AMINO_ACIDS)
 
 GTR20 = "GTR20"  # 190 free exchangeabilities
 POISSON = "Poisson"  # equal exchangeabilities
@@ -72,6 +73,20 @@ def canonical_names() -> dict[str, str]:
     names = [name for name in _sections("matrices.txt") if name not in _PARTS]
     names += [GTR20, POISSON, *MIXTURES]
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The protein model of a canonical name; that of a mixture has its first matrix only, see `read_mixture`."""
+    if name == GTR20:
+        rates, frequencies = read_matrix("LG")
+        design = RateDesign.of_classes(range(len(PAIRS)), rates / rates[-1])
+        return NamedModel("protein", AMINO_ACIDS, PAIRS, design, "optimised", frequencies)
+    if name in MIXTURES:
+        rates, frequencies = read_matrix(next(iter(MIXTURES[name])))[0], np.full(N_STATES, 1.0 / N_STATES)
+    else:
+        rates, frequencies = read_matrix(name)
+    return NamedModel("protein", AMINO_ACIDS, PAIRS, RateDesign.published(rates), "model", frequencies)
 
 
 @functools.cache

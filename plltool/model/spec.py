@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
 
 from plltool.model import nucleotides, proteins
+from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
 
-FrequencyMode = Literal["equal", "empirical", "optimised", "given", "model"]
-
 FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+FC", "optimised": "+FO", "model": ""}
+
+
+def find_named(name: str) -> NamedModel:
+    """What a canonical name stands for."""
+    return (nucleotides if nucleotides.is_nucleotide(name) else proteins).named_model(name)
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,7 @@ class ModelSpec:
     name : canonical name of the substitution model, or ``DNA`` and six digits.
     frequency_mode : ``equal``, ``empirical``, ``optimised``, ``given``, or ``model``: those of a protein matrix.
     sites : how rates vary over sites, without values that are optimised.
-    rates : fixed rate of each class relative to that of the last pair, in the order of `rate_classes`; None if free.
+    rates : fixed parameters of the exchangeabilities, see `RateDesign`; None if free.
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
     profiles : name of the profile mixture that replaces the frequencies; None without one.
     class_weights : fixed weights of a mixture's classes; None if free.
@@ -43,40 +45,24 @@ class ModelSpec:
     scaler: float | None = None
 
     @property
-    def is_nucleotide(self) -> bool:
-        return self.name in nucleotides.SYMMETRIES or self.name.startswith(nucleotides.CUSTOM_PREFIX)
+    def named(self) -> NamedModel:
+        """What the name stands for."""
+        return find_named(self.name)
 
     @property
     def data(self) -> str:
         """The kind of data, as in `StateSpace.name`."""
-        return "DNA" if self.is_nucleotide else "protein"
+        return self.named.data
 
     @property
-    def symbols(self) -> str:
-        """One character per state, in the order of frequencies."""
-        return nucleotides.BASES if self.is_nucleotide else proteins.AMINO_ACIDS
+    def symbols(self) -> tuple[str, ...]:
+        """The name of each state, in the order of frequencies."""
+        return self.named.symbols
 
     @property
     def pairs(self) -> tuple[str, ...]:
         """Names of the pairs of states, in the order of exchangeabilities."""
-        return nucleotides.RATE_NAMES if self.is_nucleotide else proteins.PAIRS
-
-    @property
-    def symmetry(self) -> str:
-        """The classes of the rates AC AG AT CG CT GT as digits; classes are numbered as they first occur."""
-        return nucleotides.SYMMETRIES.get(self.name) or self.name.removeprefix(nucleotides.CUSTOM_PREFIX)
-
-    @cached_property
-    def rate_classes(self) -> tuple[int, ...]:
-        """The class of each pair's rate, numbered as they first occur; empty if the exchangeabilities are published."""
-        if self.is_nucleotide:
-            return tuple(int(digit) for digit in self.symmetry)
-        return tuple(range(len(proteins.PAIRS))) if self.name == proteins.GTR20 else ()
-
-    @cached_property
-    def n_rate_classes(self) -> int:
-        """The number of distinct exchangeabilities; that of the last pair is 1 by convention."""
-        return len(set(self.rate_classes))
+        return self.named.pairs
 
     @property
     def is_mixture(self) -> bool:
@@ -97,7 +83,7 @@ class ModelSpec:
             parts.append(f"+{self.profiles}")
         if self.frequencies is not None:
             parts.append("+FU" + format_values(self.frequencies))
-        elif self.frequency_mode != "equal" or self.name not in nucleotides.EQUAL_FREQUENCY_MODELS:
+        elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":
             parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
         parts.append(str(self.sites))
         if self.scaled:

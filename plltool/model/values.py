@@ -35,7 +35,7 @@ def check_exchangeabilities(
     )
 
 
-def check_frequencies(values: Sequence[float], symbols: str) -> tuple[float, ...]:
+def check_frequencies(values: Sequence[float], symbols: Sequence[str]) -> tuple[float, ...]:
     """Frequencies of the states `symbols`, scaled to sum 1, from positive values whose sum is 1 within 1e-3.
 
     Raises

@@ -41,8 +41,7 @@ def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: Float
         exchangeabilities, here.frequencies, here.rates[:, None, None] * by_rates
     )
     if name == "rates":
-        classes = np.array(model.spec.rate_classes)
-        return np.delete(np.bincount(classes, by_pair), classes[-1])
+        return model.spec.named.rates.free_slopes(by_pair)
     frequencies = model.frequencies
     by_share = frequencies * by_frequency.sum(axis=0) + masses.sum(axis=0)
     return (by_share - frequencies * by_share.sum())[:-1]

@@ -64,7 +64,7 @@ def test_amino_acids(character, expected):
 @pytest.mark.parametrize("character", "X?-.UO*!~x")
 def test_nothing_is_known_of_an_amino_acid(character):
     assert PROTEIN.code_of[ord(character)] == PROTEIN.all_states_code
-    assert allowed_amino_acids(character) == PROTEIN.symbols
+    assert allowed_amino_acids(character) == "".join(PROTEIN.symbols)
     assert (character in PROTEIN.doubtful) == (character in "UO*!~")
 
 

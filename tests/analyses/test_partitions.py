@@ -44,7 +44,7 @@ def sequences():
     rows = []
     for name in NAMES:
         dna = rng.choice(list("ACGTRN-"), 50, p=[0.3, 0.2, 0.2, 0.2, 0.04, 0.03, 0.03])
-        protein = rng.choice(list(PROTEIN.symbols + "X"), 30)
+        protein = rng.choice([*PROTEIN.symbols, "X"], 30)
         if name == "e":
             dna[0:40:2] = "-"
         rows.append("".join([*dna[:40], *protein, *dna[40:]]))

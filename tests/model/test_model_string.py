@@ -2,13 +2,14 @@ import json
 import math
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plltool.errors import InputError
 from plltool.model.model_string import parse_model
-from plltool.model.nucleotides import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
+from plltool.model.nucleotides import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, symmetry
 from plltool.model.proteins import GTR20, MIXTURES, TIED_RATES, canonical_names
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
@@ -143,7 +144,7 @@ def test_canonical_form(text, canonical):
 )
 def test_order_of_rates(text, exchangeabilities):
     spec = parse_model(text)
-    assert tuple(spec.rates[int(digit)] for digit in spec.symmetry) == exchangeabilities
+    assert tuple(spec.named.rates.exchangeabilities(np.array(spec.rates))) == exchangeabilities
 
 
 @pytest.mark.parametrize("name", [*EQUAL_FREQUENCY_MODELS, *FREE_FREQUENCY_MODELS])
@@ -160,7 +161,7 @@ def test_aliases():
 
 def test_named_models_have_renumbered_codes():
     for code in {**EQUAL_FREQUENCY_MODELS, **FREE_FREQUENCY_MODELS}.values():
-        assert parse_model(code).symmetry == code
+        assert symmetry(parse_model(code).name) == code
 
 
 def test_frequencies_are_normalised():

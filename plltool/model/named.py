@@ -1,0 +1,115 @@
+"""What the name of a substitution model stands for: its states, exchangeabilities and frequencies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from plltool.arrays import BoolArray, FloatArray, IndexArray
+
+FrequencyMode = Literal["equal", "empirical", "optimised", "given", "model"]
+
+
+@dataclass(frozen=True, eq=False)
+class RateDesign:
+    """How exchangeabilities follow from positive parameters: ``r[p] = base[p] * prod_k parameter[k] ** powers[p, k]``.
+
+    Attributes
+    ----------
+    base : float64 (n_pairs,)
+    powers : float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
+        exchangeabilities
+    starts : float64 (n_parameters,) values that an optimisation starts from
+    reference : the parameter that is 1 by convention, because only ratios matter; None if all are free
+    """
+
+    base: FloatArray
+    powers: FloatArray
+    starts: FloatArray
+    reference: int | None = None
+
+    @classmethod
+    def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
+        """One parameter for each class of pairs with equal exchangeabilities; that of the last pair is 1.
+
+        Classes are numbered from 0 without a gap. Without `starts` all begin with 1.
+        """
+        classes = np.asarray(class_of_pair, dtype=np.intp)
+        powers = np.eye(classes.max() + 1)[classes]
+        ones = np.ones(powers.shape[1])
+        return cls(np.ones(len(classes)), powers, ones if starts is None else starts, int(classes[-1]))
+
+    @classmethod
+    def published(cls, exchangeabilities: FloatArray) -> RateDesign:
+        """Exchangeabilities without parameters."""
+        return cls(exchangeabilities, np.empty((len(exchangeabilities), 0)), np.empty(0))
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of parameters, the reference included."""
+        return self.powers.shape[1]
+
+    @property
+    def n_free(self) -> int:
+        """The number of parameters that may vary."""
+        return self.n_parameters - (self.reference is not None)
+
+    @cached_property
+    def is_free(self) -> BoolArray:
+        """(n_parameters,) whether a parameter may vary."""
+        return np.array([k != self.reference for k in range(self.n_parameters)], dtype=bool)
+
+    @property
+    def class_of_pair(self) -> IndexArray | None:
+        """(n_pairs,) the parameter that is the exchangeability of each pair; None where it is more than that."""
+        one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
+        return self.powers.argmax(axis=1) if one_each.all() else None
+
+    def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
+        """float64 (n_pairs,) from (n_parameters,)."""
+        return self.base * np.prod(parameters**self.powers, axis=1)
+
+    def relative(self, parameters: FloatArray) -> FloatArray:
+        """The parameters divided by the reference, if there is one."""
+        return parameters if self.reference is None else parameters / parameters[self.reference]
+
+    def with_reference(self, free: FloatArray) -> FloatArray:
+        """(n_parameters,) from the free ones."""
+        parameters = np.ones(self.n_parameters)
+        parameters[self.is_free] = free
+        return parameters
+
+    def free_slopes(self, by_pair: FloatArray) -> FloatArray:
+        """Slopes in the logarithms of free parameters from those (n_pairs,) in logarithms of exchangeabilities."""
+        return (by_pair @ self.powers)[self.is_free]
+
+
+@dataclass(frozen=True, eq=False)
+class NamedModel:
+    """What the name of a substitution model stands for.
+
+    Attributes
+    ----------
+    data : the kind of data, as in `StateSpace.name`
+    symbols : the name of each state, in the order of frequencies
+    pairs : names of the pairs of states, in the order of exchangeabilities
+    rates : how exchangeabilities follow from parameters
+    frequency_mode : the frequencies that the name implies
+    frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
+    """
+
+    data: str
+    symbols: tuple[str, ...]
+    pairs: tuple[str, ...]
+    rates: RateDesign
+    frequency_mode: FrequencyMode
+    frequencies: FloatArray
+
+
+def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:
+    """The pairs of states in the order of exchangeabilities: the upper triangle row by row."""
+    return tuple(a + b for i, a in enumerate(symbols) for b in symbols[i + 1 :])

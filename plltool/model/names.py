@@ -1,0 +1,99 @@
+"""The name in a model string, with its values in braces; see `plltool.model.model_string`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+from plltool.model import proteins
+from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, SYMMETRIES, renumber
+from plltool.model.spec import ModelSpec, find_named
+from plltool.model.tokens import Token
+from plltool.model.values import check_exchangeabilities, check_frequencies, check_shares
+
+MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
+
+_UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
+    (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
+)
+_ACCEPTED = (
+    f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
+)
+
+
+def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
+    """The model that a name stands for, with its values in braces."""
+    word = token.word.upper()
+    custom = re.fullmatch(f"(?:{CUSTOM_PREFIX})?([0-9]{{6}})", word)
+    if custom:
+        return _read_nucleotide(token, CUSTOM_PREFIX + renumber(custom[1]), custom[1])
+    if word in CANONICAL_NAMES:
+        name = CANONICAL_NAMES[word]
+        return _read_nucleotide(token, name, SYMMETRIES[name])
+    if word in proteins.canonical_names():
+        return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    for pattern, kind in _UNSUPPORTED:
+        if re.fullmatch(pattern, word):
+            raise token.error(f"{kind} not supported; models of DNA and proteins are: {_ACCEPTED}")
+    raise token.error(f"unknown model; accepted: {_ACCEPTED}")
+
+
+def _default_spec(name: str) -> ModelSpec:
+    """The model of a canonical name, with the frequencies that it implies."""
+    return ModelSpec(name, find_named(name).frequency_mode)
+
+
+def _read_nucleotide(token: Token, name: str, code: str) -> ModelSpec:
+    spec = _default_spec(name)
+    return replace(spec, rates=_read_rates(token, code, spec.pairs))
+
+
+def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
+    """The rate of each class relative to GT, in the order in which the classes first occur in `code`."""
+    if token.values is None:
+        return None
+    classes = list(dict.fromkeys(code))
+    if len(classes) == 1:
+        raise token.error("this model has only one exchangeability, so no values in braces are accepted")
+    values = token.numbers()
+    if "/" in token.values:
+        given, form = sorted(classes), "separated by slashes: one per distinct rate"
+    else:
+        given = [digit for digit in classes if digit != code[-1]]
+        form = "separated by commas: one per distinct rate except that of GT, which is 1"
+    if len(values) != len(given):
+        raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
+    rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
+    relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
+    return tuple(relative[code.index(digit)] for digit in classes)
+
+
+def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
+    spec = _default_spec(name)
+    if token.values is None:
+        return spec
+    if name == proteins.GTR20:
+        return _read_gtr20(token, spec, read_matrix)
+    if spec.is_mixture and not spec.is_tied:
+        n_classes = len(proteins.MIXTURES[name])
+        weights = token.numbers()
+        if len(weights) != n_classes:
+            raise token.error(f"expected {n_classes} weights, found {len(weights)}")
+        return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
+    raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
+
+
+def _read_gtr20(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
+    """Read 190 exchangeabilities, or a file with these and 20 frequencies."""
+    text = token.values or ""
+    if read_matrix is not None and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
+        rates, frequencies = read_matrix(text)
+        frequencies = token.checked(check_frequencies, frequencies, spec.symbols)
+        spec = replace(spec, frequency_mode="given", frequencies=frequencies)
+    else:
+        rates = token.numbers()
+    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
+
+
