@@ -15,7 +15,9 @@
  *   products   REAL [column][PADDED_STATES], REAL [column][lane]
  *   terms      SUM [worker][lane]
  *   lanes      double [2][row of COLUMN_TILE][lane, one more against bank conflicts]
- * A CLA is read and written in global memory; the barrier at the end of an instruction shows it to the other workers.
+ * A CLA is read and written in global memory. A NEWVIEW may overwrite the CLA that it reads: the barrier after the reads has
+ * a global fence, so that all come before the first write. The barrier at the end of an instruction shows the CLA to the
+ * other workers.
  *
  * Macros from the host: STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES (Layout.macros).
  * Twin: numpy_engine.py. Tests: tests/engine/test_shared_states.py, test_many_states.py.
@@ -283,7 +285,7 @@ static inline void run_instruction(const Job *job, int op, __global REAL *cla, _
                     for (int j = 0; j < n_columns; j += COLUMN_TILE) {
                         const int n = min(COLUMN_TILE, N_STATES - j);
                         load_columns(table, &o, block, c, j, n, columns, x);
-                        barrier(CLK_LOCAL_MEM_FENCE);
+                        barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
                         add_columns(columns, x, n, product);
                         barrier(CLK_LOCAL_MEM_FENCE);
                     }
