@@ -120,7 +120,7 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         values = np.empty((request.n_values, self.n_patterns))
         for engine, parts, patterns in self._shards():
-            values[:, patterns] = engine.execute_sites(request, _of_parts(lengths, parts))
+            values[:, patterns] = engine.execute_sites(request.of_parts(parts), _of_parts(lengths, parts))
         return values
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> ShardedClas:

@@ -87,36 +87,39 @@ class ShardPlan:
 
 
 def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
-    """Shards in the order of their first parts. Per-site rates (+PSR) are those of a single part.
+    """Shards in the order of their first parts.
 
     With `screening` there is a screen, unless CLAs have one component anyway or there are so few patterns that
     transition matrices, which a screen does not save, take most of the time.
     """
     components = [model.components() for model in models]
-    if models[0].has_site_rates:
-        most = models[0].spec.sites.n_categories
-        return ShardPlan((PartsShard((0,), (parts[0],), components[0], 1.0, (most,)),))
-    n_components = [own.n_components for own in components]
+    site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
+    n_components = [1 if most else own.n_components for most, own in zip(site_categories, components, strict=True)]
     screening &= max(n_components) > 1 and sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
-    def shards(counts: Sequence[int], in_categories: bool = False) -> tuple[PartsShard, ...]:
-        members: dict[tuple[str, int], list[int]] = {}
-        for number, (part, n) in enumerate(zip(parts, counts, strict=True)):
-            members.setdefault((part.states.name, n), []).append(number)
+    def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
+        """Shards of parts with so many components, sorted into at most so many categories, 0 for a mixture."""
+        members: dict[tuple[str, int, bool], list[int]] = {}
+        for number, (part, n, most) in enumerate(zip(parts, counts, categories, strict=True)):
+            members.setdefault((part.states.name, n, most > 0), []).append(number)
         return tuple(
             PartsShard(
                 tuple(some),
                 tuple(parts[number] for number in some),
                 components[some[0]],
                 sum(sizes[number] * counts[number] for number in some) / total,
-                tuple(n_components[number] for number in some) if in_categories else (),
+                tuple(categories[number] for number in some if categories[number]),
             )
             for some in members.values()
         )
 
-    return ShardPlan(shards(n_components), shards([1] * len(parts), in_categories=True) if screening else ())
+    engine = shards(n_components, site_categories)
+    if not screening:
+        return ShardPlan(engine)
+    in_screen = [most or n for most, n in zip(site_categories, n_components, strict=True)]
+    return ShardPlan(engine, shards([1] * len(parts), in_screen))
 
 
 def open_engine(

@@ -129,8 +129,6 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
 def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     """The model of one of several parts, with a scaler if and only if lengths are scaled."""
     part = f"{wanted.where}: part {show_name(wanted.name)}"
-    if spec.sites.kind == "psr":
-        raise InputError(f"{part}: found per-site rates in {str(spec)!r}, expected +G or +R; +PSR is for one part")
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
@@ -140,9 +138,10 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
 
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
     """Raise InputError if sites have rates of their own (+PSR), which `what` cannot use."""
-    if models[0].has_site_rates:
-        found = f"model {str(models[0].spec)!r}: {what} cannot use per-site rates (+PSR)"
-        raise InputError(f"{found}, expected another model, such as one with +G4")
+    for model in models:
+        if model.has_site_rates:
+            found = f"model {str(model.spec)!r}: {what} cannot use per-site rates (+PSR)"
+            raise InputError(f"{found}, expected another model, such as one with +G4")
 
 
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:
