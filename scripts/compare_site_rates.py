@@ -154,6 +154,7 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, metavar="FOLDER")
     options = parser.parse_args()
     commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    commit = commit.strip()
     results = json.loads(options.output.read_text()) if options.output and options.output.exists() else []
     with nullcontext(options.keep) if options.keep else tempfile.TemporaryDirectory() as top:
         for name in options.set or SETS:
@@ -169,8 +170,9 @@ def main() -> None:
                     else:
                         continue
                     if row is not None:
-                        when = {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
-                        report_row(results, {"set": name, "task": task, "program": program, **row, **when}, options.output)
+                        date = datetime.now(UTC).date().isoformat()
+                        row = {"set": name, "task": task, "program": program, "date": date, "commit": commit, **row}
+                        report_row(results, row, options.output)
 
 
 if __name__ == "__main__":
