@@ -37,7 +37,7 @@ from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, r
 import plltool
 from plltool.engine.shards import AnyEngine
 from plltool.io.alignment_writer import format_phylip
-from plltool.optimise.categories import choose_categories, lnl_at_rates, rate_grid
+from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 
 SETS = ("dna150", "dna354", "dna500", "dna1288", "dna125", "sim5000")
@@ -80,7 +80,7 @@ def time_passes(alignment: Path, start: Path, program: str, device: str) -> dict
         choice = None
         if program == "psr":
             choose_categories(on)
-            choice = median_cpu(lambda: lnl_at_rates(on, {0: rate_grid()}))
+            choice = median_cpu(lambda: choose_categories(on))
 
         def at_new_lengths(ask: Callable[[], Any]) -> Callable[[], Any]:
             def work() -> None:

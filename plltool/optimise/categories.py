@@ -44,7 +44,7 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
     ----------
     only_first : choose only among rates that are given, for parts whose patterns have none yet
     """
-    tree, models = likelihood.tree, likelihood.models
+    models = likelihood.models
     rates = {}
     for number, model in enumerate(models):
         given = model.spec.sites.rates
@@ -53,22 +53,24 @@ def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> N
             rates[number] = rate_grid() if given is None else np.unique(given)
     if not rates:
         return
-    before, lengths, lnl = [model.copy() for model in models], tree.lengths.copy(), likelihood.lnl()
-    are_new = any(models[number].sites.category_of is None for number in rates)
+    before, lnl = {number: models[number].copy() for number in rates}, likelihood.part_lnl()
+    are_new = any(model.sites.category_of is None for model in before.values())
     weights = likelihood.split_patterns(likelihood.engine.weights)
+    gain = 0.0
     for number, found in lnl_at_rates(likelihood, rates).items():
-        _assign_rates(models[number], rates[number], found, weights[number])
-    _settle_means(likelihood, [number for number in rates if models[number].spec.sites.rates is None])
+        gain += _assign_rates(models[number], rates[number], found, weights[number]) - lnl[number]
+    if are_new or gain >= CATEGORY_GAIN:
+        _settle_means(likelihood, [number for number in rates if models[number].spec.sites.rates is None])
+    else:
+        for number, old in before.items():
+            models[number].assign(old)
     likelihood.model_changed()
-    if not are_new and likelihood.lnl() < lnl + CATEGORY_GAIN:
-        for model, old in zip(models, before, strict=True):
-            model.assign(old)
-        tree.lengths[:] = lengths
-        likelihood.model_changed()
 
 
-def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: FloatArray) -> None:
+def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: FloatArray) -> float:
     """Give each pattern of a part the best of k rates; they are those that are best together, unless they are given.
+
+    Returns lnL of the part with these rates.
 
     Parameters
     ----------
@@ -78,11 +80,10 @@ def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: Flo
     """
     if model.spec.sites.rates is None:
         chosen = best_rates(lnl, weights, model.sites.n_categories)
-        used, category_of = np.unique(np.argmax(lnl[chosen], axis=0), return_inverse=True)
-        rates = rates[chosen[used]]
-    else:
-        category_of = np.argmax(lnl, axis=0)
-    model.set_sites(model.sites.with_categories(rates, category_of, weights))
+        used = chosen[np.unique(np.argmax(lnl[chosen], axis=0))]
+        rates, lnl = rates[used], lnl[used]
+    model.set_sites(model.sites.with_categories(rates, np.argmax(lnl, axis=0), weights))
+    return float(lnl.max(axis=0) @ weights)
 
 
 def _settle_means(likelihood: TreeLikelihood, parts: Sequence[int]) -> None:
@@ -118,22 +119,19 @@ def _settle_means(likelihood: TreeLikelihood, parts: Sequence[int]) -> None:
 def lnl_at_rates(likelihood: TreeLikelihood, rates: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
     """lnL (n_rates, n_patterns) of each pattern of some parts at each of the part's rates.
 
-    It is not weighted, and -inf where it cannot be represented.
+    It is not weighted, and -inf where it cannot be represented. The engine is left with the last rates.
     """
     parts = [model.components() for model in likelihood.models]
     wanted = np.isin(np.arange(len(parts)), list(rates))
     rows: dict[int, list[FloatArray]] = {number: [] for number in rates}
-    try:
-        for k in range(max(map(len, rates.values()))):
-            for number, own in rates.items():
-                rate = own[min(k, len(own) - 1)] * likelihood.models[number].scaler
-                parts[number] = replace(parts[number].category(0), rates=np.array([rate]))
-            likelihood.engine.set_model(parts)
-            found = likelihood.split_patterns(likelihood.site_lnl(impossible=True, parts=wanted))
-            for number, own in rates.items():
-                rows[number] += [found[number]] if k < len(own) else []
-    finally:
-        likelihood.model_changed()
+    for k in range(max(map(len, rates.values()))):
+        for number, own in rates.items():
+            rate = own[min(k, len(own) - 1)] * likelihood.models[number].scaler
+            parts[number] = replace(parts[number].category(0), rates=np.array([rate]))
+        likelihood.engine.set_model(parts)
+        found = likelihood.split_patterns(likelihood.site_lnl(impossible=True, parts=wanted))
+        for number, own in rates.items():
+            rows[number] += [found[number]] if k < len(own) else []
     return {number: np.stack(own) for number, own in rows.items()}
 
 
