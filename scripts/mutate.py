@@ -53,6 +53,7 @@ PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
 SCREENING = "tests/optimise/test_screening.py"
+PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
@@ -790,8 +791,8 @@ MUTANTS = [
     # --- per-site rates
     Mutant("categories: patterns stay sorted", "plltool/engine/categories.py", "own[:, self.order] = values", "own[:] = values",
            ("tests/engine/test_categories.py", "-k", "numpy")),
-    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._engine.set_weights(weights[self._sorting.order])",
-           "self._engine.set_weights(weights)", ("tests/engine/test_categories.py", "-k", "numpy")),
+    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._within.set_weights(weights[self._sorting.order])",
+           "self._within.set_weights(weights)", ("tests/engine/test_categories.py", "-k", "numpy")),
     Mutant("categories: those without patterns are not skipped", "plltool/engine/categories.py", "by_component[sorting.category[own]] = rows[own, 1:]",
            "by_component[: own.sum()] = rows[own, 1:]", ("tests/engine/test_categories.py", "-k", "numpy or gradients")),
     Mutant("categories: never sorted again", "plltool/engine/categories.py", "if not np.array_equal(category_of, self._category_of):",
@@ -801,8 +802,23 @@ MUTANTS = [
     Mutant("categories: weights are ignored", "plltool/optimise/categories.py",
            "np.maximum(lnl[a, some], lnl[b, some]) @ weights[some]", "np.maximum(lnl[a, some], lnl[b, some]).sum()",
            ("tests/optimise/test_site_categories.py",)),
-    Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "np.clip(lengths * mean,",
-           "np.clip(lengths,", ("tests/optimise/test_site_categories.py",)),
+    Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "        lengths *= mean",
+           "        pass", ("tests/optimise/test_site_categories.py",)),
+    Mutant("categories: unlinked lengths keep their scale", "plltool/optimise/categories.py", "lengths[:, number] *= factor",
+           "pass", (PSR_PARTS, "-k", "factors_leave")),
+    Mutant("categories: scalers keep their values", "plltool/optimise/categories.py", "np.clip([before * mean],",
+           "np.clip([before],", (PSR_PARTS, "-k", "mean_1")),
+    Mutant("categories: the mean beside other rates", "plltool/optimise/categories.py", "elif len(parts) == len(models) and not any",
+           "elif not any", (PSR_PARTS, "-k", "factors_leave")),
+    Mutant("categories: a scaler is left out of the grid", "plltool/optimise/categories.py",
+           " * likelihood.models[number].scaler", "", (PSR_PARTS, "-k", "brute_force")),
+    Mutant("categories: all parts have the first rates", "plltool/optimise/categories.py",
+           "_assign_rates(models[number], rates[number], found, weights[number])",
+           "_assign_rates(models[number], rates[number], found, weights[min(rates)])", (PSR_PARTS, "-k", "as_single")),
+    Mutant("categories: given rates are chosen again", "plltool/optimise/categories.py",
+           "given is not None and model.sites.category_of is None", "True", (PSR_PARTS, "-k", "mean_1")),
+    Mutant("categories: the screen has rates of its own", LIKELIHOOD_PY, "part if part.category_of is not None else part.one",
+           "part.one", (PSR_PARTS, "-k", "screen_of")),
     Mutant("categories: replicates keep those of all patterns", "plltool/model/rates.py", "self.category_of[kept]",
            "self.category_of[: len(kept)]", ("tests/model/test_model.py", "-k", "some_of_the_patterns")),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
@@ -829,7 +845,7 @@ MUTANTS = [
     Mutant("columns change by the parent's component alone", "plltool/tree/evolution.py",
            "component * components.n_states + states[parent]", "states[parent]",
            ("tests/tree/test_evolution.py", "-k", "as_it_is_likely")),
-    Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights)[:, None]", "own",
+    Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights[:n])[:, None]", "own",
            ("tests/analyses/test_site_rates.py", "-k", "histories")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),

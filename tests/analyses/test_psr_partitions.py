@@ -116,6 +116,7 @@ def test_rates_have_the_mean_1(sequences, tmp_path):
     scheme = write(tmp_path, SCHEMES["all"])
     for brlen in BRLENS:
         with Likelihood(sequences, start(sequences, brlen), scheme, brlen=brlen, device="numpy") as likelihood:
+            assert set(likelihood.site_rates()) == {1.0}, "nothing is chosen before an optimisation"
             likelihood.optimise()
             rates, models = likelihood.site_rates(), likelihood.models
         means = [rates[part::3].mean() for part in range(3)]
