@@ -147,12 +147,11 @@ def _refuse_invariable(spec: ModelSpec, part: Part) -> None:
         return
     columns = part.sites[may_be_invariable(part.alignment)]
     if len(columns):
-        of_part = f" of part {show_name(part.name)}" if part.name else ""
-        more = f" and {len(columns) - 1} more" if len(columns) > 1 else ""
-        raise InputError(
-            f"{part.alignment.source}: column {columns.min() + 1}{of_part}{more}: all taxa have or may have the same "
-            f"state, expected variable columns only for model {str(spec)!r}"
-        )
+        of_part = f"part {show_name(part.name)}: " if part.name else ""
+        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        found = f"found {number} in which all taxa have or may have the same state"
+        where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
+        raise InputError(f"{where}; expected variable columns only for model {str(spec)!r}")
 
 
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
