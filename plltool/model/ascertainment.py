@@ -2,9 +2,9 @@
 
 L_c is the likelihood of the site that has state c in all taxa, S the sum of L_c over the states, N the number of sites.
 
-    lewis          -N log(1 - S)         sites are given to be variable (Lewis 2001, eq. 3)
-    felsenstein    n log S               n unseen invariable sites of any state (Leache et al. 2015)
-    stamatakis     sum_c n_c log L_c     n_c unseen sites that have state c in all taxa (Leache et al. 2015)
+    lewis          -N log(1 - S)         sites are given to be variable (Lewis 2001)
+    felsenstein    n log S               n unseen invariable sites of any state (Leaché et al. 2015)
+    stamatakis     sum_c n_c log L_c     n_c unseen sites that have state c in all taxa (Leaché et al. 2015)
 
 A correction is a function F of the l_c = log L_c alone, so the chain rule gives its derivatives in anything else from
 those of the l_c. With f = N or n (stamatakis: 1) and p_c = L_c / (1 - S) or L_c / S (n_c),

@@ -1,7 +1,7 @@
 """Corrections for ascertainment bias, with their formulas written out. Imports nothing of plltool.
 
 Lewis 2001 conditions on variability: the likelihood of a site is divided by the probability that a site varies.
-Leache et al. 2015 give n unseen invariable sites of unknown state (felsenstein), or n_c of each state (stamatakis).
+Leaché et al. 2015 give n unseen invariable sites of unknown state (felsenstein), or n_c of each state (stamatakis).
 Models, trees and columns are those of `oracles.likelihood`.
 """
 
