@@ -33,8 +33,8 @@ OPTIONS = SearchOptions("fast", starts=1, radii=(1, 2), perturbations=0)
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 GIVEN = "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"
 SUFFIXES = ["+ASC_LEWIS", "+ASC_FELS{40}", "+ASC_STAM{30/20/10/25}"]
-# raxmlHPC 8.2.12 -m ASC_GTRGAMMA --asc-corr=... -f e, on the variable columns of data/primates.phy: the suffix that means
-# the same, and the rates, alpha, tree and lnL that RAxML prints
+# raxmlHPC 8.2.12 -m ASC_GTRGAMMA --asc-corr=... -f e, on the variable columns of data/primates.phy: the suffix of the
+# same meaning, and the rates, alpha, tree and lnL that RAxML prints
 RAXML_FREQUENCIES = "+FU{0.307766/0.371337/0.068215/0.252682}"
 RAXML = [
     (

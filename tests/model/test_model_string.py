@@ -121,7 +121,7 @@ def test_every_reference_of_dna_is_read(shared):
         ("Poisson+FO", "Poisson+FO"),
         ("EX2{0.25/0.75}+G", "EX2{0.25/0.75}+G4"),
         ("JC+asc+G", "JC+G4+ASC_LEWIS"),
-        ("JC+B+ASC_FELS{5}", "JC+ASC_FELS{5.0}+BO"),
+        ("JC+B+ASC_FELS{5}", "JC+ASC_FELS{5.0}+B"),
         ("jc+asc_stam{1,2,0,4}", "JC+ASC_STAM{1.0/2.0/0.0/4.0}"),
     ],
 )
