@@ -890,7 +890,7 @@ MUTANTS = [
            (BENCH, "-k", "rescaled_patterns")),
     Mutant("shards: parts in the order of the shards", SHARDS, "values[parts] = engine.execute(request",
            "values[sorted(parts)[::-1]] = engine.execute(request", (PARTITIONS, "-k", "lnl_and and numpy")),
-    Mutant("shards: lengths of other parts", SHARDS, "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
+    Mutant("shards: lengths of other parts", "plltool/engine/requests.py", "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
            (PARTITIONS, "-k", "lnl_and and numpy")),
     Mutant("shards: patterns not put back", SHARDS, "np.arange(ends[part] - sizes[part], ends[part]) for part in parts",
            "np.arange(ends[part] - sizes[part], ends[part]) for part in parts[::-1]",

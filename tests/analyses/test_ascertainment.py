@@ -247,7 +247,7 @@ def test_rates_of_sites_are_those_without_correction(variable):
 # --- what is refused ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("column", ["AAAAAAA", "AA-AAAA", "ARARARA", "AAWMRAA", "-------"])
+@pytest.mark.parametrize("column", ["AAAAAAA", "AA-AAAA", "ARARARA", "TTWYKTT", "-------"])
 def test_columns_that_may_be_invariable(variable, column):
     """As in IQ-TREE 2.0.7: also those that ambiguous cells leave open."""
     pairs = zip(variable.items(), column, strict=True)
@@ -272,10 +272,12 @@ def test_simulations():
         simulate("(a:1,b:1,c:1);", "JC+ASC", 10)
 
 
-def test_no_screen_beside_a_correction(variable):
+def test_no_screen_beside_a_correction(variable, monkeypatch):
     """A screen knows one component of each pattern, a correction needs them all."""
+    monkeypatch.setattr("plltool.run.engines.SCREENING_PATTERNS", 1)
     data, models = resolve_inputs(variable, "JC+G4+ASC")
     parts = [compress(data.parts[0].alignment)]
+    assert plan_shards(parts, resolve_inputs(variable, "JC+G4")[1], screening=True).screen
     plan = plan_shards(parts, models, screening=True)
     assert plan.screen == ()
     assert plan.engine[0].corrections == (Ascertainment("lewis"),)
