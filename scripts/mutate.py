@@ -103,6 +103,9 @@ LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.py"
 PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py"
 
+ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
+ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
+
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
 LANES = "lanes-vw32-tile1-groups64"
 
@@ -788,6 +791,44 @@ MUTANTS = [
     Mutant("screen: its lnL counts", "plltool/tree_search/climb.py",
            "return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)",
            "return optimise_insertions(screen, prunes, steps, chosen, lnl, start)", (SCREENING, "-k", "moves")),
+    # --- ascertainment bias
+    Mutant("ascertainment: sites are divided by the wrong probability", ASCERTAINMENT_PY, "varying = 1.0 - likelihoods.sum(axis=0)",
+           "varying = 1.0 - likelihoods.max(axis=0)", (ASCERTAINED, "-k", "numpy and lnl and LEWIS")),
+    Mutant("ascertainment: the number of sites is not heeded", ASCERTAINMENT_PY, "-n_sites * np.log(varying)",
+           "-np.log(varying)", (ASCERTAINED, "-k", "numpy and weight")),
+    Mutant("ascertainment: shares of states, not of all of them", ASCERTAINMENT_PY, "number * relative / total",
+           "number * relative", (ASCERTAINED, "-k", "numpy and lnl and FELS")),
+    Mutant("ascertainment: no slope times slope", ASCERTAINMENT_PY, "likelihoods / varying, 1.0, 1.0 / n_sites)",
+           "likelihoods / varying, 1.0, 0.0)", (ASCERTAINED, "-k", "numpy and lnl and LEWIS")),
+    Mutant("ascertainment: the sign of slope times slope", ASCERTAINMENT_PY, "1.0, -1.0 / number)", "1.0, 1.0 / number)",
+           (ASCERTAINED, "-k", "numpy and lnl and FELS")),
+    Mutant("ascertainment: short trees are let through", ASCERTAINMENT_PY, "if np.any(varying <= 0.0):", "if False:",
+           (ASCERTAINED, "-k", "without_length")),
+    Mutant("ascertainment: second derivatives without squares", ASCERTAINED_PY, "+ found.squares * slopes[a] * slopes[b]", "",
+           (ASCERTAINED, "-k", "numpy and lnl")),
+    Mutant("ascertainment: mixed derivatives in another order", ASCERTAINED_PY, "*combinations(range(n), 2)]",
+           "*reversed(list(combinations(range(n), 2)))]", (ASCERTAINED, "-k", "numpy and triplets")),
+    Mutant("ascertainment: the correction of unwanted parts", ASCERTAINED_PY, "if request.parts is None or request.parts[part]:",
+           "if True:", (ASCERTAINED, "-k", "numpy and not_wanted")),
+    Mutant("ascertainment: weights of invariable sites are lost", ASCERTAINED_PY, "np.append(weights, self._engine.weights[self.n_patterns :])",
+           "np.append(weights, 0 * self._engine.weights[self.n_patterns :])", (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: every site has the whole correction", ASCERTAINED_PY, ".value / n_sites[part]", ".value",
+           (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: shares of a state are corrected", ASCERTAINED_PY, "if request.impossible:", "if False:",
+           (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: invariable sites of the first part's model", ASCERTAINED_PY, "[parts[part] for part in self._owner]",
+           "[parts[min(part, 0)] for part in self._owner]", (ASCERTAINED, "-k", "numpy and side")),
+    Mutant("ascertainment: gradients without the correction", ASCERTAINED_PY, "added[:] = (found.shares * values).sum(axis=0)",
+           "added[:] = 0", ("tests/optimise/test_ascertained_optima.py", "-k", "numpy and parameter")),
+    Mutant("ascertainment: taxa without data have states", "plltool/alignment/patterns.py", "has_data[:, None], part.states.state_codes",
+           "has_data[:, None] | True, part.states.state_codes", ("tests/optimise/test_ascertained_optima.py", "-k", "numpy and parameter")),
+    Mutant("ascertainment: a screen all the same", "plltool/run/engines.py", "screening &= not is_corrected and", "screening &=",
+           ("tests/analyses/test_ascertainment.py", "-k", "screen")),
+    Mutant("ascertainment: ambiguous cells vary", "plltool/alignment/alignment.py", "allowed &= alignment.states.state_sets[row]",
+           "allowed &= np.eye(len(allowed.T), dtype=bool)[np.argmax(alignment.states.state_sets[row], axis=1)]",
+           ("tests/analyses/test_ascertainment.py", "-k", "invariable")),
+    Mutant("ascertainment: the last invariable column is named", "plltool/run/inputs.py", "first column {columns.min() + 1}",
+           "first column {columns.max() + 1}", ("tests/analyses/test_ascertainment.py", "-k", "invariable")),
     # --- per-site rates
     Mutant("categories: patterns stay sorted", "plltool/engine/categories.py", "own[:, self.order] = values", "own[:] = values",
            ("tests/engine/test_categories.py", "-k", "numpy")),
@@ -865,7 +906,7 @@ MUTANTS = [
            (BENCH, "-k", "rescaled_patterns")),
     Mutant("shards: parts in the order of the shards", SHARDS, "values[parts] = engine.execute(request",
            "values[sorted(parts)[::-1]] = engine.execute(request", (PARTITIONS, "-k", "lnl_and and numpy")),
-    Mutant("shards: lengths of other parts", SHARDS, "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
+    Mutant("shards: lengths of other parts", "plltool/engine/requests.py", "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
            (PARTITIONS, "-k", "lnl_and and numpy")),
     Mutant("shards: patterns not put back", SHARDS, "np.arange(ends[part] - sizes[part], ends[part]) for part in parts",
            "np.arange(ends[part] - sizes[part], ends[part]) for part in parts[::-1]",

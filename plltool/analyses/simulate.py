@@ -102,6 +102,7 @@ def simulate(
     check_least("seed", seed, 0)
     scheme, models = _fill(model)
     refuse_site_rates(models, "a simulation")
+    _refuse_corrections(models)
     on = _as_tree(tree, len(models))
     if on.lengths.ndim > 1:
         on = link_lengths(on, len(models))
@@ -144,6 +145,14 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
             raise InputError(f"{found}, expected values: +FU{{...}}")
         models.append(Model(part.model))
     return scheme, models
+
+
+def _refuse_corrections(models: Sequence[Model]) -> None:
+    """Raise InputError for a correction for ascertainment bias: it says which columns are kept, not how they evolve."""
+    for model in models:
+        if model.spec.ascertainment is not None:
+            found = f"model {str(model.spec)!r}: a simulation cannot use a correction for ascertainment bias (+ASC)"
+            raise InputError(f"{found}, expected the model without it; remove invariable columns afterwards")
 
 
 def _as_tree(given: TreeLike, n_parts: int) -> Tree:

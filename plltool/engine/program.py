@@ -39,7 +39,8 @@ class Request:
     pieces : int32 (n_pieces,) the first instruction of each piece; the first is 0. Pieces do not read what another
         piece makes, so they may run at the same time
     scratch : the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
-    impossible : whether patterns may have likelihood 0; for requests of site values only
+    impossible : whether patterns may have likelihood 0, because the values are joint with a component or a state; for
+        requests of site values only, which are then not corrected for ascertainment bias
     parts : (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
     """
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
-from plltool.alignment.alignment import Alignment, Sequences
-from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
+from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
+from plltool.alignment.partition import Dataset, Part, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.states import DNA
 from plltool.constants import (
@@ -98,6 +98,9 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
     if len(scheme) != len(data.parts):
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
+    for wanted, part in zip(scheme, data.parts, strict=True):
+        if wanted.model is not None:
+            _refuse_invariable(wanted.model, part)
     if isinstance(given, Model):
         return [given.copy()]
     if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
@@ -134,6 +137,19 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     if spec.scaled:
         raise InputError(f"{part}: found a scaler (+B) in {str(spec)!r}, expected none where lengths are {brlen}")
     return spec
+
+
+def _refuse_invariable(spec: ModelSpec, part: Part) -> None:
+    """Raise InputError for a column that may be invariable where the model says that all of them vary."""
+    if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
+        return
+    columns = part.sites[may_be_invariable(part.alignment)]
+    if len(columns):
+        of_part = f"part {show_name(part.name)}: " if part.name else ""
+        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        found = f"found {number} in which all taxa have or may have the same state"
+        where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
+        raise InputError(f"{where}; expected variable columns only for model {str(spec)!r}")
 
 
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
