@@ -47,17 +47,14 @@ class AscertainedEngine(EngineGroup[Engine]):
         super().__init__([engine])
         self.n_parts = len(corrections)
         self.part_patterns = engine.part_patterns[: self.n_parts]
-        corrected = [part for part, correction in enumerate(corrections) if correction is not None]
-        n_states = engine.layout.n_states
-        self._owner = np.concatenate([np.arange(self.n_parts), np.repeat(corrected, n_states)]).astype(np.intp)
-        self._corrections = [
-            (part, correction, slice(first, first + n_states))
-            for first, (part, correction) in zip(
-                range(self.n_parts, engine.n_parts, n_states),
-                ((part, own) for part, own in enumerate(corrections) if own is not None),
-                strict=True,
-            )
-        ]
+        owner = list(range(self.n_parts))
+        self._corrections: list[tuple[int, Ascertainment, slice]] = []  # of a part, with its invariable sites within
+        for part, correction in enumerate(corrections):
+            if correction is not None:
+                first, n_states = len(owner), engine.layout.n_states
+                owner += [part] * n_states
+                self._corrections.append((part, correction, slice(first, first + n_states)))
+        self._owner = np.array(owner, dtype=np.intp)
 
     # --- what it is -----------------------------------------------------------------------------------------
 
