@@ -107,7 +107,7 @@ class AscertainedEngine(EngineGroup[Engine]):
         values = within.execute(request.of_parts(self._owner), of_parts(lengths, self._owner))
         sums, n_sites = values[: self.n_parts].copy(), self._part_sites
         for part, correction, sites in self._corrections:
-            if request.parts is None or request.parts[part]:
+            if request.wants(part):
                 sums[part] += _corrections_of(correction, n_sites[part], request.program, values[sites])
         return sums
 
@@ -138,9 +138,10 @@ class AscertainedEngine(EngineGroup[Engine]):
             return lnl
         ends = np.cumsum(self.part_patterns)
         for part, correction, sites in self._corrections:
-            own = of_sites[:, sites.start - self.n_parts : sites.stop - self.n_parts].T
-            share = correction.correct(own, n_sites[part]).value / n_sites[part]
-            lnl[:, ends[part] - self.part_patterns[part] : ends[part]] += share[:, None]
+            if request.wants(part):
+                own = of_sites[:, sites.start - self.n_parts : sites.stop - self.n_parts].T
+                share = correction.correct(own, n_sites[part]).value / n_sites[part]
+                lnl[:, ends[part] - self.part_patterns[part] : ends[part]] += share[:, None]
         return lnl
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> AscertainedClas:

@@ -58,6 +58,10 @@ class Request:
         """Whether no part's values are wanted."""
         return self.parts is not None and not self.parts.any()
 
+    def wants(self, part: int) -> bool:
+        """Whether the values of a part are wanted."""
+        return self.parts is None or bool(self.parts[part])
+
     def of_parts(self, members: IndexArray) -> Request:
         """The same request to an engine that holds only some parts."""
         return self if self.parts is None else replace(self, parts=self.parts[members])

@@ -151,6 +151,18 @@ def test_each_part_has_its_own_correction(variable, brlen, device):
         assert likelihood.lnl() == pytest.approx(sum(expected), rel=1e-10)
 
 
+def test_per_site_rates_beside_a_correction(variable):
+    """Per-site rates are chosen with values of sites of their own part only."""
+    n = len(variable["Pan"])
+    scheme = f"JC+PSR4, a = 1-30\nJC+ASC, b = 31-{n}"
+    with Likelihood(variable, start(variable), scheme, brlen="linked", device="numpy") as likelihood:
+        likelihood.optimise()
+        tree, models = likelihood.tree, likelihood.models
+        alone = {name: row[30:] for name, row in variable.items()}
+        expected = oracle_lnl(tree, tree.lengths, alone, models[1])
+        assert likelihood.site_lnl()[30:].sum() == pytest.approx(expected, rel=1e-10)
+
+
 def test_proteins():
     """20 states, which are codes of a table rather than bit masks."""
     rows = {"a": "ARNDCQEGHILK", "b": "ARNDVQEWHIMK", "c": "RRNECQEGYILR", "d": "AKDDCHEGHVLX"}

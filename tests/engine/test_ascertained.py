@@ -176,10 +176,14 @@ def test_parts_that_are_not_wanted(few_kind, make_engine, case, own):
     program, a, b = program_to_branch(case.ends, N_TAXA, 0)
     program = np.concatenate([program, prog.evaluate(0, a, b, 0)])
     for wanted in ([True, False, False], [False, False, True], [False, True, False], [False] * 3):
-        values = engine.execute(prog.Request(program, 1, parts=np.array(wanted)), case.lengths)[:, 0]
+        request = prog.Request(program, 1, parts=np.array(wanted))
+        sums = engine.execute(request, case.lengths)[:, 0]
+        sites = case.weights * engine.execute_sites(request, case.lengths)[0]
         for part, correct in of_parts(case, own):
             if wanted[part]:
-                assert values[part] == pytest.approx(case.terms(part, correct).sum(), rel=1e-12)
+                expected = case.terms(part, correct).sum()
+                assert sums[part] == pytest.approx(expected, rel=1e-12)
+                assert sites[case.parts[part]].sum() == pytest.approx(expected, rel=1e-12)
 
 
 def test_from_the_outside_there_are_the_parts_of_the_alignment(few_kind, make_engine, case):
