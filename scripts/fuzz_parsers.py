@@ -30,6 +30,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = ("a", "b c", "d_e", "it's", "f")
 ROWS = dict.fromkeys(NAMES, "ACGTTGCAAC" * 6)
 PROTEINS = dict.fromkeys(NAMES, "ARNDCQEGHILKMFPSTWYV" * 3)
+DIGITS = dict.fromkeys(NAMES, "0123012" * 6)
 
 COMMON = [
     b"",
@@ -90,6 +91,20 @@ PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACG
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
 STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
+MIXED = b"""#NEXUS
+begin data; dimensions ntax=4 nchar=8; format datatype=mixed(Standard:1-4, DNA:5-8) interleave gap=- missing=?;
+matrix
+a 01{12}-
+b 0?(01)1
+c 1023
+d 1100
+a ACGT
+b AC{AG}T
+c AC-T
+d ACGA
+; end;
+"""
+STANDARD = NEXUS.replace(b"datatype=dna", b"datatype=standard symbols='ACGTRYKM'").replace(b"....", b"{AC}(GT)..")
 FILE_SETS = b"""#nexus
 begin sets; charset a = 'the mapping given': DNA, 1-30\\2; charset b = DNA, 2-30\\2 31-.; partition p = 2: a, b; end;
 """
@@ -149,7 +164,8 @@ def run_model(content: bytes, _path: Path) -> object:
     spec = parse_model(text_of(content))
     if parse_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    model = resolve_inputs(ROWS if spec.data == "DNA" else PROTEINS, spec)[1][0]
+    data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}[spec.data]
+    model = resolve_inputs(data, spec)[1][0]
     model.components()
     return model.n_free_parameters
 
@@ -241,6 +257,9 @@ WORDS = [
     b"matchchar=",
     b"protein",
     b"standard",
+    b"symbols='0~3'",
+    b"mixed(standard:1-4,dna:5-8)",
+    b"{01}",
     b"{AG}",
     b"(CT)",
     b"x.phy:",
@@ -269,6 +288,11 @@ MODEL_WORDS = [
     b"AA",
     b"LGF",
     b"AUTO",
+    b"MK",
+    b"MULTI*_MK",
+    b"MULTI3_GTR",
+    b"ORDERED",
+    b"BIN",
 ]
 MODELS = [
     b"GTR+FO+G4",
@@ -279,6 +303,9 @@ MODELS = [
     b"EX2{.4/.6}+I",
     b"GTR{1.2,3.4,0.8,1.1,4.1}+R2{.5,1,.5,1}+BU{2}",
     b"TIM2+I+R3",
+    b"MK+G4",
+    b"MULTI4_GTR{1/2/3/4/5/1}+FO",
+    b"MULTI*_ORDERED+F",
 ]
 TREES = [
     b"((a:0.1,'b c':.2)x:1e-3,[c[d]]d_e,('it''s',f:3)80:.1);",
@@ -308,7 +335,7 @@ ALIGNMENTS = [
 PARSERS = {
     "fasta": Parser(run_alignment, [FASTA, *data_files("hard.fasta")], [b">", b">a"]),
     "phylip": Parser(run_alignment, [PHYLIP, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]),
-    "nexus": Parser(run_alignment, [NEXUS, STATE_SETS], WORDS),
+    "nexus": Parser(run_alignment, [NEXUS, STATE_SETS, MIXED, STANDARD], WORDS),
     "alignment": Parser(run_alignment, ALIGNMENTS, [*WORDS, b">", b"4 8\n", b"\x1f\x8b"]),
     "newick": Parser(run_newick, [*TREES, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(run_named_newick, [TREES[0], PART_TREES[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]),

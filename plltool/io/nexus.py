@@ -204,6 +204,8 @@ def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[
     mixed = _MIXED.search(decode_name(command.text))
     if mixed is None:
         return ()
+    if mixed[1] is None:
+        raise InputError(f"{source}: line {command.line}: found datatype=mixed( without ')', expected it")
     kinds = []
     for item in mixed[1].split(","):
         match = _KIND.fullmatch(item)

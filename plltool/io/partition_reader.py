@@ -1,7 +1,7 @@
 r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
-    DNA, its = 901-1500                      RAxML: DNA, AA (PROT) and MULTI (MORPH) are the default models of such data;
+    DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
 
     #NEXUS
