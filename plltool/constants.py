@@ -17,6 +17,7 @@ DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (
 # --- model parameters -----------------------------------------------------------------------------------
 MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG's bounds)
 MAX_EXCHANGEABILITY = 1e3
+NEGLIGIBLE_EXCHANGEABILITY = 1e-12  # for 0: P of many small steps would be rounding noise, of either sign, without it
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low

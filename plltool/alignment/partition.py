@@ -18,7 +18,7 @@ from plltool.alignment.alignment import (
     refuse_no_data,
     sort_columns,
 )
-from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
 from plltool.alignment.states import StateSpace
 from plltool.arrays import IndexArray
@@ -256,10 +256,13 @@ def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
+    if isinstance(given, Sequences) and given.kinds:
+        words = ", ".join(kind.word for kind in given.kinds)
+        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
     if model is not None and model.data != states.name:
         raise InputError(
-            f"{given.source}: found {states.name} data, expected {model.data} for model {str(model)!r}"
+            f"{given.source}: {_describe_misfit(states.name, model)}"
             " (--data-type says what the data are, if they were taken for something else)"
         )
     if isinstance(given, Alignment):
@@ -284,14 +287,13 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
 
 def check_states(given: Alignment, model: ModelSpec | None) -> None:
     """Raise InputError unless an alignment has the states of a model."""
-    found = given.states
-    if model is not None and (found.name != model.data or found.n_states != (model.n_states or found.n_states)):
-        sizes = (f" of {n} states" for n in (found.n_states, model.n_states)) if found.name == model.data else ("", "")
-        found_size, expected_size = sizes
-        raise InputError(
-            f"{given.source}: found {found.name} data{found_size}, expected {model.data}{expected_size} for model"
-            f" {str(model)!r}"
-        )
+    if model is None:
+        return
+    if given.states.name != model.data:
+        raise InputError(f"{given.source}: {_describe_misfit(given.states.name, model)}")
+    if model.n_states not in (0, given.states.n_states):
+        found = f"found data of {given.states.n_states} states, expected {model.n_states}"
+        raise InputError(f"{given.source}: {found} for model {str(model)!r}")
 
 
 def _space_of(model: ModelSpec | None) -> StateSpace | None:
@@ -300,12 +302,27 @@ def _space_of(model: ModelSpec | None) -> StateSpace | None:
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    """The data that the model is for; without one the declared kind of the columns, or what the letters show."""
+    """The data that the model is for; without one the declared kind of the columns, or what their characters show.
+
+    Raises InputError for columns of several kinds, and letters of DNA or proteins under a model of multistate data.
+    """
     rows = given.columns(sites)
-    states = _space_of(spec.model) or given.declared_at(sites)
-    if spec.model is not None and not spec.model.n_states:
-        states = states if states is not None and states.name == spec.model.data else COUNTED
-    return settle_space(states or detect_states(rows), rows, given.sets)
+    declared = given.declared_at(sites)
+    if declared is None and given.kinds:
+        raise InputError(f"{given.source}: found columns of several kinds of data, expected those of one")
+    shown = declared or detect_states(rows)
+    is_multistate = spec.model is not None and spec.model.data == MULTISTATE
+    if is_multistate and not any(row.strip(UNDETERMINED.encode()) for row in rows):
+        shown = COUNTED
+    if is_multistate and shown.name != MULTISTATE:
+        raise InputError(f"{given.source}: {_describe_misfit(shown.name, spec.model)}")
+    return _space_of(spec.model) or settle_space(shown, rows, given.sets)
+
+
+def _describe_misfit(found: str, model: ModelSpec | None) -> str:
+    """Part of a message that says that a model is for other data."""
+    assert model is not None
+    return f"found {found} data, expected {model.data} for model {str(model)!r}"
 
 
 def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignment) -> list[str]:

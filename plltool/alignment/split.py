@@ -35,7 +35,7 @@ def split_by_states(given: Sequences | Alignment, scheme: Scheme) -> Scheme:
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InputError(
-            f"{given.source}: found two parts with the name {show_name(twice)}, expected names that differ"
+            f"{given.source}: found two parts named {show_name(twice)}, expected names that differ"
         )
     return tuple(split)
 

@@ -43,7 +43,7 @@ _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
 _BRACKET = re.compile(rb"[{}()]")
 _STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
-_MIXED = re.compile(r"\bdatatype\s*=\s*mixed\s*\(([^)]*+)\)?", re.IGNORECASE)  # MrBayes: kinds of data by columns
+_MIXED = re.compile(r"\bdatatype\s*=\s*mixed\s*\(([^)]*+)(\))?", re.IGNORECASE)  # MrBayes: kinds of data by columns
 _KIND = re.compile(r"\s*([A-Za-z]+)\s*:\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
 
@@ -121,7 +121,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
         if not declared.symbols.startswith(SYMBOLS[: len(declared.symbols)]):
             last = SYMBOLS[len(declared.symbols) - 1]
             warnings = (
-                f"{source}: the symbols {declared.symbols} are read, and written, as 0 to {last} in this order",
+                f"{source}: the symbols {declared.symbols} are read and written as 0 to {last}, in this order",
             )
     found = declared.states
     if found is None and not kinds:
@@ -165,17 +165,7 @@ def _choose_block(blocks: Sequence[_Block], source: str) -> _Block:
 def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _Format:
     options = block.options("format")
     where = f"{source}: line {block.commands['format'].line if 'format' in block.commands else block.line}"
-    datatype = options.get("datatype", _DEFAULT_DATATYPE).lower()
-    is_mixed = states is None and datatype.startswith("mixed(")
-    if states is None and ("datatype" in options or "symbols" in options):
-        states = _DATATYPES.get(datatype)
-    declared = _DATATYPES.get(datatype)
-    is_said = "datatype" in options
-    if (is_said or states is not None) and not is_mixed and (declared is None or declared.name != (states or DNA).name):
-        unsaid = "" if is_said else " (the default of NEXUS)"
-        allowed = [word for word, space in _DATATYPES.items() if states is None or space.name == states.name]
-        shown = show_name(options.get("datatype", _DEFAULT_DATATYPE))
-        raise InputError(f"{where}: found datatype {shown}{unsaid}, expected one of: {', '.join(allowed)}")
+    states = _parse_datatype(options, where, states)
     for option in _UNREAD_FORMATS:
         if option in options:
             raise InputError(f"{where}: found the format option {option!r}, which is not read, expected none")
@@ -191,6 +181,24 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
     )
 
 
+def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace | None) -> StateSpace | None:
+    """The states of the data, those asked for if there are any; None if they are mixed, or neither said nor asked for.
+
+    Raises InputError for a datatype that is not read, or not that of the `states` asked for.
+    """
+    datatype = options.get("datatype", _DEFAULT_DATATYPE)
+    is_said = "datatype" in options or "symbols" in options
+    if states is None and (not is_said or datatype.lower().startswith("mixed(")):
+        return None
+    declared = _DATATYPES.get(datatype.lower())
+    if declared is None or (states is not None and declared.name != states.name):
+        unsaid = "" if "datatype" in options else " (the default of NEXUS)"
+        allowed = [word for word, space in _DATATYPES.items() if states is None or space.name == states.name]
+        found = f"found datatype {show_name(datatype)}{unsaid}"
+        raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
+    return states or declared
+
+
 def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
     """Whether symbols are declared, and mean something: those of DNA and proteins are known."""
     return "symbols" in options and states.name == MULTISTATE
@@ -204,7 +212,7 @@ def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[
     mixed = _MIXED.search(decode_name(command.text))
     if mixed is None:
         return ()
-    if mixed[1] is None:
+    if mixed[2] is None:
         raise InputError(f"{source}: line {command.line}: found datatype=mixed( without ')', expected it")
     kinds = []
     for item in mixed[1].split(","):

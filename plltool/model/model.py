@@ -60,10 +60,8 @@ class Model:
             If they are needed but missing.
         """
         if not spec.n_states:
-            named = str(spec.with_states(3))
-            raise InputError(
-                f"model {str(spec)!r} has the states of data, expected a number of states, such as {named}"
-            )
+            found = f"model {str(spec)!r} has as many states as the data"
+            raise InputError(f"{found}, expected their number, such as {spec.with_states(3)}")
         self.spec = spec
         self._design = spec.named.rates
         self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None

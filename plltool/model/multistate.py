@@ -13,6 +13,7 @@ from itertools import combinations
 import numpy as np
 
 from plltool.alignment.multistate import MAX_STATES, MIN_STATES, MULTISTATE, SYMBOLS
+from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
 
 MK, ORDERED, GTR = "MK", "ORDERED", "GTR"
@@ -69,7 +70,8 @@ def _shorten(name: str) -> str:
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; without states if it is open.
 
-    MK: equal exchangeabilities (Lewis 2001). ORDERED: 1 between neighbouring states, 0 between others. GTR: all free.
+    MK: equal exchangeabilities (Lewis 2001). ORDERED: 1 between neighbouring states, NEGLIGIBLE_EXCHANGEABILITY between
+    others. GTR: all free.
     """
     number, kind = split_name(name)
     n_states = int(number) if number.isdigit() else 0
@@ -78,6 +80,7 @@ def named_model(name: str) -> NamedModel:
     if kind == GTR and pairs:
         rates = RateDesign.of_classes(range(len(pairs)))
     else:
-        rates = RateDesign.published(np.array([float(kind != ORDERED or b - a == 1) for a, b in pairs]))
+        rare = [kind == ORDERED and b - a > 1 for a, b in pairs]
+        rates = RateDesign.published(np.where(rare, NEGLIGIBLE_EXCHANGEABILITY, 1.0))
     mode: FrequencyMode = "optimised" if kind == GTR else "equal"
     return NamedModel(MULTISTATE, symbols, pair_names(symbols), rates, mode, np.full(n_states, 1.0 / max(n_states, 1)))

@@ -54,7 +54,7 @@ def test_sets(space):
     assert wider.code_of[203] == ILLEGAL_CODE  # a member is illegal
     assert wider.characters == space.characters
     assert (wider.state_sets[: space.n_codes] == space.state_sets).all()
-    assert wider.n_codes - space.n_codes == (0 if space.n_states <= 8 else 2 - (space is PROTEIN))
+    assert wider.n_codes - space.n_codes == (0 if space.n_states <= 8 else 2)
     assert states_of(space, chr(200)) == ""
 
 
