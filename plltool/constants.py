@@ -4,6 +4,7 @@ VERSION = "0.1.0"  # of plltool
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- data -----------------------------------------------------------------------------------------------
+MIN_OWN_STATES, MAX_OWN_STATES = 2, 62  # of a user's state space: digits and letters in both cases
 MASK_STATES = 8  # states up to which a code is a bit mask: one byte, and each of the 2^8 sets has a code
 
 # --- branch lengths, in expected substitutions per site -------------------------------------------------

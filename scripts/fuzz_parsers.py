@@ -16,7 +16,7 @@ from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
-from plltool.io.model_reader import read_paml_matrix
+from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
@@ -179,6 +179,14 @@ def run_scheme(content: bytes, path: Path) -> object:
 def run_paml(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     return len(resolve_inputs(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
+
+
+def run_matrix(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    spec = read_model(f"MATRIX{{{path}}}")
+    if read_model(str(spec)) != spec:
+        raise BrokenError(f"the model {spec} is another one after it has been written and read")
+    return resolve_inputs(dict.fromkeys(NAMES, spec.symbols[0] * 3), spec)[1][0].components().n_states
 
 
 def run_record(content: bytes, path: Path) -> object:
@@ -346,6 +354,7 @@ PARSERS = {
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
+    "matrix": Parser(run_matrix, [b"N north\nS\nE east # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"-", b"#"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(

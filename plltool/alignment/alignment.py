@@ -243,7 +243,7 @@ def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, si
     illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
         site = int(sites[illegal[0]])
-        hint = _HINTS.get(given.rows[taxon][site])
+        hint = _HINTS.get(given.rows[taxon][site]) if states.name in ("DNA", "protein") else None
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
             f"found {_show_character(given.rows[taxon], site, given.sets)}, "

@@ -6,10 +6,7 @@ import functools
 import string
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
-from plltool.alignment.states import StateSpace, every_set, make_space
-from plltool.constants import MASK_STATES
+from plltool.alignment.states import StateSpace, make_space, state_rows
 
 MULTISTATE = "multistate"  # the name of all these spaces; the number of states tells them apart
 COUNTED_SYMBOLS = string.digits + string.ascii_uppercase  # from which a number of states is inferred
@@ -23,11 +20,7 @@ def multistate_space(n_states: int) -> StateSpace:
     """The space of 2 to 64 states, the first of SYMBOLS; upper and lower case are the same."""
     symbols = SYMBOLS[:n_states]
     sets = {symbol: symbol for symbol in symbols} | dict.fromkeys(UNDETERMINED, symbols)
-    if n_states <= MASK_STATES:
-        rows = every_set(n_states)
-    else:
-        rows = np.vstack([np.zeros(n_states), np.eye(n_states), np.ones(n_states)]).astype(bool)
-    return make_space(MULTISTATE, symbols, sets, rows, "")
+    return make_space(MULTISTATE, symbols, sets, state_rows(n_states), "")
 
 
 def count_states(sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> int:

@@ -260,6 +260,8 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
         words = ", ".join(kind.word for kind in given.kinds)
         raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
+    if isinstance(given, Sequences) and model is not None and model.has_own_states:
+        return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
     if model is not None and model.data != states.name:
         raise InputError(
             f"{given.source}: {_describe_misfit(states.name, model)}"
@@ -371,7 +373,7 @@ def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str
     warnings = []
     for spec, block in zip(scheme, blocks, strict=True):
         found = find_states(block)
-        if len(found) == 2 and block.states.name != MULTISTATE:
+        if len(found) == 2 and block.states.name in ("DNA", "protein"):
             where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
             doubt = f"are they binary data (--data-type bin)? They are analysed as {block.states.name}"
             warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")

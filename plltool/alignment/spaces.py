@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, count_states, multistate_space
-from plltool.alignment.states import DNA, PROTEIN, StateSpace
+from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
+from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
 
+OWN_STATES = "states "  # and their symbols: the name of a user's state space
 COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
 SPACES = {  # as users call them
     "dna": DNA,
@@ -25,7 +27,18 @@ _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
 
 def find_space(data: str, n_states: int) -> StateSpace:
     """The space of a model for `data`, a `StateSpace.name`, with `n_states`."""
+    if data.startswith(OWN_STATES):
+        return own_space(data)
     return {"DNA": DNA, "protein": PROTEIN}[data] if data != MULTISTATE else multistate_space(n_states)
+
+
+@functools.cache
+def own_space(name: str) -> StateSpace:
+    """A user's state space; the other case of a letter is the same state, unless it is another one."""
+    symbols = name.removeprefix(OWN_STATES)
+    sets = {symbol.swapcase(): symbol for symbol in symbols} | {symbol: symbol for symbol in symbols}
+    sets |= dict.fromkeys(UNDETERMINED, symbols)
+    return make_space(name, symbols, dict(sorted(sets.items())), state_rows(len(symbols)), "")
 
 
 def settle_space(states: StateSpace, sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> StateSpace:

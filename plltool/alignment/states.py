@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray
+from plltool.constants import MASK_STATES
 
 CodeArray = npt.NDArray[np.uint8]
 
@@ -130,6 +131,13 @@ def every_set(n_states: int) -> BoolArray:
     """Each set of states (2^n_states, n_states); the number of a row is its bit mask."""
     sets: BoolArray = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
     return sets
+
+
+def state_rows(n_states: int) -> BoolArray:
+    """Sets (n_codes, n_states) of a space without ambiguities; up to `MASK_STATES` all sets, as engines take them."""
+    if n_states <= MASK_STATES:
+        return every_set(n_states)
+    return np.vstack([np.zeros(n_states), np.eye(n_states), np.ones(n_states)]).astype(bool)
 
 
 _PROTEIN_SYMBOLS = "ARNDCQEGHILKMFPSTWYV"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import multistate, proteins
+from plltool.model import multistate, proteins, user
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
@@ -34,6 +34,8 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_nucleotide(token, name, SYMMETRIES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    if word == user.PREFIX:
+        return _read_user(token)
     multistate_name = multistate.find_name(word)
     if multistate_name is not None:
         return _read_multistate(token, multistate_name)
@@ -85,6 +87,14 @@ def _read_multistate(token: Token, name: str) -> ModelSpec:
         raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
     rates = token.numbers() if "/" in token.values else (*token.numbers(), 1.0)
     return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs))
+
+
+def _read_user(token: Token) -> ModelSpec:
+    symbols, _, values = (token.values or "").partition("}{")
+    if not values or "{" in values:
+        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{SYMBOLS}}{{rate/rate/...}}")
+    rates = replace(token, values=values).numbers()
+    return _default_spec(token.checked(user.make_name, symbols, rates))
 
 
 def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from plltool.model import multistate, nucleotides, proteins
 from plltool.model.ascertainment import Ascertainment
+from plltool.model import multistate, nucleotides, proteins, user
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -15,6 +16,8 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
+    if user.is_user(name):
+        return user.named_model(name)
     if multistate.is_multistate(name):
         return multistate.named_model(name)
     return (nucleotides if nucleotides.is_nucleotide(name) else proteins).named_model(name)
@@ -68,6 +71,11 @@ class ModelSpec:
     def n_states(self) -> int:
         """The number of states; 0 if it is that of the data."""
         return len(self.symbols)
+
+    @property
+    def has_own_states(self) -> bool:
+        """Whether the states are the user's own, so that any character may be one."""
+        return user.is_user(self.name)
 
     @property
     def splits_columns(self) -> bool:
