@@ -164,7 +164,8 @@ def run_model(content: bytes, _path: Path) -> object:
     spec = parse_model(text_of(content))
     if parse_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}[spec.data]
+    own = dict.fromkeys(NAMES, "".join(spec.symbols))
+    data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}.get(spec.data, own)
     model = resolve_inputs(data, spec)[1][0]
     model.components()
     return model.n_free_parameters
@@ -314,6 +315,8 @@ MODELS = [
     b"MK+G4",
     b"MULTI4_GTR{1/2/3/4/5/1}+FO",
     b"MULTI*_ORDERED+F",
+    b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",
+    b"GT10{1/2/3/4/5/1}+FO",
 ]
 TREES = [
     b"((a:0.1,'b c':.2)x:1e-3,[c[d]]d_e,('it''s',f:3)80:.1);",
@@ -354,7 +357,7 @@ PARSERS = {
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
-    "matrix": Parser(run_matrix, [b"N north\nS\nE east # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"-", b"#"]),
+    "matrix": Parser(run_matrix, [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"#"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(

@@ -260,7 +260,7 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
         words = ", ".join(kind.word for kind in given.kinds)
         raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
-    if isinstance(given, Sequences) and model is not None and model.has_own_states:
+    if isinstance(given, Sequences) and model is not None and model.tells_data:
         return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
     if model is not None and model.data != states.name:
         raise InputError(

@@ -10,6 +10,13 @@ import numpy as np
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
 
+GENOTYPES = make_space(  # unphased; a letter for two bases is the heterozygote, not an ambiguity
+    "genotype",
+    "ACGTMRWSYK",
+    {symbol: symbol for symbol in "ACGTMRWSYK"} | dict.fromkeys("NX" + UNDETERMINED, "ACGTMRWSYK"),
+    state_rows(10),
+    "",
+)
 OWN_STATES = "states "  # and their symbols: the name of a user's state space
 COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
 SPACES = {  # as users call them
@@ -29,7 +36,8 @@ def find_space(data: str, n_states: int) -> StateSpace:
     """The space of a model for `data`, a `StateSpace.name`, with `n_states`."""
     if data.startswith(OWN_STATES):
         return own_space(data)
-    return {"DNA": DNA, "protein": PROTEIN}[data] if data != MULTISTATE else multistate_space(n_states)
+    fixed = {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}
+    return multistate_space(n_states) if data == MULTISTATE else fixed[data]
 
 
 @functools.cache

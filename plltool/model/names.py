@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import multistate, proteins, user
-from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, SYMMETRIES, renumber
+from plltool.model import genotypes, multistate, proteins, user
+from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
 from plltool.model.values import check_exchangeabilities, check_frequencies, check_shares
@@ -36,6 +36,8 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
         return _read_user(token)
+    if word == genotypes.GT10:
+        return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
     multistate_name = multistate.find_name(word)
     if multistate_name is not None:
         return _read_multistate(token, multistate_name)

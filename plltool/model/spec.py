@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from plltool.model import multistate, nucleotides, proteins
 from plltool.model.ascertainment import Ascertainment
 from plltool.model import multistate, nucleotides, proteins, user
+from plltool.model import genotypes, multistate, nucleotides, proteins, user
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -16,6 +17,8 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
+    if name == genotypes.GT10:
+        return genotypes.named_model()
     if user.is_user(name):
         return user.named_model(name)
     if multistate.is_multistate(name):
@@ -73,9 +76,9 @@ class ModelSpec:
         return len(self.symbols)
 
     @property
-    def has_own_states(self) -> bool:
-        """Whether the states are the user's own, so that any character may be one."""
-        return user.is_user(self.name)
+    def tells_data(self) -> bool:
+        """Whether the model alone tells what the data are, because their characters may be those of other data."""
+        return user.is_user(self.name) or self.name == genotypes.GT10
 
     @property
     def splits_columns(self) -> bool:
