@@ -106,6 +106,7 @@ PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
+MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
 MULTISTATE_RUNS, NEXUS_STANDARD = "tests/analyses/test_multistate_runs.py", "tests/io/test_nexus_standard.py"
 
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
@@ -1055,6 +1056,18 @@ MUTANTS = [
            "ord(SYMBOLS[place]))", "ord(symbol))", (NEXUS_STANDARD, "-k", "numbered")),
     Mutant("a few letters make digits a protein", "plltool/alignment/spaces.py",
            "digits >= letters", "digits > 9 * letters", (MULTISTATE, "-k", "digits")),
+    Mutant("what flows back does not count", "plltool/io/matrix_reader.py",
+           "np.abs(flow - flow.T)", "np.abs(flow - flow)", (MATRIX_FILES, "-k", "errors_of_files")),
+    Mutant("rates are taken for exchangeabilities", "plltool/io/matrix_reader.py",
+           "(rates / frequencies)[upper]", "rates[upper]", (MATRIX_FILES, "-k", "values or oracles")),
+    Mutant("frequencies of the transposed matrix", "plltool/io/matrix_reader.py",
+           "balance = rates.T - np.diag", "balance = rates - np.diag", (MATRIX_FILES, "-k", "values or oracles")),
+    Mutant("both cases of a letter are one state", "plltool/alignment/spaces.py",
+           "dict(sorted(sets.items()))", "dict(sorted(sets.items(), reverse=True))", (MATRIX_FILES, "-k", "both_cases")),
+    Mutant("genotypes without an allele in common", "plltool/model/genotypes.py",
+           "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
+    Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",
+           "one[1 - a] + other[1 - b]", "one[a] + other[1 - b]", (GENOTYPES,)),
 ]  # fmt: skip
 
 
