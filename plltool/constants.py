@@ -3,6 +3,10 @@
 VERSION = "0.1.0"  # of plltool
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
+# --- data -----------------------------------------------------------------------------------------------
+MIN_OWN_STATES, MAX_OWN_STATES = 2, 62  # of a user's state space: digits and letters in both cases
+MASK_STATES = 8  # states up to which a code is a bit mask: one byte, and each of the 2^8 sets has a code
+
 # --- branch lengths, in expected substitutions per site -------------------------------------------------
 MIN_BRANCH_LENGTH = 1e-6  # RAxML-NG's bound; shorter lengths do not change lnL in double precision
 MAX_BRANCH_LENGTH = 100.0  # RAxML-NG's bound; far beyond saturation
@@ -14,6 +18,7 @@ DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (
 # --- model parameters -----------------------------------------------------------------------------------
 MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG's bounds)
 MAX_EXCHANGEABILITY = 1e3
+NEGLIGIBLE_EXCHANGEABILITY = 1e-12  # for 0: P of many small steps would be rounding noise, of either sign, without it
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low
@@ -134,6 +139,12 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
+DEFAULT_MULTISTATE_MODEL = "MK+G4"  # for binary and multistate data: nothing but the number of states is known of them
+DEFAULT_MODELS = {  # by the name of the data
+    "DNA": DEFAULT_MODEL,
+    "protein": DEFAULT_PROTEIN_MODEL,
+    "multistate": DEFAULT_MULTISTATE_MODEL,
+}
 PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts are related
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default

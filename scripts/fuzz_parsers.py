@@ -16,7 +16,7 @@ from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
-from plltool.io.model_reader import read_paml_matrix
+from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
@@ -30,6 +30,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = ("a", "b c", "d_e", "it's", "f")
 ROWS = dict.fromkeys(NAMES, "ACGTTGCAAC" * 6)
 PROTEINS = dict.fromkeys(NAMES, "ARNDCQEGHILKMFPSTWYV" * 3)
+DIGITS = dict.fromkeys(NAMES, "0123012" * 6)
 
 COMMON = [
     b"",
@@ -90,6 +91,20 @@ PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACG
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
 STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
+MIXED = b"""#NEXUS
+begin data; dimensions ntax=4 nchar=8; format datatype=mixed(Standard:1-4, DNA:5-8) interleave gap=- missing=?;
+matrix
+a 01{12}-
+b 0?(01)1
+c 1023
+d 1100
+a ACGT
+b AC{AG}T
+c AC-T
+d ACGA
+; end;
+"""
+STANDARD = NEXUS.replace(b"datatype=dna", b"datatype=standard symbols='ACGTRYKM'").replace(b"....", b"{AC}(GT)..")
 FILE_SETS = b"""#nexus
 begin sets; charset a = 'the mapping given': DNA, 1-30\\2; charset b = DNA, 2-30\\2 31-.; partition p = 2: a, b; end;
 """
@@ -149,7 +164,9 @@ def run_model(content: bytes, _path: Path) -> object:
     spec = parse_model(text_of(content))
     if parse_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    model = resolve_inputs(ROWS if spec.data == "DNA" else PROTEINS, spec)[1][0]
+    own = dict.fromkeys(NAMES, "".join(spec.symbols))
+    data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}.get(spec.data, own)
+    model = resolve_inputs(data, spec)[1][0]
     model.components()
     return model.n_free_parameters
 
@@ -163,6 +180,14 @@ def run_scheme(content: bytes, path: Path) -> object:
 def run_paml(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     return len(resolve_inputs(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
+
+
+def run_matrix(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    spec = read_model(f"MATRIX{{{path}}}")
+    if read_model(str(spec)) != spec:
+        raise BrokenError(f"the model {spec} is another one after it has been written and read")
+    return resolve_inputs(dict.fromkeys(NAMES, spec.symbols[0] * 3), spec)[1][0].components().n_states
 
 
 def run_record(content: bytes, path: Path) -> object:
@@ -241,6 +266,9 @@ WORDS = [
     b"matchchar=",
     b"protein",
     b"standard",
+    b"symbols='0~3'",
+    b"mixed(standard:1-4,dna:5-8)",
+    b"{01}",
     b"{AG}",
     b"(CT)",
     b"x.phy:",
@@ -269,6 +297,11 @@ MODEL_WORDS = [
     b"AA",
     b"LGF",
     b"AUTO",
+    b"MK",
+    b"MULTI*_MK",
+    b"MULTI3_GTR",
+    b"ORDERED",
+    b"BIN",
 ]
 MODELS = [
     b"GTR+FO+G4",
@@ -279,6 +312,11 @@ MODELS = [
     b"EX2{.4/.6}+I",
     b"GTR{1.2,3.4,0.8,1.1,4.1}+R2{.5,1,.5,1}+BU{2}",
     b"TIM2+I+R3",
+    b"MK+G4",
+    b"MULTI4_GTR{1/2/3/4/5/1}+FO",
+    b"MULTI*_ORDERED+F",
+    b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",
+    b"GT10{1/2/3/4/5/1}+FO",
 ]
 TREES = [
     b"((a:0.1,'b c':.2)x:1e-3,[c[d]]d_e,('it''s',f:3)80:.1);",
@@ -308,7 +346,7 @@ ALIGNMENTS = [
 PARSERS = {
     "fasta": Parser(run_alignment, [FASTA, *data_files("hard.fasta")], [b">", b">a"]),
     "phylip": Parser(run_alignment, [PHYLIP, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]),
-    "nexus": Parser(run_alignment, [NEXUS, STATE_SETS], WORDS),
+    "nexus": Parser(run_alignment, [NEXUS, STATE_SETS, MIXED, STANDARD], WORDS),
     "alignment": Parser(run_alignment, ALIGNMENTS, [*WORDS, b">", b"4 8\n", b"\x1f\x8b"]),
     "newick": Parser(run_newick, [*TREES, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(run_named_newick, [TREES[0], PART_TREES[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]),
@@ -319,6 +357,7 @@ PARSERS = {
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
+    "matrix": Parser(run_matrix, [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"#"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(

@@ -105,6 +105,9 @@ PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py
 
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
+MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
+MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
+MULTISTATE_RUNS, NEXUS_STANDARD = "tests/analyses/test_multistate_runs.py", "tests/io/test_nexus_standard.py"
 
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
 LANES = "lanes-vw32-tile1-groups64"
@@ -1028,6 +1031,43 @@ MUTANTS = [
            "climbed.cursor.seconds = self._deadline.used", "pass", (TIMED, "-k", "power_cut")),
     Mutant("only as many starts as planned", "plltool/tree_search/timed.py",
            "if self._single or self._deadline.left", "if True or self._deadline.left", (TIMED, "-k", "more_starts")),
+    Mutant("a step of two states under ORDERED", "plltool/model/multistate.py",
+           "kind == ORDERED and b - a > 1", "kind == ORDERED and b - a > 2", (MULTISTATE_RUNS, "-k", "another")),
+    Mutant("MK has optimised frequencies", "plltool/model/multistate.py",
+           '"optimised" if kind == GTR else "equal"', '"optimised"', ("tests/model/test_model_string.py", "-k", "multistate")),
+    Mutant("the largest symbol itself does not count", "plltool/alignment/multistate.py",
+           "1 + max(places, default=-1)", "max(places, default=-1)", (MULTISTATE, "-k", "largest_symbol")),
+    Mutant("members of a set do not count", "plltool/alignment/multistate.py",
+           "*(sets[byte] for byte in found if byte in sets)", "*()", (MULTISTATE, "-k", "largest_symbol")),
+    Mutant("a set with an illegal member is legal", "plltool/alignment/states.py",
+           "if len(codes) and np.all(codes", "if len(codes) and np.any(codes", (MULTISTATE, "-k", "test_sets")),
+    Mutant("a set keeps the code of an illegal character", "plltool/alignment/states.py",
+           "code_of[byte] = known", "pass", (MULTISTATE, "-k", "test_sets")),
+    Mutant("columns get the states of their smallest symbol", "plltool/alignment/split.py",
+           "numbers[rows].max(axis=0)", "numbers[rows].min(axis=0)", (SPLIT,)),
+    Mutant("a range ends before its last column", "plltool/alignment/split.py",
+           "SiteRange(int(run[0]) + 1, int(run[-1]) + 1)", "SiteRange(int(run[0]) + 1, int(run[-1]))", (SPLIT,)),
+    Mutant("a column after a declared block belongs to it", "plltool/alignment/alignment.py",
+           "sites.max() < kind.last)", "sites.max() <= kind.last)", (NEXUS_STANDARD, "-k", "mixed")),
+    Mutant("parts of different numbers of states share an engine", "plltool/run/engines.py",
+           "(part.states.name, part.states.n_states, n)", "(part.states.name, 0, n)",
+           (MULTISTATE_RUNS, "-k", "different_numbers")),
+    Mutant("symbols keep their own numbers", "plltool/io/nexus_symbols.py",
+           "ord(SYMBOLS[place]))", "ord(symbol))", (NEXUS_STANDARD, "-k", "numbered")),
+    Mutant("a few letters make digits a protein", "plltool/alignment/spaces.py",
+           "digits >= letters", "digits > 9 * letters", (MULTISTATE, "-k", "digits")),
+    Mutant("what flows back does not count", "plltool/io/matrix_reader.py",
+           "np.abs(flow - flow.T)", "np.abs(flow - flow)", (MATRIX_FILES, "-k", "errors_of_files")),
+    Mutant("rates are taken for exchangeabilities", "plltool/io/matrix_reader.py",
+           "(rates / frequencies)[upper]", "rates[upper]", (MATRIX_FILES, "-k", "values or oracles")),
+    Mutant("frequencies of the transposed matrix", "plltool/io/matrix_reader.py",
+           "balance = rates.T - np.diag", "balance = rates - np.diag", (MATRIX_FILES, "-k", "values or oracles")),
+    Mutant("both cases of a letter are one state", "plltool/alignment/spaces.py",
+           "dict(sorted(sets.items()))", "dict(sorted(sets.items(), reverse=True))", (MATRIX_FILES, "-k", "both_cases")),
+    Mutant("genotypes without an allele in common", "plltool/model/genotypes.py",
+           "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
+    Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",
+           "one[1 - a] + other[1 - b]", "one[a] + other[1 - b]", (GENOTYPES,)),
 ]  # fmt: skip
 
 

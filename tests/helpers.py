@@ -12,7 +12,7 @@ from oracles.substitution import gamma_category_means
 from scipy.linalg import expm
 
 from plltool.alignment.alignment import make_alignment
-from plltool.alignment.states import detect_states
+from plltool.alignment.spaces import detect_states
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.contract import INSTRUCTION_WORDS

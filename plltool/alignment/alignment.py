@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ MIN_TAXA = 3  # fewer have no unrooted tree
 _MAX_LISTED = 5  # names in one message
 _COLUMN_CHUNK = 512  # columns that are looked at together
 _HINTS = {  # of characters in a sequence that are not letters
-    **dict.fromkeys(b"0123456789", "morphological and binary data are not supported"),
+    **dict.fromkeys(b"0123456789", "digits are states of morphological data (--data-type multi)"),
     **dict.fromkeys(b"{}()", "sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
 }
 
@@ -55,6 +56,15 @@ class Alignment:
         return self.codes.shape[1]
 
 
+class DeclaredKind(NamedTuple):
+    """What a file says that its columns `first` to `last`, from 1, are: its own word for it, and the states."""
+
+    word: str
+    states: StateSpace
+    first: int
+    last: int
+
+
 @dataclass(frozen=True, eq=False)
 class Sequences:
     """Aligned sequences as text, before they are encoded; their parts may be different kinds of data.
@@ -64,9 +74,12 @@ class Sequences:
     names : (n_taxa,) taxon names
     rows : (n_taxa,) sequences without blanks or match characters
     source : the file, for messages
-    states : the kind of data; None if it differs between columns
+    states : the kind of data, or `COUNTED`; None if it differs between columns
     positions : the line of `source` on which each taxon starts, or None if unknown
     told : whether `states` were declared by the user or the file, so that the letters of a part do not decide
+    sets : bytes of `rows` that stand for several characters, such as those of {01} in a NEXUS file
+    kinds : the kinds of data that the file declares for blocks of columns; empty if `states` says it all
+    warnings : what a user should know about the file, one line each
 
     Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -78,6 +91,9 @@ class Sequences:
     states: StateSpace | None
     positions: Sequence[int] | None = None
     told: bool = False
+    sets: Mapping[int, bytes] = field(default_factory=dict)
+    kinds: tuple[DeclaredKind, ...] = ()
+    warnings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -94,6 +110,13 @@ class Sequences:
     @property
     def n_sites(self) -> int:
         return len(self.rows[0])
+
+    def declared_at(self, sites: IndexArray) -> StateSpace | None:
+        """The kind of data that some columns, from 0, were declared to be; None if they were not, or differ."""
+        if self.told and self.states:
+            return self.states
+        within = (kind.states for kind in self.kinds if kind.first <= sites.min() + 1 and sites.max() < kind.last)
+        return next(within, None)
 
     def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
         """The rows with some columns only."""
@@ -137,6 +160,8 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
     Raises InputError for a character that `states` does not know.
     """
     rows = given.columns(sites)
+    if given.sets:
+        states = states.with_sets(given.sets)
     codes = np.stack([_encode_row(given, taxon, row, states, sites) for taxon, row in enumerate(rows)])
     codes.setflags(write=False)
     return Alignment(given.names, codes, states, given.source, _doubtful_warnings(given, rows, states, sites))
@@ -202,8 +227,9 @@ def _check_lengths(given: Sequences) -> None:
     for taxon, row in enumerate(given.rows):
         if len(row) != n_sites:
             if given.states is not None:  # an illegal character explains more
+                states = given.states.with_sets(given.sets)
                 for number, other in enumerate(given.rows):
-                    _encode_row(given, number, other, given.states, np.arange(len(other)))
+                    _encode_row(given, number, other, states, np.arange(len(other)))
             raise InputError(
                 f"{given.source}: {given.describe_taxon(taxon)} has {len(row)} sites, expected {n_sites} as in "
                 f"{given.describe_taxon(0)} (are the sequences aligned?)"
@@ -217,17 +243,19 @@ def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, si
     illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
         site = int(sites[illegal[0]])
-        hint = _HINTS.get(given.rows[taxon][site])
+        hint = _HINTS.get(given.rows[taxon][site]) if states.name in ("DNA", "protein") else None
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
-            f"found {_show_character(given.rows[taxon], site)}, "
+            f"found {_show_character(given.rows[taxon], site, given.sets)}, "
             f"expected {states.name}, that is one of {states.characters}{f'; {hint}' if hint else ''}"
         )
     return codes
 
 
-def _show_character(sequence: bytes, site: int) -> str:
-    """The character that starts at byte `site`, printable."""
+def _show_character(sequence: bytes, site: int, sets: Mapping[int, bytes]) -> str:
+    """The character that starts at byte `site`, or the set that it stands for, printable."""
+    if sequence[site] in sets:
+        return repr(f"{{{sets[sequence[site]].decode('ascii', 'replace')}}}")
     character = sequence[site : site + 4].decode("utf-8", "surrogateescape")[0]  # UTF-8 takes at most 4 bytes
     return f"byte 0x{sequence[site]:02x}" if "\ud800" <= character <= "\udfff" else repr(character)
 
@@ -250,7 +278,7 @@ def _doubtful_warnings(
         found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
         if len(found) and not first:
             where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
-            first = f"{_show_character(row, int(found[0]))} in {where}"
+            first = f"{_show_character(row, int(found[0]), given.sets)} in {where}"
         count += len(found)
     if not count:
         return ()

@@ -18,7 +18,9 @@ from plltool.alignment.alignment import (
     refuse_no_data,
     sort_columns,
 )
-from plltool.alignment.states import SPACES, StateSpace, detect_states
+from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
+from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
+from plltool.alignment.states import StateSpace
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
@@ -143,9 +145,9 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
-    if isinstance(given, Alignment):
-        warnings += given.warnings
-    else:
+    warnings += given.warnings
+    if isinstance(given, Sequences):
+        warnings += _gap_warnings(scheme, blocks)
         warnings += [line for block in blocks for line in block.warnings] + data_warnings(blocks)
     return Dataset(blocks[0].names, given.source, given.n_sites, parts, tuple(warnings))
 
@@ -254,37 +256,75 @@ def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]
 
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
-    states = given.states if isinstance(given, Alignment) else given.states or detect_states(given.rows)
+    if isinstance(given, Sequences) and given.kinds:
+        words = ", ".join(kind.word for kind in given.kinds)
+        raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
+    states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
+    if isinstance(given, Sequences) and model is not None and model.tells_data:
+        return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
     if model is not None and model.data != states.name:
         raise InputError(
-            f"{given.source}: found {states.name} data, expected {model.data} for model {str(model)!r}"
+            f"{given.source}: {_describe_misfit(states.name, model)}"
             " (--data-type says what the data are, if they were taken for something else)"
         )
-    return given if isinstance(given, Alignment) else encode(given, states, np.arange(given.n_sites))
+    if isinstance(given, Alignment):
+        check_states(given, model)
+        return given
+    states = _space_of(model) or settle_space(states, given.rows, given.sets)
+    return encode(given, states, np.arange(given.n_sites))
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
     """Encode a part as the data that it holds, see `_kind_of`."""
-    if isinstance(given, Alignment):
-        if spec.model is not None and spec.model.data != given.states.name:
-            raise InputError(
-                f"{spec.where}: part {show_name(spec.name)}: found {given.states.name} data, "
-                f"expected {spec.model.data} for model {str(spec.model)!r}"
-            )
-        codes = np.ascontiguousarray(given.codes[:, sites])
-        codes.setflags(write=False)
-        return replace(given, codes=codes, warnings=())
     try:
-        return encode(given, _kind_of(given, spec, sites), sites)
+        if isinstance(given, Sequences):
+            return encode(given, _kind_of(given, spec, sites), sites)
+        check_states(given, spec.model)
     except InputError as problem:
         raise InputError(f"{problem} (part {show_name(spec.name)})") from None
+    codes = np.ascontiguousarray(given.codes[:, sites])
+    codes.setflags(write=False)
+    return replace(given, codes=codes, warnings=())
+
+
+def check_states(given: Alignment, model: ModelSpec | None) -> None:
+    """Raise InputError unless an alignment has the states of a model."""
+    if model is None:
+        return
+    if given.states.name != model.data:
+        raise InputError(f"{given.source}: {_describe_misfit(given.states.name, model)}")
+    if model.n_states not in (0, given.states.n_states):
+        found = f"found data of {given.states.n_states} states, expected {model.n_states}"
+        raise InputError(f"{given.source}: {found} for model {str(model)!r}")
+
+
+def _space_of(model: ModelSpec | None) -> StateSpace | None:
+    """The states of a model; None without one, or if they are those of the data."""
+    return find_space(model.data, model.n_states) if model is not None and model.n_states else None
 
 
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
-    """The data that the model is for; without one the declared kind of the alignment, or what the letters show."""
-    if spec.model is not None:
-        return SPACES[spec.model.data.lower()]
-    return given.states if given.told and given.states else detect_states(given.columns(sites))
+    """The data that the model is for; without one the declared kind of the columns, or what their characters show.
+
+    Raises InputError for columns of several kinds, and letters of DNA or proteins under a model of multistate data.
+    """
+    rows = given.columns(sites)
+    declared = given.declared_at(sites)
+    if declared is None and given.kinds:
+        raise InputError(f"{given.source}: found columns of several kinds of data, expected those of one")
+    shown = declared or detect_states(rows)
+    is_multistate = spec.model is not None and spec.model.data == MULTISTATE
+    if is_multistate and not any(row.strip(UNDETERMINED.encode()) for row in rows):
+        shown = COUNTED
+    if is_multistate and shown.name != MULTISTATE:
+        raise InputError(f"{given.source}: {_describe_misfit(shown.name, spec.model)}")
+    return _space_of(spec.model) or settle_space(shown, rows, given.sets)
+
+
+def _describe_misfit(found: str, model: ModelSpec | None) -> str:
+    """Part of a message that says that a model is for other data."""
+    assert model is not None
+    return f"found {found} data, expected {model.data} for model {str(model)!r}"
 
 
 def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignment) -> list[str]:
@@ -316,13 +356,25 @@ def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     ]
 
 
+def _gap_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
+    """A line for each part whose number of states is that of its largest symbol, if most states do not occur."""
+    warnings = []
+    for spec, block in zip(scheme, blocks, strict=True):
+        found, n_states = find_states(block), block.states.n_states
+        if block.states.name == MULTISTATE and not (spec.model and spec.model.n_states) and 2 * len(found) < n_states:
+            where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
+            last = block.states.symbols[-1]
+            warnings.append(f"{where}: the symbol {last} makes {n_states} states, of which only {len(found)} occur")
+    return warnings
+
+
 def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     """A line for each part with two states only: it may be binary data."""
     warnings = []
     for spec, block in zip(scheme, blocks, strict=True):
         found = find_states(block)
-        if len(found) == 2:
+        if len(found) == 2 and block.states.name in ("DNA", "protein"):
             where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
-            doubt = f"are they binary data? These are not supported and would be analysed as {block.states.name}"
+            doubt = f"are they binary data (--data-type bin)? They are analysed as {block.states.name}"
             warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
     return warnings

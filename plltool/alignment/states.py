@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray
+from plltool.constants import MASK_STATES
 
 CodeArray = npt.NDArray[np.uint8]
 
@@ -54,8 +55,8 @@ class StateSpace:
 
     @property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
-        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 32 states."""
-        masks = (self.state_sets.astype(np.uint32) << np.arange(self.n_states, dtype=np.uint32)).sum(axis=1)
+        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 64 states."""
+        masks = (self.state_sets.astype(np.uint64) << np.arange(self.n_states, dtype=np.uint64)).sum(axis=1)
         return masks.astype(np.min_scalar_type(int(masks.max())))
 
     @property
@@ -72,9 +73,21 @@ class StateSpace:
     @cached_property
     def characters(self) -> str:
         """The characters for messages: letters in upper case, then the others; doubtful ones are left out."""
-        legal = [chr(byte) for byte in np.flatnonzero(self.code_of != ILLEGAL_CODE)]
+        legal = [chr(byte) for byte in np.flatnonzero(self.code_of[:128] != ILLEGAL_CODE)]
         offered = [c for c in legal if not c.islower() and c not in self.doubtful]
         return "".join(sorted(offered, key=lambda c: (not c.isalpha(), c)))
+
+    def with_sets(self, sets: Mapping[int, bytes]) -> StateSpace:
+        """The space with more characters: byte b stands for any of ``sets[b]``, if these are legal characters."""
+        code_of, rows = self.code_of.copy(), list(self.state_sets)
+        for byte, members in sets.items():
+            codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
+            if len(codes) and np.all(codes != ILLEGAL_CODE):
+                union = self.state_sets[codes].any(axis=0)
+                known = next((code for code, row in enumerate(rows) if (row == union).all()), len(rows))
+                rows += [union] * (known == len(rows))
+                code_of[byte] = known
+        return replace(self, code_of=code_of, state_sets=np.array(rows))
 
     def letter_for(self, members: bytes) -> bytes:
         """The character that stands for any of some characters, such as R for AG; empty if there is none."""
@@ -111,9 +124,20 @@ def _make_dna() -> StateSpace:
     """The space of `DNA`: every IUPAC letter in both cases; U is T."""
     sets = {symbol: symbol for symbol in _DNA_SYMBOLS} | _DNA_AMBIGUITIES
     sets |= dict.fromkeys(_DNA_UNDETERMINED + _DNA_DOUBTFUL, _DNA_SYMBOLS)
-    n_states = len(_DNA_SYMBOLS)
-    state_sets = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
-    return _make_space("DNA", _DNA_SYMBOLS, sets, state_sets, _DNA_DOUBTFUL)
+    return make_space("DNA", _DNA_SYMBOLS, sets, every_set(len(_DNA_SYMBOLS)), _DNA_DOUBTFUL)
+
+
+def every_set(n_states: int) -> BoolArray:
+    """Each set of states (2^n_states, n_states); the number of a row is its bit mask."""
+    sets: BoolArray = (np.arange(1 << n_states)[:, None] >> np.arange(n_states)) & 1 == 1
+    return sets
+
+
+def state_rows(n_states: int) -> BoolArray:
+    """Sets (n_codes, n_states) of a space without ambiguities; up to `MASK_STATES` all sets, as engines take them."""
+    if n_states <= MASK_STATES:
+        return every_set(n_states)
+    return np.vstack([np.zeros(n_states), np.eye(n_states), np.ones(n_states)]).astype(bool)
 
 
 _PROTEIN_SYMBOLS = "ARNDCQEGHILKMFPSTWYV"
@@ -128,10 +152,10 @@ def _make_protein() -> StateSpace:
     sets |= dict.fromkeys(_PROTEIN_UNDETERMINED + _PROTEIN_DOUBTFUL, _PROTEIN_SYMBOLS)
     distinct = ["", *dict.fromkeys(sets.values())]
     state_sets = np.array([[symbol in states for symbol in _PROTEIN_SYMBOLS] for states in distinct])
-    return _make_space("protein", _PROTEIN_SYMBOLS, sets, state_sets, _PROTEIN_DOUBTFUL)
+    return make_space("protein", _PROTEIN_SYMBOLS, sets, state_sets, _PROTEIN_DOUBTFUL)
 
 
-def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolArray, doubtful: str) -> StateSpace:
+def make_space(name: str, symbols: str, sets: Mapping[str, str], state_sets: BoolArray, doubtful: str) -> StateSpace:
     """A space from the set of states of each character; the codes are the rows of `state_sets`."""
     rows = {"".join(np.array(list(symbols))[row]): code for code, row in enumerate(state_sets)}
     code_of = np.zeros(256, dtype=np.uint8)
@@ -145,20 +169,3 @@ def _make_space(name: str, symbols: str, sets: dict[str, str], state_sets: BoolA
 
 DNA = _make_dna()
 PROTEIN = _make_protein()
-SPACES = {"dna": DNA, "rna": DNA, "protein": PROTEIN}  # as users call them
-
-_CLEAR_BASES = b"ACGTUacgtu"
-_SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
-
-
-def detect_states(sequences: Iterable[bytes]) -> StateSpace:
-    """The space that sequences most likely belong to: DNA if at least half of the unambiguous letters are bases.
-
-    Nearly all letters of DNA are, and about a fifth of those of proteins.
-    """
-    counts = np.zeros(256, dtype=np.int64)
-    for sequence in sequences:
-        counts += np.bincount(np.frombuffer(sequence, dtype=np.uint8), minlength=256)
-    letters = sum(int(counts[byte]) for byte in range(256) if chr(byte).isascii() and chr(byte).isalpha())
-    bases, silent = (int(counts[list(some)].sum()) for some in (_CLEAR_BASES, _SILENT))
-    return DNA if 2 * bases >= letters - silent else PROTEIN

@@ -11,7 +11,8 @@ import numpy as np
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
-from plltool.alignment.states import SPACES, StateSpace
+from plltool.alignment.spaces import find_space
+from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
@@ -108,7 +109,7 @@ def simulate(
         on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
     letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
-    spaces = [SPACES[own.spec.data.lower()] for own in models]
+    spaces = [find_space(own.spec.data, own.spec.n_states) for own in models]
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))

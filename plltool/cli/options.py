@@ -19,6 +19,7 @@ from plltool.constants import (
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
+    DEFAULT_MULTISTATE_MODEL,
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
@@ -177,7 +178,8 @@ model_option = click.option(
     **completes(),
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
     " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
-    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
+    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins,"
+    f" {DEFAULT_MULTISTATE_MODEL} for morphology]",
 )
 brlen_option = click.option(
     "--brlen",
@@ -189,10 +191,10 @@ brlen_option = click.option(
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "rna", "protein"]),
+    type=click.Choice(["auto", "dna", "rna", "protein", "bin", "morph", "multi"]),
     default="auto",
     show_default=True,
-    help="Kind of data in the alignment.",
+    help="Kind of data in the alignment; bin is binary, and morph, also called multi, has as many states as it shows.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."

@@ -100,7 +100,9 @@ def search(
     time: float | None,
     profile: bool,
 ) -> None:
-    """Find the maximum-likelihood tree of ALIGNMENT (FASTA, PHYLIP or NEXUS; DNA, RNA or proteins; gzipped or not).
+    """Find the maximum-likelihood tree of ALIGNMENT: DNA, RNA, proteins or morphology.
+
+    It may be FASTA, PHYLIP or NEXUS, gzipped or not.
 
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.

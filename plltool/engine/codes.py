@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import ByteArray
+from plltool.constants import MASK_STATES
 from plltool.errors import EngineError
 
-MASK_STATES = 8  # 2^8 sets: a code is still one byte, and a tip is expanded from its bits
 MAX_CODES = 1 << 16  # uint16
 
 Codes = npt.NDArray[np.integer]

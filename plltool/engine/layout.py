@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.engine.codes import MASK_STATES, MAX_CODES
+from plltool.constants import MASK_STATES
+from plltool.engine.codes import MAX_CODES
 from plltool.engine.contract import TRIPLET_VALUES, KernelArgument, macros
 from plltool.errors import EngineError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from plltool.engine.codes import MASK_STATES
+from plltool.constants import MASK_STATES
 from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device
 from plltool.errors import DeviceError

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
+from plltool.alignment.spaces import SPACES, detect_states
+from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
 from plltool.io.content import read_text, source_name
 from plltool.io.fasta import read_fasta
-from plltool.io.nexus import is_mixed, read_nexus
+from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
 
-_PROTEIN_DATATYPE = re.compile(rb"\bdatatype\s*=\s*[\"']?(?:protein|aminoacid)", re.IGNORECASE)
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
 AUTO = "auto"  # the states that the data show
@@ -24,8 +23,8 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    `states` may be "dna", "rna" or "protein". With None or "auto", the datatype of a NEXUS file or the letters
-    (`detect_states`) decide between DNA and proteins.
+    `states` may be "dna", "rna", "protein", "bin" (binary), or "morph" or "multi" (multistate data with as many states
+    as they show). With None or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -40,18 +39,21 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
         states = _find_states(states)
     source = source_name(path)
     text = _load_text(path)
-    mixed = states is None and starts_like_nexus(text) and is_mixed(text)
-    told = states is not None or starts_like_nexus(text)
-    if states is None and not mixed:
-        states = _detect(text, source)
-    records = _parse(text, source, states)
+    if starts_like_nexus(text):
+        matrix = read_nexus(text, source, states)
+    else:
+        found = states or detect_states(record.sequence for record in _parse(text, source, PROTEIN))
+        matrix = NexusMatrix(_parse(text, source, found), found, states is not None, {}, (), ())
     return Sequences(
-        tuple(record.name for record in records),
-        tuple(record.sequence for record in records),
+        tuple(record.name for record in matrix.records),
+        tuple(record.sequence for record in matrix.records),
         source,
-        states,
-        [record.line for record in records],
-        told,
+        matrix.states,
+        [record.line for record in matrix.records],
+        matrix.told,
+        matrix.sets,
+        matrix.kinds,
+        matrix.warnings,
     )
 
 
@@ -80,29 +82,17 @@ def _load_text(path: str | os.PathLike[str]) -> bytes:
     return content
 
 
-def _detect(text: bytes, source: str) -> StateSpace:
-    """The state space of the file's data: what the file says, or what its letters show.
-
-    They are read as proteins for that, whose letters include those of DNA.
-    """
-    if starts_like_nexus(text):
-        return PROTEIN if _PROTEIN_DATATYPE.search(text) else DNA
-    return detect_states(record.sequence for record in _parse(text, source, PROTEIN))
-
-
-def _parse(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
-    """The records of the file, in the format that it starts with; `states` is None for mixed data in NEXUS."""
+def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
+    """The records of a FASTA or PHYLIP file, as which it starts."""
     start = text.lstrip()
     if start.startswith(b">"):
         return read_fasta(text)
-    if starts_like_nexus(text):
-        return read_nexus(text, source, states)
     if starts_like_phylip(text):
-        return read_phylip(text, source, states or PROTEIN)
+        return read_phylip(text, source, states)
     if not start:
         raise InputError(f"{source}: found an empty file, expected {_describe_formats()}")
-    found = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
-    raise InputError(f"{source}: found {found!r} at the start of the file, expected {_describe_formats()}")
+    shown = start.split(b"\n", 1)[0][:_MAX_SHOWN_START].decode("utf-8", "replace")
+    raise InputError(f"{source}: found {shown!r} at the start of the file, expected {_describe_formats()}")
 
 
 def _describe_formats() -> str:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 
 from plltool.alignment.alignment import Sequences, to_bytes
-from plltool.alignment.states import DNA, PROTEIN, detect_states
+from plltool.alignment.spaces import detect_states
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError, show_name
 from plltool.io.newick import RootedNodes, is_length, unrooted_tree
 from plltool.tree.topology import NO_NODE, Tree
@@ -122,7 +123,7 @@ def nodes_from_object(given: TreeObject) -> tuple[RootedNodes, str]:
 
 
 def alignment_from_object(given: AlignmentObject) -> Sequences:
-    """The sequences in an object, which are DNA or proteins; their letters decide.
+    """The sequences in an object, whose characters decide what data they are.
 
     Accepted are
 

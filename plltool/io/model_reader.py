@@ -10,6 +10,7 @@ from plltool.alignment.partition import PartSpec, Scheme
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
 from plltool.io.content import read_content, read_text, source_name
+from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
 from plltool.io.record import parse_object
@@ -22,8 +23,8 @@ _N_NUMBERS = len(PAIRS) + N_STATES
 
 
 def read_model(text: str) -> ModelSpec:
-    """The model that a string names; ``GTR20{FILE}`` reads a matrix. Raises InputError if it is none."""
-    return parse_model(text, read_paml_matrix)
+    """The model that a string names; ``GTR20{FILE}`` and ``MATRIX{FILE}`` read a file. Raises InputError for others."""
+    return parse_model(expand_matrix(text), read_paml_matrix)
 
 
 def read_scheme(text: str) -> Scheme:

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from plltool.alignment.states import PROTEIN, StateSpace
+from plltool.alignment.alignment import DeclaredKind
+from plltool.alignment.multistate import MULTISTATE, SYMBOLS
+from plltool.alignment.spaces import COUNTED, SPACES, detect_states
+from plltool.alignment.states import DNA, PROTEIN, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import (
     AnnouncedSize,
@@ -23,17 +26,25 @@ from plltool.io.alignment_formats import (
     split_name,
 )
 from plltool.io.nexus_commands import Command, split_commands
+from plltool.io.nexus_symbols import StateSets, parse_symbols, renumber
 
-# the datatypes of each state space
-_DATATYPES = {"DNA": ("dna", "rna", "nucleotide"), "protein": ("protein", "aminoacid")}
-_SUPPORTED = "DNA (datatype=dna, rna or nucleotide) and proteins (datatype=protein) are"
-_EXAMPLES = {"DNA": "{AG} for R", "protein": "{DN} for B"}  # of sets of states
+# the state space of each datatype
+_DATATYPES = {
+    "dna": DNA,
+    "rna": DNA,
+    "nucleotide": DNA,
+    "protein": PROTEIN,
+    "aminoacid": PROTEIN,
+    "standard": COUNTED,
+    "restriction": SPACES["bin"],
+}
+_EXAMPLES = {"DNA": "such as {AG} for R", "protein": "such as {DN} for B"}  # of sets of states
 _DEFAULT_DATATYPE = "standard"  # Maddison et al.: morphology
-_UNSUPPORTED = {"standard": "morphological data", "codon": "codon data", "restriction": "restriction sites"}
 _UNREAD_FORMATS = ("nolabels", "transpose", "tokens", "equate")  # each changes what the matrix means
 _BRACKET = re.compile(rb"[{}()]")
 _STATE_SET = re.compile(rb"\{[^{}()]*\}|\([^{}()]*\)")
-_MIXED = re.compile(rb"\bdatatype\s*=\s*mixed\s*\(", re.IGNORECASE)  # MrBayes: kinds of data by columns
+_MIXED = re.compile(r"\bdatatype\s*=\s*mixed\s*\(([^)]*+)(\))?", re.IGNORECASE)  # MrBayes: kinds of data by columns
+_KIND = re.compile(r"\s*([A-Za-z]+)\s*:\s*([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
 
 @dataclass(frozen=True)
@@ -48,12 +59,14 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Format:
-    """The FORMAT command; ``match`` is empty if there is no match character."""
+    """The FORMAT command; ``match`` and ``symbols`` are empty, and ``states`` None, if it does not declare them."""
 
     match: bytes
     gap: bytes
     missing: bytes
     is_interleaved: bool
+    states: StateSpace | None
+    symbols: str
 
     @property
     def plain_symbols(self) -> bytes:
@@ -61,37 +74,59 @@ class _Format:
         return bytes.maketrans(self.gap + self.missing, b"-" * len(self.gap) + b"?" * len(self.missing))
 
 
-def is_mixed(text: bytes) -> bool:
-    """Whether columns of a NEXUS file are different kinds of data."""
-    return _MIXED.search(text) is not None
+@dataclass(frozen=True)
+class NexusMatrix:
+    """The sequences of a NEXUS file; other attributes are those of `Sequences`."""
+
+    records: list[Record]
+    states: StateSpace | None
+    told: bool
+    sets: Mapping[int, bytes]
+    kinds: tuple[DeclaredKind, ...]
+    warnings: tuple[str, ...]
 
 
-def read_nexus(text: bytes, source: str, states: StateSpace | None) -> list[Record]:
-    """The records of the only data or characters block of a NEXUS file; see `starts_like_nexus`.
+def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> NexusMatrix:
+    """The only data or characters block of a NEXUS file; see `starts_like_nexus`.
 
     Names are kept as written (an underscore stays one). Match, gap and missing characters are those that the FORMAT
     command declares; the latter two become ``-`` and ``?``. The matrix may be interleaved or not, whatever FORMAT says,
-    as long as one of the two layouts gives the announced sizes.
+    as long as one of the two layouts gives the announced sizes. Without `states`, FORMAT says what the data are, or the
+    characters show it. The symbols of standard data that FORMAT declares become 0, 1, 2 and so on in their order.
 
-    A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. Without
-    `states` the data are mixed; a set, which morphology has, then becomes its opening bracket, a character that no
-    kind of data knows.
+    A set of states in brackets, such as {AG} or (AG), becomes the letter that stands for it, such as R. In standard
+    and mixed data it becomes one of `sets`, whether it is polymorphic or uncertain.
 
     Raises
     ------
     InputError
         If there is no such block or more than one, its datatype does not fit `states` or is not supported, its FORMAT
         has an option that changes the meaning of the matrix and is not read, a comment or the matrix is not closed, no
-        letter stands for a set of states, or the sizes differ from those announced.
+        letter stands for a set of states, a symbol is not declared, or the sizes differ from those announced.
     """
     blocks = _group_blocks(split_commands(text, source))
     block = _choose_block(blocks, source)
     declared = _parse_format(block, source, states)
     announced = _parse_dimensions(block, blocks, source)
-    records = _read_matrix(block.commands["matrix"], declared, announced, source, states)
+    kinds = _parse_kinds(block, announced, source) if declared.states is None else ()
+    sets = StateSets(text, source)
+    records = _read_matrix(block.commands["matrix"], declared, announced, source, sets)
     if declared.match and records:
         records = resolve_matches(records, declared.match)
-    return [replace(record, sequence=record.sequence.translate(declared.plain_symbols)) for record in records]
+    plain = declared.plain_symbols
+    records = [replace(record, sequence=record.sequence.translate(plain)) for record in records]
+    warnings: tuple[str, ...] = ()
+    if declared.symbols:
+        records = renumber(records, declared.symbols, sets.members, source)
+        if not declared.symbols.startswith(SYMBOLS[: len(declared.symbols)]):
+            last = SYMBOLS[len(declared.symbols) - 1]
+            warnings = (
+                f"{source}: the symbols {declared.symbols} are read and written as 0 to {last}, in this order",
+            )
+    found = declared.states
+    if found is None and not kinds:
+        found = detect_states(record.sequence for record in records)
+    return NexusMatrix(records, found, declared.states is not None, sets.members, kinds, warnings)
 
 
 def _group_blocks(commands: Iterable[Command]) -> list[_Block]:
@@ -130,15 +165,7 @@ def _choose_block(blocks: Sequence[_Block], source: str) -> _Block:
 def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _Format:
     options = block.options("format")
     where = f"{source}: line {block.commands['format'].line if 'format' in block.commands else block.line}"
-    datatype = options.get("datatype", _DEFAULT_DATATYPE)
-    allowed = () if states is None else _DATATYPES.get(states.name, (states.name.lower(),))
-    if states is not None and datatype.lower() not in allowed:
-        unsaid = "" if "datatype" in options else " (the default of NEXUS)"
-        found = f"{where}: found datatype {show_name(datatype)}{unsaid}"
-        kind = _UNSUPPORTED.get(datatype.lower())
-        if kind:
-            raise InputError(f"{found}: {kind} are not supported; {_SUPPORTED}")
-        raise InputError(f"{found}, expected one of: {', '.join(allowed)}")
+    states = _parse_datatype(options, where, states)
     for option in _UNREAD_FORMATS:
         if option in options:
             raise InputError(f"{where}: found the format option {option!r}, which is not read, expected none")
@@ -149,7 +176,55 @@ def _parse_format(block: _Block, source: str, states: StateSpace | None) -> _For
         gap=_parse_symbol(options, "gap", where),
         missing=_parse_symbol(options, "missing", where),
         is_interleaved=options.get("interleave", "no").lower() != "no",
+        states=states,
+        symbols=parse_symbols(options["symbols"], where) if states and _is_standard(states, options) else "",
     )
+
+
+def _parse_datatype(options: Mapping[str, str], where: str, states: StateSpace | None) -> StateSpace | None:
+    """The states of the data, those asked for if there are any; None if they are mixed, or neither said nor asked for.
+
+    Raises InputError for a datatype that is not read, or not that of the `states` asked for.
+    """
+    datatype = options.get("datatype", _DEFAULT_DATATYPE)
+    is_said = "datatype" in options or "symbols" in options
+    if states is None and (not is_said or datatype.lower().startswith("mixed(")):
+        return None
+    declared = _DATATYPES.get(datatype.lower())
+    if declared is None or (states is not None and declared.name != states.name):
+        unsaid = "" if "datatype" in options else " (the default of NEXUS)"
+        allowed = [word for word, space in _DATATYPES.items() if states is None or space.name == states.name]
+        found = f"found datatype {show_name(datatype)}{unsaid}"
+        raise InputError(f"{where}: {found}, expected one of: {', '.join(allowed)}")
+    return states or declared
+
+
+def _is_standard(states: StateSpace, options: Mapping[str, str]) -> bool:
+    """Whether symbols are declared, and mean something: those of DNA and proteins are known."""
+    return "symbols" in options and states.name == MULTISTATE
+
+
+def _parse_kinds(block: _Block, announced: AnnouncedSize, source: str) -> tuple[DeclaredKind, ...]:
+    """The kinds of data of ``datatype=mixed(Standard:1-166,DNA:167-3246)`` (MrBayes); none without it."""
+    if "format" not in block.commands:
+        return ()
+    command = block.commands["format"]
+    mixed = _MIXED.search(decode_name(command.text))
+    if mixed is None:
+        return ()
+    if mixed[2] is None:
+        raise InputError(f"{source}: line {command.line}: found datatype=mixed( without ')', expected it")
+    kinds = []
+    for item in mixed[1].split(","):
+        match = _KIND.fullmatch(item)
+        states = _DATATYPES.get(match[1].lower()) if match else None
+        first, last = (int(match[2]), int(match[3] or match[2])) if match else (0, 0)
+        if match is None or states is None or not 1 <= first <= last <= announced.n_sites:
+            found = f"{source}: line {command.line}: found {show_name(item.strip())} in a mixed datatype"
+            expected = f"one of {', '.join(_DATATYPES)} and columns of 1-{announced.n_sites}, such as DNA:1-100"
+            raise InputError(f"{found}, expected {expected}")
+        kinds.append(DeclaredKind(match[1], states, first, last))
+    return tuple(kinds)
 
 
 def _parse_symbol(options: Mapping[str, str], key: str, where: str) -> bytes:
@@ -180,12 +255,12 @@ def _parse_dimensions(block: _Block, blocks: Sequence[_Block], source: str) -> A
 
 
 def _read_matrix(
-    matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, states: StateSpace | None
+    matrix: Command, declared: _Format, announced: AnnouncedSize, source: str, sets: StateSets
 ) -> list[Record]:
     """The rows of a matrix, each of the announced length; raises InputError otherwise."""
 
     def clean(text: bytes) -> bytes:
-        return _replace_state_sets(remove_blanks(text), states, declared.plain_symbols)
+        return _replace_state_sets(remove_blanks(text), declared, sets)
 
     def split(line: bytes) -> tuple[str, bytes]:
         name, sequence = split_name(line)
@@ -195,35 +270,38 @@ def _read_matrix(
     readings = [read_sequential(lines, announced.n_sites, split, clean), _read_named_rows(lines, split)]
     if declared.is_interleaved:
         readings.reverse()
-    records = announced.choose_reading(readings, states or PROTEIN)
-    if states and (records is None or any(_BRACKET.search(record.sequence) for record in records)):
-        _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, states)
+    records = announced.choose_reading(readings, (declared.states or COUNTED).with_sets(sets.members))
+    if records is None or any(_BRACKET.search(record.sequence) for record in records):
+        _refuse_brackets([(number, split(line)[1]) for number, line in lines], source, declared.states)
     if records is None:
         raise InputError(f"{source}: {announced.explain_mismatch(readings)}")
     return records
 
 
-def _replace_state_sets(sequence: bytes, states: StateSpace | None, plain_symbols: bytes) -> bytes:
-    """Replace each set of states in brackets by one character; a set that no letter stands for stays as it is."""
+def _replace_state_sets(sequence: bytes, declared: _Format, sets: StateSets) -> bytes:
+    """Replace each set of states in brackets by one character; a set that none stands for stays as it is."""
     if not _BRACKET.search(sequence):
         return sequence
 
     def replace_set(found: re.Match[bytes]) -> bytes:
-        if states is None:
-            return found[0][:1]
-        return states.letter_for(found[0][1:-1].translate(plain_symbols, b",")) or found[0]
+        members = found[0][1:-1].translate(declared.plain_symbols, b",")
+        if declared.states is not None and declared.states.name != MULTISTATE:
+            return declared.states.letter_for(members) or found[0]
+        return sets.character_for(members, declared.symbols) or found[0]
 
     return _STATE_SET.sub(replace_set, sequence)
 
 
-def _refuse_brackets(lines: Iterable[Line], source: str, states: StateSpace) -> None:
+def _refuse_brackets(lines: Iterable[Line], source: str, states: StateSpace | None) -> None:
     """Raise InputError for the first bracket in a sequence."""
     for number, sequence in lines:
         bracket = _BRACKET.search(sequence)
         if bracket is not None:
             shown = _STATE_SET.match(sequence, bracket.start())
             found = decode_name(shown[0] if shown else sequence[bracket.start() :])
-            expected = f"a set of states that a letter of {states.name} stands for, such as {_EXAMPLES[states.name]}"
+            expected = "a set of states such as {01}"
+            if states is not None and states.name in _EXAMPLES:
+                expected = f"a set of states that a letter of {states.name} stands for, {_EXAMPLES[states.name]}"
             raise InputError(f"{source}: line {number}: found {show_name(found)}, expected {expected}")
 
 

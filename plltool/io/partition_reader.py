@@ -1,8 +1,8 @@
 r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
-    DNA, its = 901-1500                      RAxML: DNA and AA (or PROT) are the default models of such data; F or X
-    LGF, gene = 1501-.                       after the name of a protein matrix: counted or optimised frequencies
+    DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
+    LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
 
     #NEXUS
     begin sets;
@@ -22,11 +22,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SiteRange
-from plltool.constants import DEFAULT_MODEL, DEFAULT_PROTEIN_MODEL
+from plltool.constants import DEFAULT_MODEL, DEFAULT_MULTISTATE_MODEL, DEFAULT_PROTEIN_MODEL
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
+from plltool.model.multistate import find_name
 from plltool.model.proteins import canonical_names
 from plltool.model.spec import ModelSpec
 
@@ -42,8 +44,11 @@ _RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_
 _FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
 _DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
 _SEPARATORS = re.compile(r"[ \t\n,]*+")
+_MULTISTATE_WORDS = ("BIN", "MORPH", "MULTI", "STANDARD")  # RAxML's, IQ-TREE's and MrBayes'
 _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
+_USUAL |= dict.fromkeys(_MULTISTATE_WORDS, DEFAULT_MULTISTATE_MODEL)
 _DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
+_DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
 _SUFFIXES = {"F": "+F", "X": "+FO"}
 _COUNT = re.compile(rf"{_COLUMN}\s*+:")  # how many charsets a MrBayes partition has
 _NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
@@ -137,7 +142,7 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
 def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
     """A model string, or one of RAxML's words."""
     word = text.upper()
-    text = _USUAL.get(word, text)
+    text = text if find_name(word) else _USUAL.get(word, text)  # BIN is a model, too
     matrix, suffix = word[:-1], _SUFFIXES.get(word[-1:])
     if word not in canonical_names() and matrix in canonical_names() and suffix:
         text = canonical_names()[matrix] + suffix
@@ -169,7 +174,7 @@ def _read_sites(text: str, where: str, name: str) -> _Sites:
         word, position = found[1].upper(), found.end()
         if word not in _USUAL:
             what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
-            raise InputError(f"{what}, expected DNA or AA (proteins)")
+            raise InputError(f"{what}, expected DNA, AA (proteins), BIN or MORPH")
     rest = text[position:]
     return _Sites(ALL_SITES if rest.strip() == "*" else _read_ranges(rest, where, name), where, file, word)
 

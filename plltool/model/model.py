@@ -55,10 +55,13 @@ class Model:
         Raises
         ------
         InputError
-            If the empirical frequencies are not positive or do not sum to 1.
+            If the empirical frequencies are not positive or do not sum to 1, or the number of states is that of data.
         ValueError
             If they are needed but missing.
         """
+        if not spec.n_states:
+            found = f"model {str(spec)!r} has as many states as the data"
+            raise InputError(f"{found}, expected their number, such as {spec.with_states(3)}")
         self.spec = spec
         self._design = spec.named.rates
         self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
@@ -377,8 +380,7 @@ class Model:
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
         if not self.has_classes and (
-            spec.frequency_mode not in ("equal", "model")
-            or (self._frequencies != initial_frequencies(self.spec)).any()
+            spec.frequency_mode not in ("equal", "model") or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
         return str(spec)

@@ -5,7 +5,9 @@
 NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
 digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
 proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same. If
-the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
+the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies. For binary and
+multistate data ``BIN``, ``JC2``, ``GTR2``, ``MULTI5_MK``, ``MULTI5_ORDERED``, ``MULTI5_GTR`` and the like; ``MK``,
+``ORDERED`` and ``GTRX`` have as many states as the data, and ``MULTI*_MK`` has a part for each number of states.
 
 values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
 commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
@@ -141,13 +143,15 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
         return replace(spec, frequency_mode=_FREQUENCY_WORDS[word], frequencies=None)
     if word not in ("F", "FU"):
         raise token.error(f"takes no values; given frequencies are written +FU{_frequency_form(spec)}")
+    if not spec.n_states:
+        raise token.error("given frequencies need a model with a number of states, such as MULTI3_MK")
     values = token.checked(check_frequencies, token.numbers(), spec.symbols)
     return replace(spec, frequency_mode="given", frequencies=values)
 
 
 def _frequency_form(spec: ModelSpec) -> str:
     """How given frequencies are written, such as {A/C/G/T}."""
-    symbols = spec.symbols
+    symbols = spec.symbols or ("0", "1", "...")
     return "{" + "/".join(symbols if len(symbols) <= 4 else [*symbols[:2], "...", symbols[-1]]) + "}"
 
 

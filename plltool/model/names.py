@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import proteins
-from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, SYMMETRIES, renumber
+from plltool.model import genotypes, multistate, proteins, user
+from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
 from plltool.model.values import check_exchangeabilities, check_frequencies, check_shares
@@ -16,10 +16,10 @@ MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # o
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
-    (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
 )
 _ACCEPTED = (
-    f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
+    f"{', '.join(SYMMETRIES)}, six digits such as 010010, a protein model such as LG, or one of multistate data such as"
+    " MK (see docs/models.md)"
 )
 
 
@@ -34,9 +34,16 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_nucleotide(token, name, SYMMETRIES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
+    if word == user.PREFIX:
+        return _read_user(token)
+    if word == genotypes.GT10:
+        return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
+    multistate_name = multistate.find_name(word)
+    if multistate_name is not None:
+        return _read_multistate(token, multistate_name)
     for pattern, kind in _UNSUPPORTED:
         if re.fullmatch(pattern, word):
-            raise token.error(f"{kind} not supported; models of DNA and proteins are: {_ACCEPTED}")
+            raise token.error(f"{kind} not supported; models of DNA, proteins and morphology are: {_ACCEPTED}")
     raise token.error(f"unknown model; accepted: {_ACCEPTED}")
 
 
@@ -70,6 +77,28 @@ def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float,
     return tuple(relative[code.index(digit)] for digit in classes)
 
 
+def _read_multistate(token: Token, name: str) -> ModelSpec:
+    if not multistate.has_legal_size(name):
+        raise token.error(f"expected {multistate.MIN_STATES} to {multistate.MAX_STATES} states")
+    spec = _default_spec(name)
+    if token.values is None:
+        return spec
+    if not spec.n_states:
+        raise token.error(f"values need a number of states, such as {multistate.with_states(name, 3)}{{...}}")
+    if spec.named.rates.n_free == 0:
+        raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
+    rates = token.numbers() if "/" in token.values else (*token.numbers(), 1.0)
+    return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs))
+
+
+def _read_user(token: Token) -> ModelSpec:
+    symbols, _, values = (token.values or "").partition("}{")
+    if not values or "{" in values:
+        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{SYMBOLS}}{{rate/rate/...}}")
+    rates = replace(token, values=values).numbers()
+    return _default_spec(token.checked(user.make_name, symbols, rates))
+
+
 def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
     spec = _default_spec(name)
     if token.values is None:
@@ -95,5 +124,3 @@ def _read_gtr20(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None)
     else:
         rates = token.numbers()
     return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
-
-

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from plltool.model import nucleotides, proteins
+from plltool.model import multistate, nucleotides, proteins
 from plltool.model.ascertainment import Ascertainment
+from plltool.model import multistate, nucleotides, proteins, user
+from plltool.model import genotypes, multistate, nucleotides, proteins, user
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -15,6 +17,12 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
+    if name == genotypes.GT10:
+        return genotypes.named_model()
+    if user.is_user(name):
+        return user.named_model(name)
+    if multistate.is_multistate(name):
+        return multistate.named_model(name)
     return (nucleotides if nucleotides.is_nucleotide(name) else proteins).named_model(name)
 
 
@@ -61,6 +69,25 @@ class ModelSpec:
     def symbols(self) -> tuple[str, ...]:
         """The name of each state, in the order of frequencies."""
         return self.named.symbols
+
+    @property
+    def n_states(self) -> int:
+        """The number of states; 0 if it is that of the data."""
+        return len(self.symbols)
+
+    @property
+    def tells_data(self) -> bool:
+        """Whether the model alone tells what the data are, because their characters may be those of other data."""
+        return user.is_user(self.name) or self.name == genotypes.GT10
+
+    @property
+    def splits_columns(self) -> bool:
+        """Whether there is to be a part for each number of states that columns have."""
+        return self.n_states == 0 and multistate.split_name(self.name)[0] == multistate.EACH
+
+    def with_states(self, n_states: int) -> ModelSpec:
+        """The model of data with this number of states; itself if it has one already."""
+        return self if self.n_states else replace(self, name=multistate.with_states(self.name, n_states))
 
     @property
     def pairs(self) -> tuple[str, ...]:

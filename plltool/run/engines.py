@@ -10,11 +10,10 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns, invariable_columns
 from plltool.arrays import BoolArray, IndexArray
-from plltool.constants import SCREENING_PATTERNS
+from plltool.constants import MASK_STATES, SCREENING_PATTERNS
 from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
-from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
 from plltool.engine.shards import AnyEngine, OneShape, Shards
@@ -120,9 +119,9 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
         """Shards of parts with so many components, sorted into at most so many categories, 0 for a mixture."""
-        members: dict[tuple[str, int, bool], list[int]] = {}
+        members: dict[tuple[str, int, int, bool], list[int]] = {}
         for number, (part, n, most) in enumerate(zip(parts, counts, categories, strict=True)):
-            members.setdefault((part.states.name, n, most > 0), []).append(number)
+            members.setdefault((part.states.name, part.states.n_states, n, most > 0), []).append(number)
         return tuple(
             PartsShard(
                 tuple(some),

@@ -8,13 +8,20 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
-from plltool.alignment.partition import Dataset, Part, PartSpec, Scheme, cut_alignment, without_duplicates
+from plltool.alignment.partition import (
+    Dataset,
+    Part,
+    PartSpec,
+    Scheme,
+    check_states,
+    cut_alignment,
+    without_duplicates,
+)
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.states import DNA
+from plltool.alignment.split import split_by_states
 from plltool.constants import (
     DEFAULT_LINKAGE,
-    DEFAULT_MODEL,
-    DEFAULT_PROTEIN_MODEL,
+    DEFAULT_MODELS,
     LINKAGES,
     SCALED,
 )
@@ -80,6 +87,7 @@ def resolve_inputs(
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
         found = f"found models of {len(scheme)} parts for an alignment that is not cut"
         raise InputError(f"model: {found}, expected a file that gives their columns, such as the record of a run")
+    scheme = split_by_states(data, scheme)
     cut = cut_alignment(data, scheme)
     return cut, _make_models(model, scheme, cut, brlen)
 
@@ -108,9 +116,8 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
         states = part.alignment.states
-        spec = wanted.model or read_model(DEFAULT_MODEL if states is DNA else DEFAULT_PROTEIN_MODEL)
-        if spec.data != states.name:
-            raise InputError(f"{data.source}: found {states.name} data, expected {spec.data} for model {str(spec)!r}")
+        spec = (wanted.model or read_model(DEFAULT_MODELS[states.name])).with_states(states.n_states)
+        check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
         models.append(Model(spec, empirical_frequencies(part.alignment, states)))

@@ -123,7 +123,7 @@ def test_three_taxa_have_one_topology():
 @pytest.mark.parametrize(
     ("sequence", "hint"),
     [
-        ("01", "; morphological and binary data are not supported"),
+        ("01", "; digits are states of morphological data (--data-type multi)"),
         ("A{", "; sets of states in brackets are read in NEXUS files only, elsewhere letters such as R"),
         ("AE", None),
     ],

@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from plltool.alignment.states import DNA, PROTEIN, detect_states
+from plltool.alignment.spaces import COUNTED, detect_states
+from plltool.alignment.states import DNA, PROTEIN
 
 # Cornish-Bowden 1985, Nucleic Acids Res 13:3021, table 1
 IUPAC = {
@@ -83,7 +84,7 @@ def test_masks_are_the_sets():
         ([b"MKVLAAGIC"], PROTEIN),
         ([b"ACGTEFIL", b"PQQQ"], PROTEIN),
         ([b"---", b"???"], DNA),
-        ([b"0101"], DNA),
+        ([b"0101"], COUNTED),
     ],
 )
 def test_data_are_told_by_their_letters(sequences, expected):

@@ -145,13 +145,17 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
             "#NEXUS begin sets; charset a = 1-9; charset b = 10; partition p = 3: a, b; end;",
             "line 1: found 2 charsets in a partition, expected 3, as it announces",
         ),
-        ("JC, a = x.phy: CODON, 1-10", "line 1: part 'a': found data of type 'CODON', expected DNA or AA (proteins)"),
+        (
+            "JC, a = x.phy: CODON, 1-10",
+            "line 1: part 'a': found data of type 'CODON', expected DNA, AA (proteins), BIN or MORPH",
+        ),
         ("LG, a = DNA, 1-10", "line 1: part 'a': found a protein model, 'LG', for DNA data"),
         (
             "#NEXUS begin sets; charset a = x.phy: AA, 1-9; charpartition p = JC: a; end;",
             "line 1: part 'a': found a DNA model, 'JC', for protein data",
         ),
-        ("BIN, a = 1-10", "part 'a': model 'BIN': 'BIN' at character 1: models of morphological and binary data"),
+        ("MULTI99_MK, a = 1-10", "part 'a': model 'MULTI99_MK': 'MULTI99_MK' at character 1: expected 2 to 64 states"),
+        ("JC, a = x.phy: MORPH, 1-10", "part 'a': found a DNA model, 'JC', for multistate data"),
         ("AUTO, a = 1-10\nJC, b = 11-20", "line 1: part 'a': model 'AUTO'"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC: b; end;", "found charset 'b', expected one of"),
         ("#NEXUS begin sets; charset a = 1-10; charpartition p = JC a; end;", "found 'JC a', expected MODEL: CHARSET"),
@@ -229,7 +233,7 @@ def test_data_of_another_kind():
     assert "the partition given: line 1: part 'a': found letters that look like DNA under model 'LG'" in doubtful
     coded = cut_alignment(sequences("ACGT", "ACGA", "ACCT", "TCGT"), (PartSpec(None),)).alignments[0]
     assert coded.states is DNA
-    with pytest.raises(InputError, match="part 'b': found DNA data, expected protein for model 'LG'"):
+    with pytest.raises(InputError, match=r"found DNA data, expected protein for model 'LG' \(part 'b'\)"):
         cut_alignment(coded, read_scheme("JC, a = 1-2\nLG, b = 3-4"))
     assert cut_alignment(coded, read_scheme("JC, a = 1-2\nK80, b = 3-4")).alignments[1].n_sites == 2
 
@@ -241,14 +245,20 @@ def test_a_part_without_data():
 
 
 def test_morphology_beside_dna(shared):
-    """A file of MrBayes: its own charsets, and parts of DNA only; states in brackets are one column."""
+    """A file of MrBayes: its own charsets; sets of states are one column, such as {01} of Ibalia in column 48."""
     path = str(shared / "data/cynmix.nex")
     given = read_alignment(path)
     assert (given.n_taxa, given.n_sites) == (32, 3246)
     scheme = read_scheme(path)
     assert [spec.name for spec in scheme] == ["morphology", "COI", "EF1a", "LWRh", "28S"]
-    with pytest.raises(InputError, match=r"site 1: found '0', expected DNA.*\(part 'morphology'\)"):
-        cut_alignment(given, scheme)
+    parts = cut_alignment(given, scheme).parts
+    assert [(part.alignment.states.name, part.alignment.states.n_states) for part in parts] == [
+        ("multistate", 8), *[("DNA", 4)] * 4
+    ]  # fmt: skip
+    column = parts[0].sites.tolist().index(47)
+    block = parts[0].alignment
+    code = block.codes[block.names.index("Ibalia"), column]
+    assert block.states.state_sets[code].tolist() == [True, True] + [False] * 6
     data = cut_alignment(given, scheme[1:])
     assert [len(part.sites) for part in data.parts] == [1078, 367, 481, 1154]
     assert data.warnings[0].endswith("166 columns are in no part and left out, first column 1")
@@ -256,7 +266,7 @@ def test_morphology_beside_dna(shared):
 
 def test_a_part_of_two_states_may_be_binary_data():
     given = sequences("ACAGRYAC", "ACAGRYCA", "CACTNYCC", "CACTRTA-", "AAAGRCAA")
-    binary = "only the states A and C occur; are they binary data? These are not supported and would be analysed as DNA"
+    binary = "only the states A and C occur; are they binary data (--data-type bin)? They are analysed as DNA"
     warnings = cut_alignment(given, read_scheme("JC, a = 1-2\nJC, b = 3-4\nJC, c = 5-6\nJC, d = 7-8")).warnings
     where = "the partition given: line"
     assert [line for line in warnings if "binary" in line] == [

@@ -331,14 +331,65 @@ def test_anything_is_read_or_refused(text):
 
 @pytest.mark.parametrize("name", ["GY", "MG", "MGK", "MG1KTS", "gy2k", "CODON", "KOSI07", "ECMrest"])
 def test_codon_models_are_refused_as_such(name):
-    with pytest.raises(InputError, match="codon models are not supported; models of DNA and proteins are: JC"):
+    with pytest.raises(InputError, match="codon models are not supported; models of DNA, proteins and morphology are"):
         parse_model(f"{name}+F+G4")
 
 
-@pytest.mark.parametrize("name", ["MK", "MKv", "ORDERED", "BIN", "MULTI5_MK", "MULTISTATE", "JC2", "GTR2"])
-def test_models_of_morphology_are_refused_as_such(name):
-    with pytest.raises(InputError, match="models of morphological and binary data are not supported; models of DNA"):
-        parse_model(f"{name}+G4")
+# --- binary and multistate data -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "n_states", "mode"),
+    [
+        ("BIN+G4", "BIN+FO+G4", 2, "optimised"),
+        ("GTR2+FQ", "BIN+FE", 2, "equal"),
+        ("MULTI2_GTR", "BIN+FO", 2, "optimised"),
+        ("jc2+F", "JC2+FC", 2, "empirical"),
+        ("multi02_mk", "JC2", 2, "equal"),
+        ("MULTI5_MK+R3", "MULTI5_MK+R3", 5, "equal"),
+        ("MULTI64_GTR+FC", "MULTI64_GTR+FC", 64, "empirical"),
+        ("MULTI7_ORDERED+FO", "MULTI7_ORDERED+FO", 7, "optimised"),
+        ("MK", "MK", 0, "equal"),
+        ("MULTI_MK", "MK", 0, "equal"),
+        ("ORDERED+I", "ORDERED+IO", 0, "equal"),
+        ("GTRX+G4", "GTRX+FO+G4", 0, "optimised"),
+        ("MULTI*_MK", "MULTI*_MK", 0, "equal"),
+        ("MULTI3_GTR{2/4/1}", "MULTI3_GTR{2.0/4.0/1.0}+FO", 3, "optimised"),
+        ("MULTI3_GTR{2,4}", "MULTI3_GTR{2.0/4.0/1.0}+FO", 3, "optimised"),
+        ("MULTI3_GTR{4/8/2}", "MULTI3_GTR{2.0/4.0/1.0}+FO", 3, "optimised"),
+        ("MULTI2_MK+FU{0.2/0.8}", "JC2+FU{0.2/0.8}", 2, "given"),
+    ],
+)
+def test_models_of_multistate_data(text, canonical, n_states, mode):
+    """Names of RAxML-NG and IQ-TREE: MK and ORDERED have equal frequencies, GTR optimised ones."""
+    spec = parse_model(text)
+    assert (str(spec), spec.data, spec.n_states, spec.frequency_mode) == (canonical, "multistate", n_states, mode)
+    assert parse_model(str(spec)) == spec
+    assert spec.with_states(7).n_states == (n_states or 7)
+    assert spec.splits_columns == ("*" in text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("MULTI1_MK", "'MULTI1_MK' at character 1: expected 2 to 64 states"),
+        ("MULTI65_GTR", "'MULTI65_GTR' at character 1: expected 2 to 64 states"),
+        ("MULTI5_JC", "unknown model"),
+        ("MULTI5", "unknown model"),
+        ("MK{1/2/3}", "values need a number of states, such as MULTI3_MK{...}"),
+        ("MULTI3_MK{1/2/3}", "the exchangeabilities of this model are fixed, so no values in braces are accepted"),
+        ("BIN{1}", "the exchangeabilities of this model are fixed"),
+        ("MULTI3_GTR{1/2}", "expected 3 exchangeabilities (01 02 12), found 2"),
+        ("MULTI3_GTR{1/0/1}", "exchangeabilities must be positive numbers"),
+        ("MK+FU{0.5/0.5}", "given frequencies need a model with a number of states, such as MULTI3_MK"),
+        ("MULTI3_MK+FU{0.5/0.5}", "expected 3 state frequencies (0 1 2), found 2"),
+        ("MULTI3_MK+C10", "profiles need a single protein matrix"),
+    ],
+)
+def test_errors_of_multistate_models(text, message):
+    with pytest.raises(InputError) as caught:
+        parse_model(text)
+    assert message in str(caught.value)
 
 
 # --- per-site rates -----------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
-from plltool.engine.codes import MASK_STATES
+from plltool.constants import MASK_STATES
 from plltool.errors import InputError
 from plltool.model.components import Components
 from plltool.model.rates import gamma_means

@@ -1,0 +1,70 @@
+"""Which state space data belong to: by name, by what their model knows, and by what their characters show."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
+from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
+
+GENOTYPES = make_space(  # unphased; a letter for two bases is the heterozygote, not an ambiguity
+    "genotype",
+    "ACGTMRWSYK",
+    {symbol: symbol for symbol in "ACGTMRWSYK"} | dict.fromkeys("NX" + UNDETERMINED, "ACGTMRWSYK"),
+    state_rows(10),
+    "",
+)
+OWN_STATES = "states "  # and their symbols: the name of a user's state space
+COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
+SPACES = {  # as users call them
+    "dna": DNA,
+    "rna": DNA,
+    "protein": PROTEIN,
+    "bin": multistate_space(2),
+    "morph": COUNTED,
+    "multi": COUNTED,
+}
+
+_CLEAR_BASES = b"ACGTUacgtu"
+_SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
+
+
+def find_space(data: str, n_states: int) -> StateSpace:
+    """The space of a model for `data`, a `StateSpace.name`, with `n_states`."""
+    if data.startswith(OWN_STATES):
+        return own_space(data)
+    fixed = {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}
+    return multistate_space(n_states) if data == MULTISTATE else fixed[data]
+
+
+@functools.cache
+def own_space(name: str) -> StateSpace:
+    """A user's state space; the other case of a letter is the same state, unless it is another one."""
+    symbols = name.removeprefix(OWN_STATES)
+    sets = {symbol.swapcase(): symbol for symbol in symbols} | {symbol: symbol for symbol in symbols}
+    sets |= dict.fromkeys(UNDETERMINED, symbols)
+    return make_space(name, symbols, dict(sorted(sets.items())), state_rows(len(symbols)), "")
+
+
+def settle_space(states: StateSpace, sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> StateSpace:
+    """`states`, or what stands for: if these are `COUNTED`, the space of as many states as the sequences show."""
+    return multistate_space(count_states(sequences, sets)) if states is COUNTED else states
+
+
+def detect_states(sequences: Iterable[bytes]) -> StateSpace:
+    """The space that sequences most likely belong to.
+
+    They are multistate data, `COUNTED`, if at least half of their digits and letters are digits; else DNA if at least
+    half of the unambiguous letters are bases. Nearly all letters of DNA are, and about a fifth of those of proteins.
+    """
+    counts = np.zeros(256, dtype=np.int64)
+    for sequence in sequences:
+        counts += np.bincount(np.frombuffer(sequence, dtype=np.uint8), minlength=256)
+    letters = sum(int(counts[byte]) for byte in range(256) if chr(byte).isascii() and chr(byte).isalpha())
+    digits, bases, silent = (int(counts[list(some)].sum()) for some in (b"0123456789", _CLEAR_BASES, _SILENT))
+    if digits and digits >= letters:
+        return COUNTED
+    return DNA if 2 * bases >= letters - silent else PROTEIN

@@ -1,0 +1,183 @@
+"""Binary and multistate data from file to tree, and their models beside other programs."""
+
+import numpy as np
+import pytest
+
+from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.check import check
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.analyses.simulate import simulate
+from plltool.errors import InputError
+from plltool.io.alignment_reader import read_alignment
+
+N_MORPHOLOGY = 166  # columns of cynmix.nex, the first ones
+
+
+def comb(names):
+    """The most unbalanced tree, all branches 0.1 long."""
+    text = f"{names[0]}:0.1"
+    for name in names[1:-2]:
+        text = f"({text},{name}:0.1):0.1"
+    return f"({text},{names[-2]}:0.1,{names[-1]}:0.1);"
+
+
+def morphology(shared):
+    """The morphology of cynmix.nex with ? for sets of states, which other programs do not read."""
+    given = read_alignment(shared / "data/cynmix.nex")
+    rows = zip(given.names, given.rows, strict=True)
+    return {name: "".join(chr(b) if b < 128 else "?" for b in row[:N_MORPHOLOGY]) for name, row in rows}
+
+
+def binary(shared):
+    return {
+        name: "".join(c if c in "01" else "?" for c in row) for name, row in morphology(shared).items()
+    }
+
+
+def twelve(_shared):
+    rng = np.random.default_rng(1)
+    return {f"t{i}": "".join("0123456789AB"[k] for k in np.append(rng.integers(0, 12, 39), 11)) for i in range(6)}
+
+
+# lnL on `comb` by IQ-TREE 2.0.7 (-st MORPH or BIN, -blfix), which prints 4 digits; its names are MK, ORDERED, JC2, GTR2
+IQTREE = [
+    (morphology, "MK", -4342.4467),
+    (morphology, "MK+G4{0.5}", -4415.7180),
+    (morphology, "MK+F+G4{0.5}", -2984.6728),
+    (morphology, "ORDERED+G4{0.5}", -3358.3791),
+    (morphology, "MULTI8_MK+R2{0.5/1.5}{0.5/0.5}", -4317.0860),
+    (morphology, "MK+I{0.1}+G4{0.5}", -4433.1068),
+    (binary, "MK", -2172.6379),
+    (binary, "JC2+G4{0.5}", -2246.7923),
+    (binary, "GTR2+F{0.7,0.3}+G4{0.5}", -2179.5939),
+    (binary, "BIN+F", -2109.7605),
+    (twelve, "MK+G4{0.5}", -711.5992),
+    (twelve, "MULTI12_MK+F", -782.9709),
+]
+
+
+@pytest.mark.parametrize(("make", "model", "expected"), IQTREE)
+def test_another_programs_likelihood(shared, make, model, expected):
+    data = make(shared)
+    result = evaluate(data, comb(list(data)), model, fixed=True, device="numpy")
+    assert result.lnl == pytest.approx(expected, abs=1e-4)
+
+
+TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
+DIGITS = {
+    "a": "0001020310?120-0112300",
+    "b": "0001020311?120-0112301",
+    "c": "0101220310?100-0110300",
+    "d": "1101023012?021-1012330",
+    "e": "1101023013?021-1012310",
+}
+LETTERS = {name: "".join("789A"[int(c)] if c.isdigit() else c for c in row) for name, row in DIGITS.items()}
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("data", "model"), [(DIGITS, "MK+I{0.1}+G2{0.7}"), (LETTERS, "ORDERED+G2{0.7}")])
+def test_opencl_is_numpy(data, model):
+    found = [evaluate(data, TREE, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
+    assert found[1] == pytest.approx(found[0], rel=1e-11)
+
+
+@pytest.mark.parametrize("model", [None, "ORDERED+FO", "MULTI4_GTR", "MULTI10_MK+R2"])
+def test_search(model):
+    """lnL is that of the tree and model that are printed; taxa that share their changes end together."""
+    result = search(DIGITS, model, device="numpy")
+    assert result.parameters["data"] == "multistate"
+    assert model is not None or result.model.startswith("MULTI4_MK+G4{")
+    again = evaluate(DIGITS, result.newick, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
+    d, e = (result.tree.names.index(name) for name in "de")
+    assert result.tree.neighbours[d, 0] == result.tree.neighbours[e, 0]
+
+
+def test_labels_of_states_do_not_matter_to_mk():
+    """With equal exchangeabilities and frequencies, which of as many states is called what is the same."""
+    other = {name: row.translate(str.maketrans("0123", "3120")) for name, row in DIGITS.items()}
+    found = [evaluate(data, TREE, "MK", fixed=True, device="numpy").lnl for data in (DIGITS, other)]
+    assert found[1] == pytest.approx(found[0], rel=1e-12)
+
+
+def test_ancestors_are_written_in_symbols():
+    result = ancestral_states(LETTERS, TREE, "MK", device="numpy")
+    assert result.ancestors[0].symbols == tuple("0123456789A")
+    assert {letter for row in result.sequences().values() for letter in row} <= set("789A")
+
+
+def test_check_counts_states():
+    facts = check(LETTERS, device="numpy")
+    assert (facts["data"], facts["model"]) == ("multistate", "MULTI11_MK+G4")
+    assert list(facts["frequencies"]) == list("0123456789A")
+    assert any("the symbol A makes 11 states, of which only 4 occur" in line for line in facts["warnings"])
+
+
+MIXED = {name: row[:6] + seq for (name, row), seq in zip(
+    DIGITS.items(), ("ACGTACGTAC", "ACGTACGTAA", "ACCTACGAAC", "AGCTTCGAAC", "AGCTTCGAAT"), strict=True)}  # fmt: skip
+
+
+def test_parts_of_different_numbers_of_states():
+    """lnL of a whole is the sum over its parts, whatever their states; lengths are linked."""
+    lines = "MULTI5_MK, one = 1-2\nBIN+FU{0.6/0.4}, two = 3-4\nORDERED, three = 5-6\nK80{2}, dna = 7-16"
+    whole = evaluate(MIXED, TREE, lines, fixed=True, device="numpy", brlen="linked").lnl
+    cuts = [((0, 2), "MULTI5_MK"), ((2, 4), "BIN+FU{0.6/0.4}"), ((4, 6), "ORDERED"), ((6, 16), "K80{2}")]
+    parts = [
+        evaluate({name: row[a:b] for name, row in MIXED.items()}, TREE, model, fixed=True, device="numpy").lnl
+        for (a, b), model in cuts
+    ]
+    assert whole == pytest.approx(sum(parts), rel=1e-12)
+
+
+def test_a_part_for_each_number_of_states():
+    """Columns of DIGITS have two to four states: as many as their largest symbol says, at least two."""
+    result = evaluate(DIGITS, TREE, "MULTI*_MK", fixed=True, device="numpy", brlen="linked")
+    states = [max(2, *(int(c) + 1 for c in column if c.isdigit())) if set(column) & set("0123") else 2
+              for column in zip(*DIGITS.values(), strict=True)]  # fmt: skip
+    expected = 0.0
+    for n in (2, 3, 4):
+        own = {name: "".join(c for c, k in zip(row, states, strict=True) if k == n) for name, row in DIGITS.items()}
+        expected += evaluate(own, TREE, f"MULTI{n}_MK", fixed=True, device="numpy").lnl
+    assert result.lnl == pytest.approx(expected, rel=1e-12)
+    assert [part.name for part in result.parts] == ["states_2", "states_3", "states_4"]
+
+
+@pytest.mark.parametrize(
+    ("model", "group", "expected"),
+    [
+        ("BIN+FU{0.3/0.7}", "frequencies", [0.3, 0.7]),
+        ("MULTI3_GTR{0.5/2/1}+FU{0.5/0.3/0.2}", "rates", [0.5, 2, 1]),
+        ("MULTI5_ORDERED+FU{0.4/0.2/0.2/0.1/0.1}", "frequencies", [0.4, 0.2, 0.2, 0.1, 0.1]),
+    ],
+)
+def test_simulated_values_come_back(model, group, expected):
+    made = simulate(TREE, model, 8000, seed=3)
+    name = model.split("+")[0].split("{")[0]
+    found = evaluate(made.as_sequences(), TREE, f"{name}+FO", device="numpy")
+    assert list(found.parameters[group].values()) == pytest.approx(expected, rel=0.15)
+
+
+def test_simulated_symbols():
+    """Each of 40 states occurs in 2,000 columns of equal frequencies, and keeps its symbol."""
+    made = simulate(TREE, "MULTI40_MK", 2000, seed=3)
+    assert set("".join(made.sequences)) == set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!\"#$")
+    with pytest.raises(InputError, match="model 'MK' has as many states as the data, expected their number, such as M"):
+        simulate(TREE, "MK", 10)
+
+
+@pytest.mark.parametrize(
+    ("data", "model", "message"),
+    [
+        (DIGITS, "GTR", "found multistate data, expected DNA for model 'GTR+FO'"),
+        (DIGITS, "MULTI3_MK", "taxon 'a', site 8: found '3', expected multistate, that is one of -.012?"),
+        (DIGITS, "BIN", "taxon 'a', site 6: found '2', expected multistate, that is one of -.01?"),
+        ({**DIGITS, "e": "1101023013?021-10*2310"}, "MK", "taxon 'e', site 18: found '*', expected multistate"),
+        (MIXED, "MK", "found DNA data, expected multistate for model 'MK'"),
+        (MIXED, None, "taxon 'a', site 1: found '0', expected DNA"),
+    ],
+)
+def test_data_that_do_not_fit(data, model, message):
+    with pytest.raises(InputError) as caught:
+        evaluate(data, TREE, model, device="numpy")
+    assert message in str(caught.value)

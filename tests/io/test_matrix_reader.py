@@ -1,0 +1,142 @@
+"""State spaces of the user's own: files, model strings, likelihoods."""
+
+import numpy as np
+import pytest
+from oracles.likelihood import pruning
+
+from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.simulate import simulate
+from plltool.errors import InputError
+from plltool.io.model_reader import read_model
+from plltool.model.model import Model
+
+FREQUENCIES = np.array([0.5, 0.3, 0.2])
+EXCHANGE = np.array([[0, 1.0, 0.25], [1.0, 0, 0.5], [0.25, 0.5, 0]])
+RATES = EXCHANGE * FREQUENCIES  # reversible by construction
+STATES = "N north\nS\ne the east  # a comment\n"
+TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
+BRANCHES = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]
+LENGTHS = [0.1, 0.2, 0.1, 0.3, 0.2, 0.2, 0.1]
+DATA = dict(zip("abcde", ("NNSe?N", "NNSeNS", "NSSe-N", "eSSNEn", "eSSNNe"), strict=True))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(rates=RATES, states=STATES, text=None):
+        path = tmp_path / "regions.txt"
+        rows = ["\t".join("-" if i == j else repr(float(r)) for j, r in enumerate(row)) for i, row in enumerate(rates)]
+        path.write_text(text if text is not None else states + "\nMatrix\n" + "\n".join(rows) + "\n")
+        return path
+
+    return write
+
+
+def test_values_of_a_file(write):
+    spec = read_model(f"MATRIX{{{write()}}}+G2")
+    assert (spec.symbols, spec.data, spec.frequency_mode) == (("N", "S", "e"), "states NSe", "given")
+    model = Model(spec)
+    assert model.exchangeabilities == pytest.approx([1.0, 0.25, 0.5], rel=1e-12)
+    assert model.frequencies == pytest.approx(FREQUENCIES, rel=1e-12)
+    assert model.free_parameters == ("alpha",)
+    again = read_model(str(spec))
+    assert again == spec
+    assert str(read_model(f"matrix{{{write()}}}+FO")) == str(spec).split("+")[0] + "+FO"
+
+
+def test_likelihood_is_the_oracles(write):
+    q = RATES - np.diag(RATES.sum(axis=1))
+    q /= -(FREQUENCIES * np.diag(q)).sum()
+    sets = {"N": 1, "n": 1, "S": 2, "e": 4, "E": 4, "?": 7, "-": 7}
+    columns = [[sets[c] for c in column] for column in zip(*DATA.values(), strict=True)]
+    expected = pruning(BRANCHES, LENGTHS, columns, [(1.0, FREQUENCIES, q)]).sum()
+    result = evaluate(DATA, TREE, f"MATRIX{{{write()}}}", fixed=True, device="numpy")
+    assert result.lnl == pytest.approx(expected, rel=1e-12)
+    again = evaluate(DATA, TREE, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(expected, rel=1e-12)
+
+
+def test_equal_rates_are_mk():
+    digits = {name: row.translate(str.maketrans("NSenE", "01202")) for name, row in DATA.items()}
+    found = [evaluate(DATA, TREE, "MATRIX{NSe}{1/1/1}", fixed=True, device="numpy").lnl]
+    found.append(evaluate(digits, TREE, "MULTI3_MK", fixed=True, device="numpy").lnl)
+    assert found[0] == pytest.approx(found[1], rel=1e-12)
+
+
+def test_symbols_are_written(write):
+    model = f"MATRIX{{{write()}}}"
+    assert set("".join(simulate(TREE, model, 200, seed=1).sequences)) == set("NSe")
+    assert set("".join(ancestral_states(DATA, TREE, model, device="numpy").sequences().values())) <= set("NSe")
+
+
+def test_both_cases_may_be_states():
+    pairs = "/".join("1" for _ in range(3))
+    data = dict(zip("abcd", ("aAb", "aAB", "AAb", "aab"), strict=True))
+    q = np.full((3, 3), 0.5) - 1.5 * np.eye(3)
+    sets = {"a": 1, "A": 2, "B": 4, "b": 4}
+    columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
+    expected = pruning([(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1] * 5, columns, [(1.0, [1 / 3] * 3, q)]).sum()
+    tree = "((a:0.1,b:0.1):0.1,c:0.1,d:0.1);"
+    found = evaluate(data, tree, f"MATRIX{{aAB}}{{{pairs}}}", fixed=True, device="numpy").lnl
+    assert found == pytest.approx(expected, rel=1e-12)
+
+
+def test_many_states(write):
+    """62 states, of which the alignment has few; all sets of a table."""
+    symbols = "".join(map(chr, [*range(48, 58), *range(65, 91), *range(97, 123)]))
+    rates = 1.0 - np.eye(62)
+    model = f"MATRIX{{{write(rates, ''.join(f'{s} state{s}' + chr(10) for s in symbols))}}}"
+    spec = read_model(model)
+    assert len(spec.symbols) == 62
+    assert evaluate(DATA, TREE, model, fixed=True, device="numpy").lnl < 0
+
+
+NOT_REVERSIBLE = np.array([[0, 2, 1.0], [1, 0, 2.0], [2, 1, 0.0]])
+TRAP = np.array([[0, 1, 1.0], [1, 0, 1.0], [0, 0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"rates": NOT_REVERSIBLE}, "found rates that are not reversible (0.6667 flows from"),
+        ({"rates": TRAP}, "is left for ever, expected rates that lead to every state"),
+        ({"rates": RATES[:2]}, "found 2 rows of rates, expected 3, one for each state"),
+        ({"rates": RATES[:, :2]}, "line 6: state 'north': found 2 rates, expected 3, with anything on the diagonal"),
+        ({"rates": -RATES}, "line 6: state 'north': rate to 'S': found '-0.3', expected 0, or 1e-09 to 1e+09"),
+        ({"text": "N\nS\nmatrix\n- x\n1 -\n"}, "line 4: state 'N': rate to 'S': found 'x', expected 0, or"),
+        ({"text": "N\nS\n- 1\n1 -\n"}, "found no line 'matrix', expected a line for each state"),
+        ({"text": ""}, "found no line 'matrix'"),
+        ({"states": "N\nS\nN\n"}, "found 'NSN' as the symbols of states, expected 2 to 62 different digits"),
+        ({"states": "N\nS\n?\n"}, "found 'NS?' as the symbols of states"),
+        ({"states": "north\nS\nE\n"}, "line 1: found 'north', expected the symbol of a state, one digit or letter"),
+        ({"text": "N\nmatrix\n-\n"}, "found 'N' as the symbols of states"),
+    ],
+)
+def test_errors_of_files(write, more, message):
+    path = write(**more)
+    with pytest.raises(InputError) as caught:
+        read_model(f"MATRIX{{{path}}}")
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("MATRIX", "expected a file, MATRIX{FILE}, or MATRIX{SYMBOLS}{rate/rate/...}"),
+        ("MATRIX{NSE}{1/2}", "expected 3 exchangeabilities, found 2"),
+        ("MATRIX{NSE}{0/0/0}", "expected an exchangeability above 0, found none"),
+        ("MATRIX{NSE}{1/-2/1}", "exchangeabilities must be numbers, from 0 to"),
+        ("MATRIX{NSE}{1/2/3}{4}", "expected a file"),
+        ("MATRIX{NN}{1}", "found 'NN' as the symbols of states"),
+    ],
+)
+def test_errors_of_strings(text, message):
+    with pytest.raises(InputError) as caught:
+        read_model(text)
+    assert message in str(caught.value)
+
+
+def test_characters_that_are_no_states():
+    with pytest.raises(InputError, match="taxon 'a', site 2: found 'W', expected states NSe, that is one of ENS"):
+        evaluate(DATA | {"a": "NWSe?N"}, TREE, "MATRIX{NSe}{1/1/1}", device="numpy")

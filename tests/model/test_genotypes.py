@@ -1,0 +1,53 @@
+"""GT10 against its definition, worked out allele by allele."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from oracles.likelihood import pruning
+from oracles.substitution import q_matrix
+
+from plltool.analyses.evaluate import evaluate
+from plltool.errors import InputError
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+
+# CellPhy's states and their order
+GENOTYPES = dict(zip("ACGTMRWSYK", ("AA", "CC", "GG", "TT", "AC", "AG", "AT", "CG", "CT", "GT"), strict=True))
+RATES = dict(zip(("AC", "AG", "AT", "CG", "CT", "GT"), (1.5, 4.0, 0.8, 1.2, 5.0, 1.0), strict=True))
+FREQUENCIES = [0.2, 0.15, 0.1, 0.15, 0.05, 0.1, 0.05, 0.05, 0.1, 0.05]
+GIVEN = "GT10{1.5/4/0.8/1.2/5/1}+FU{" + "/".join(map(str, FREQUENCIES)) + "}"
+
+
+def exchangeability(one, other):
+    """0 unless the two can be written with one allele in common; then that of the alleles that differ."""
+    for x in {one, one[::-1]}:
+        for y in {other, other[::-1]}:
+            if x[0] == y[0]:
+                return RATES["".join(sorted(x[1] + y[1]))]
+    return 0.0
+
+
+def test_exchangeabilities():
+    model = Model(parse_model(GIVEN))
+    expected = [exchangeability(a, b) for a, b in combinations(GENOTYPES.values(), 2)]
+    assert model.exchangeabilities == pytest.approx(expected, abs=1e-11)
+    assert expected.count(0.0) == 6 + 12 + 3  # AA and CC; AA and CG; AC and GT
+    assert model.spec.symbols == tuple(GENOTYPES)
+    assert Model(parse_model("GT10")).n_free_parameters == 5 + 9
+    assert parse_model(str(model.spec)) == model.spec
+
+
+def test_likelihood_is_the_oracles():
+    data = {"a": "AMCTRKN", "b": "AACYRG?", "c": "MACTAK-", "d": "CAGTGGS"}
+    sets = {letter: 1 << state for state, letter in enumerate(GENOTYPES)} | dict.fromkeys("N?-", 1023)
+    columns = [[sets[c] for c in column] for column in zip(*data.values(), strict=True)]
+    q = q_matrix([exchangeability(a, b) for a, b in combinations(GENOTYPES.values(), 2)], FREQUENCIES)
+    branches = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)]
+    expected = pruning(branches, [0.1, 0.2, 0.3, 0.1, 0.2], columns, [(1.0, np.array(FREQUENCIES), q)]).sum()
+    found = evaluate(data, "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);", GIVEN, fixed=True, device="numpy").lnl
+    assert found == pytest.approx(expected, rel=1e-9)  # the exchangeability of 1e-12 in place of 0
+    with pytest.raises(InputError, match="taxon 'a', site 1: found 'B', expected genotype, that is one of ACGKMN"):
+        evaluate({**data, "a": "BMCTRKN"}, "((a,b),c,d);", GIVEN, device="numpy")
+    with pytest.raises(InputError, match="expected 6 rates separated by slashes"):
+        parse_model("GT10{1/2}")
