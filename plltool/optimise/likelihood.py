@@ -14,12 +14,18 @@ from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
-from plltool.model.components import Components
+from plltool.model.components import Components, partners
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
 
 Value = TypeVar("Value", bound=np.generic)
+
+
+def _add_tables(tables: FloatArray) -> FloatArray:
+    """The gradient (C, S, S) from the sums of four tables of differences (4, C, S, S), see `pmatrices.cl`."""
+    other = partners(tables.shape[-1])
+    return np.asarray(tables[0] + tables[1][:, other] + tables[2][:, :, other] + tables[3][:, other][:, :, other])
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -33,6 +39,10 @@ class TreeLikelihood:
     If parts have lengths of their own, the tree's lengths have a last axis for the parts: (n_edges, n_parts)
     (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
 
+    Under a process that is not time-reversible the tree has a root: its tip 0 stands for it and has no data, see
+    `plltool.tree.rooted`. P matrices then have a direction. The engine gets every length twice, the second time with
+    a minus sign, for branches that a likelihood passes from their lower to their upper end (`pmatrices.cl`).
+
     Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
 
@@ -41,6 +51,7 @@ class TreeLikelihood:
     tree, models, engine : as given
     part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
     scratch : the first slot behind those of the directed CLAs
+    is_rooted : whether a model's process is not time-reversible
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: AnyEngine):
@@ -50,6 +61,7 @@ class TreeLikelihood:
         self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
         self.scratch = directed_slots(tree.n_taxa)
         self._screen: Screen | None = None
+        self.is_rooted = not all(part.is_reversible for part in self._components())
         self.topology_changed()
         self.model_changed()
 
@@ -163,7 +175,11 @@ class TreeLikelihood:
         parent, sibling = descent.parent[below], descent.sibling[below]
         facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA of the side with the root tip
         newviews = prog.newview(
-            stack[below], facing_parent, descent.branch[parent], operands[sibling], descent.branch[sibling]
+            stack[below],
+            facing_parent,
+            descent.branch[parent] + self._reverse,
+            operands[sibling],
+            descent.branch[sibling],
         )
         beyond = np.append(np.int32(~ROOT), stack[below])
         numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
@@ -182,8 +198,14 @@ class TreeLikelihood:
         view = self.view
         nodes, columns = view.preorder.T
         children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
-        post_order = prog.newview(*view.sources(nodes[::-1], columns[::-1]))
-        return np.concatenate([post_order, prog.newview(*view.sources(np.repeat(nodes, 2), children))])
+        post_order = self._newviews(nodes[::-1], columns[::-1])
+        return np.concatenate([post_order, self._newviews(np.repeat(nodes, 2), children)])
+
+    def _newviews(self, nodes: IntArray, columns: IntArray) -> IntArray:
+        """The instructions that make directed CLAs."""
+        slot, a, branch_a, b, branch_b = self.view.sources(nodes, columns)
+        up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] * self._reverse for turn in (1, 2))
+        return prog.newview(slot, a, branch_a + up_a, b, branch_b + up_b)
 
     def _in_order_of_use(self, program: IntArray) -> IntArray:
         """The program with branches numbered in `DirectedView.branch_order`.
@@ -192,14 +214,26 @@ class TreeLikelihood:
         of 1,288 taxa take 0.93 times as long.
         """
         program = program.copy()
-        program[:, prog.BRANCHES] = self.view.branch_place[program[:, prog.BRANCHES]]
+        place = self.view.branch_place
+        if self.is_rooted:
+            place = np.concatenate([place, place + self._reverse])
+        program[:, prog.BRANCHES] = place[program[:, prog.BRANCHES]]
         return program
+
+    @property
+    def _reverse(self) -> int:
+        """What is added to the number of a branch that is passed against time; 0 for reversible models."""
+        return self.tree.n_edges if self.is_rooted else 0
+
+    def both_ways(self, lengths: FloatArray) -> FloatArray:
+        """Lengths (n, [n_parts]) as a program needs them: with a root, all of them once more, against time."""
+        return np.concatenate([lengths, -lengths]) if self.is_rooted else lengths
 
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
         self._prepared = None
         request = prog.Request(self._in_order_of_use(program), n_values, kind, keep=False)
-        return self.engine.execute(request, lengths[self.view.branch_order].T)
+        return self.engine.execute(request, self.both_ways(lengths[self.view.branch_order]).T)
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -270,19 +304,19 @@ class TreeLikelihood:
         _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
 
         def request(layout: Layout) -> prog.Request:
-            masses = layout.n_components * layout.n_states
-            squares = masses * layout.n_states
+            squares, masses = layout.gradient_values, layout.n_components * layout.n_states
             at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
-        values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
+        values = self.engine.execute_shaped(request, self.both_ways(self.tree.lengths[self.view.branch_order]).T)
         matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
-            squares = shape[0] * shape[1] ** 2
-            matrices.append(row[1 : 1 + squares].reshape(*shape, shape[1]))
-            masses.append(row[1 + squares :].reshape(shape))
+            n_masses = shape[0] * shape[1]
+            tables = row[1 : len(row) - n_masses].reshape(-1, *shape, shape[1])
+            matrices.append(tables[0] if len(tables) == 1 else _add_tables(tables))
+            masses.append(row[len(row) - n_masses :].reshape(shape))
         return np.array([row[0] for row in values]), matrices, masses
 
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:
@@ -302,7 +336,7 @@ class TreeLikelihood:
 
     def directed(self) -> AnyClas:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
-        lengths = self.tree.lengths[self.view.branch_order].T
+        lengths = self.both_ways(self.tree.lengths[self.view.branch_order]).T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)
         return self._prepared

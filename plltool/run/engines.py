@@ -30,7 +30,7 @@ def state_sets(patterns: Patterns) -> BoolArray | None:
 
 @dataclass(frozen=True, eq=False)
 class PartsShard:
-    """The parts that one engine holds: those of one number of states and of components.
+    """The parts that one engine holds: those of one number of states and of components, reversible or not.
 
     `share` is that of the memory of all shards that it takes. `categories` is the most categories into which the
     patterns of each part may be sorted; empty if their components are a mixture.
@@ -66,6 +66,7 @@ class PartsShard:
             self.patterns[0].n_taxa,
             part_patterns,
             0 if sets is None else len(sets),
+            self.components.is_reversible,
         )
 
     @property
@@ -102,9 +103,9 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
     def shards(counts: Sequence[int], in_categories: bool = False) -> tuple[PartsShard, ...]:
-        members: dict[tuple[str, int], list[int]] = {}
-        for number, (part, n) in enumerate(zip(parts, counts, strict=True)):
-            members.setdefault((part.states.name, n), []).append(number)
+        members: dict[tuple[str, int, bool], list[int]] = {}
+        for number, (part, own, n) in enumerate(zip(parts, components, counts, strict=True)):
+            members.setdefault((part.states.name, n, own.is_reversible), []).append(number)
         return tuple(
             PartsShard(
                 tuple(some),

@@ -133,6 +133,11 @@ class DirectedView:
         """(n_edges,) the place of each branch in `branch_order`."""
         return np.argsort(self.branch_order).astype(np.int32)
 
+    @cached_property
+    def toward_root(self) -> IntArray:
+        """int32 (n_nodes, 3): 1 where the neighbour in a column leads to the root tip, else 0."""
+        return (self.tree.neighbours == self.descent.parent[:, None]).astype(np.int32)
+
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """The newview of each CLA (node, column): slot, operand a, its branch, operand b, its branch."""
         k1, k2 = (columns + 1) % 3, (columns + 2) % 3

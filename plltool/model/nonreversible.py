@@ -1,0 +1,84 @@
+"""Processes that are not time-reversible: their rate matrices, stationary frequencies and eigensystems."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.constants import MAX_CONDITION, SEPARATION
+
+RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def stationary_frequencies(rates: FloatArray) -> FloatArray:
+    """float64 (S,): pi with ``pi Q = 0`` and sum 1, of a rate matrix (S, S) whose rows sum to 0 and which is irreducible.
+
+    States are eliminated one after another without a subtraction, so that every digit of every frequency is right
+    (Grassmann, Taksar & Heyman 1985).
+    """
+    n = len(rates)
+    flow = rates.copy()
+    for last in range(n - 1, 0, -1):
+        flow[:last, last] /= flow[last, :last].sum()
+        flow[:last, :last] += np.outer(flow[:last, last], flow[last, :last])
+    pi = np.ones(n)
+    for state in range(1, n):
+        pi[state] = pi[:state] @ flow[:state, state]
+    return pi / pi.sum()
+
+
+def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """A rate matrix with one expected substitution per unit of time, and its stationary frequencies.
+
+    `rates` is float64 (S, S); its diagonal is ignored.
+    """
+    matrix = rates.copy()
+    np.fill_diagonal(matrix, 0.0)
+    np.fill_diagonal(matrix, -matrix.sum(axis=1))
+    pi = stationary_frequencies(matrix)
+    return matrix / -(pi @ np.diagonal(matrix)), pi
+
+
+def real_eigensystem(matrix: FloatArray, pi: FloatArray) -> RealSystem:
+    """The eigensystem of a rate matrix in the real form of `plltool.model.components.Components`.
+
+    A matrix that has too few eigenvectors, or almost so, is first changed by a few of its last digits, which separates
+    its eigenvalues (Davies 2007).
+
+    Parameters
+    ----------
+    matrix : float64 (S, S), Q
+    pi : float64 (S,), its stationary frequencies
+
+    Returns
+    -------
+    eigenvalues, rotations : float64 (S,), real and imaginary parts; the last eigenvalue is exactly 0
+    right, left : float64 (S, S); the last column of `right` is 1 and the last row of `left` is pi
+    """
+    found = _decompose(matrix, pi)
+    if not np.linalg.cond(found[2]) < MAX_CONDITION:
+        noise = np.random.default_rng(len(matrix)).random(matrix.shape) * pi
+        np.fill_diagonal(noise, 0.0)
+        changed, pi = scaled_matrix(matrix + SEPARATION * noise)
+        found = _decompose(changed, pi)
+    return found
+
+
+def _decompose(matrix: FloatArray, pi: FloatArray) -> RealSystem:
+    root = np.sqrt(pi)
+    values, vectors = np.linalg.eig(matrix * np.outer(root, 1.0 / root))  # of about the same size in rows and columns
+    values, vectors = values.astype(np.complex128), vectors.astype(np.complex128) / root[:, None]
+    last = int(np.argmax(values.real))
+    order = np.concatenate([
+        np.repeat(np.flatnonzero(values.imag > 0), 2),
+        np.setdiff1d(np.flatnonzero(values.imag == 0), last),
+        [last],
+    ])  # fmt: skip
+    n_paired = 2 * int(np.count_nonzero(values.imag > 0))
+    second = (np.arange(len(order)) % 2 == 1) & (np.arange(len(order)) < n_paired)
+    eigenvalues, rotations = values[order].real, np.where(second, -1.0, 1.0) * values[order].imag
+    right = np.where(second, vectors[:, order].imag, vectors[:, order].real)
+    right[:, -1], eigenvalues[-1], rotations[-1] = 1.0, 0.0, 0.0
+    left = np.linalg.inv(right)
+    left[-1] = pi
+    return eigenvalues, rotations, right, left
