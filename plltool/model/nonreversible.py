@@ -4,10 +4,61 @@ from __future__ import annotations
 
 import numpy as np
 
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_CONDITION, SEPARATION
 
+# Classes of equal rates, in the order of `pair_names`: one character per rate, equal characters for equal rates
+CLASSES = {
+    "UNREST": "0123456789AB",  # Yang 1994; model 12.12 of Woodhams, Fernandez-Sanchez & Sumner 2015
+    "STRSYM": "012345543210",  # of both strands: a rate is that of the complements; model WS6.6
+}
+ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}
+CANONICAL_NAMES = {name.upper(): name for name in CLASSES} | ALIASES
+
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+
+def pair_names(symbols: str) -> tuple[str, ...]:
+    """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
+    return tuple(a + b for a in symbols for b in symbols if a != b)
+
+
+def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
+    """Where the rates stand in a matrix."""
+    return np.nonzero(~np.eye(n_states, dtype=bool))
+
+
+def rates_matrix(rates: FloatArray) -> FloatArray:
+    """Rates (S (S - 1),) in the order of `pair_names` as a matrix (S, S) with zeros on the diagonal."""
+    n_states = round((1 + np.sqrt(1 + 4 * len(rates))) / 2)
+    matrix = np.zeros((n_states, n_states))
+    matrix[_places(n_states)] = rates
+    return matrix
+
+
+def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -> FloatArray:
+    """Slopes of a function of the scaled matrix Q and its frequencies pi in the logarithm of each rate, (S (S - 1),).
+
+    Where a rate changes the matrix by dR, pi changes by ``pi dR Z`` with ``Z = inv(1 pi - R) - 1 pi``
+    (Meyer 1975), and Q = R / mu by the change of R and that of ``mu = -sum pi_i R_ii``.
+
+    Parameters
+    ----------
+    rates : float64 (S (S - 1),), in the order of `pair_names`
+    by_matrix : float64 (S, S), slopes in the elements of Q, taken as independent
+    by_mass : float64 (S,), slopes in the logarithm of each frequency
+    """
+    matrix = rates_matrix(rates)
+    scaled, pi = scaled_matrix(matrix)
+    leaving = matrix.sum(axis=1)
+    mu = pi @ leaving
+    shared = np.sum(by_matrix * scaled) / mu  # if the whole matrix grows
+    ergodic = np.tile(pi, (len(pi), 1))
+    deviation = np.linalg.inv(ergodic - mu * scaled) - ergodic
+    moved = deviation @ (by_mass / pi - shared * leaving)
+    of_rate = (by_matrix - np.diagonal(by_matrix)[:, None]) / mu
+    of_rate += pi[:, None] * (moved - moved[:, None] - shared)
+    return np.asarray((matrix * of_rate)[_places(len(pi))])
 
 
 def stationary_frequencies(rates: FloatArray) -> FloatArray:
