@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import proteins
+from plltool.model import nonreversible, proteins
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
@@ -19,7 +19,7 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
 )
 _ACCEPTED = (
-    f"{', '.join(SYMMETRIES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
+    f"{', '.join(SYMMETRIES)}, {', '.join(nonreversible.CLASSES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
 )
 
 
@@ -32,6 +32,9 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     if word in CANONICAL_NAMES:
         name = CANONICAL_NAMES[word]
         return _read_nucleotide(token, name, SYMMETRIES[name])
+    if word in nonreversible.CANONICAL_NAMES:
+        name = nonreversible.CANONICAL_NAMES[word]
+        return _read_nucleotide(token, name, nonreversible.CLASSES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     for pattern, kind in _UNSUPPORTED:
@@ -51,7 +54,7 @@ def _read_nucleotide(token: Token, name: str, code: str) -> ModelSpec:
 
 
 def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The rate of each class relative to GT, in the order in which the classes first occur in `code`."""
+    """The rate of each class relative to the last one, in the order in which the classes first occur in `code`."""
     if token.values is None:
         return None
     classes = list(dict.fromkeys(code))
@@ -62,7 +65,7 @@ def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float,
         given, form = sorted(classes), "separated by slashes: one per distinct rate"
     else:
         given = [digit for digit in classes if digit != code[-1]]
-        form = "separated by commas: one per distinct rate except that of GT, which is 1"
+        form = f"separated by commas: one per distinct rate except that of {pairs[-1]}, which is 1"
     if len(values) != len(given):
         raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))

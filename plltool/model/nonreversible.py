@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
+
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_CONDITION, SEPARATION
+from plltool.model.named import NamedModel, RateDesign
+from plltool.model.nucleotides import BASES
 
 # Classes of equal rates, in the order of `pair_names`: one character per rate, equal characters for equal rates
 CLASSES = {
@@ -13,14 +18,22 @@ CLASSES = {
     "STRSYM": "012345543210",  # of both strands: a rate is that of the complements; model WS6.6
 }
 ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}
-CANONICAL_NAMES = {name.upper(): name for name in CLASSES} | ALIASES
+CANONICAL_NAMES = {name: name for name in CLASSES} | ALIASES
 
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def pair_names(symbols: str) -> tuple[str, ...]:
+def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:
     """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
     return tuple(a + b for a in symbols for b in symbols if a != b)
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The model of a canonical name."""
+    design = RateDesign.of_classes([int(digit, 16) for digit in CLASSES[name]])
+    frequencies = np.full(len(BASES), 1.0 / len(BASES))  # where all rates are equal
+    return NamedModel("DNA", BASES, pair_names(BASES), design, "model", frequencies, is_reversible=False)
 
 
 def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
@@ -76,6 +89,11 @@ def stationary_frequencies(rates: FloatArray) -> FloatArray:
     for state in range(1, n):
         pi[state] = pi[:state] @ flow[:state, state]
     return pi / pi.sum()
+
+
+def frequencies_of_rates(rates: FloatArray) -> FloatArray:
+    """The stationary frequencies (S,) of rates (S (S - 1),) in the order of `pair_names`."""
+    return stationary_frequencies(rates_matrix(rates))
 
 
 def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:

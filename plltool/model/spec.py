@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from plltool.model import nucleotides, proteins
+from plltool.model import nonreversible, nucleotides, proteins
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -14,6 +14,8 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
+    if name in nonreversible.CLASSES:
+        return nonreversible.named_model(name)
     return (nucleotides if nucleotides.is_nucleotide(name) else proteins).named_model(name)
 
 
@@ -63,6 +65,11 @@ class ModelSpec:
     def pairs(self) -> tuple[str, ...]:
         """Names of the pairs of states, in the order of exchangeabilities."""
         return self.named.pairs
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether the process is time-reversible."""
+        return self.named.is_reversible
 
     @property
     def is_mixture(self) -> bool:
