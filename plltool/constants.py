@@ -1,6 +1,7 @@
 """Every bound, default and tolerance of plltool, with its unit and the reason for its value."""
 
 VERSION = "0.1.0"  # of plltool
+ROOT_NAME = "(root)"  # of the tip that stands for the root of a tree; no taxon is called so, with parentheses
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- branch lengths, in expected substitutions per site -------------------------------------------------

@@ -106,7 +106,7 @@ class Likelihood(Parameters):
         **hardware: Unpack[HardwareSettings],
     ):
         asked = Hardware(**hardware)
-        self.data, models = resolve_inputs(alignment, model, brlen)
+        self.data, models = resolve_inputs(alignment, model, brlen, rooted=not (neighbours or states))
         self._brlen = brlen
         self._precision = asked.precision
         unlinked = brlen == UNLINKED
@@ -135,7 +135,7 @@ class Likelihood(Parameters):
     def __repr__(self) -> str:
         """One line; it computes nothing."""
         models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self._likelihood.models)))
-        size = f"{self.data.n_taxa} taxa, {self.data.n_sites} sites"
+        size = f"{self.data.n_sequences} taxa, {self.data.n_sites} sites"
         return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
     def __enter__(self) -> Likelihood:

@@ -244,6 +244,7 @@ class Engine(Holder):
             return np.zeros((self.n_parts, request.n_values))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
+        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
         tables = Tables(
             decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
@@ -254,7 +255,7 @@ class Engine(Holder):
         try:
             return self._execute(request, lengths, tables)
         except NotFiniteError as error:
-            found = ", ".join(f"{length:g}" for length in lengths[error.part, _branches(request.program, error.value)])
+            found = ", ".join(f"{length:g}" for length in np.abs(lengths[error.part, _branches(request.program, error.value)]))
             raise EngineError(f"{error}, across branches of length {found}") from error
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
@@ -321,6 +322,7 @@ class Engine(Holder):
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
+        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         values = self._site_values(request, self._per_part(lengths))
         if request.impossible:
             return np.where(np.isfinite(values), values, -np.inf)

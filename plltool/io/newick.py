@@ -10,21 +10,20 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import chain
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, ROOT_NAME
 from plltool.errors import InputError, show_name
+from plltool.io.labels import list_names, number_labels
 from plltool.tree.random_tree import resolve_nodes
+from plltool.tree.rooted import add_root
 from plltool.tree.topology import NO_NODE, Tree
-
-LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f\v]+)
@@ -36,7 +35,6 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-_MARK_IN_NAME = re.compile(r"[^A-Za-z0-9_.|/-]")  # for which IQ-TREE writes an underscore
 _END = "the end of the text"
 
 
@@ -70,6 +68,19 @@ class RootedNodes:
         """Set the length of the branch above a node, 0 for a negative one."""
         self.n_negative += length < 0
         self.lengths[node] = max(length, 0.0)
+
+    def count_children(self) -> IntArray:
+        return np.bincount(np.array(self.parents[1:], dtype=np.int64), minlength=len(self.parents))
+
+    def tip_labels(self) -> list[str]:
+        return [self.labels[tip] for tip in np.flatnonzero(self.count_children() == 0)]
+
+    def with_root_tip(self, root: int) -> RootedNodes:
+        """A copy in which `root` has one more child: the tip that stands for the root, see `plltool.tree.rooted`."""
+        own = replace(self, parents=[*self.parents], lengths=[*self.lengths], labels=[*self.labels])
+        tip = own.add(root)
+        own.lengths[tip], own.labels[tip] = MIN_BRANCH_LENGTH, ROOT_NAME
+        return own
 
     def describe_negative(self, source: str) -> list[str]:
         """A warning of negative lengths, if there are any."""
@@ -135,7 +146,7 @@ def number_tips(
     has_children = set(nodes.parents)
     tips = [node for node in range(len(nodes.parents)) if node not in has_children]
     labels = [nodes.labels[tip] for tip in tips]
-    return dict(zip(tips, _number_tips(labels, nodes.bare, source, names, whose), strict=True))
+    return dict(zip(tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
 
 
 def is_length(value: str | float) -> bool:
@@ -263,11 +274,22 @@ class _Parser:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
-    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
+    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`.
+
+    Where ROOT_NAME is the first of the names, the tree has a root (`plltool.tree.rooted`): that of the nodes if it has
+    two branches. If not, `Tree.root_is_given` is false, and the root is in the middle of the first branch.
+    """
+    n_children = nodes.count_children()
+    is_rooted = names is not None and names[0] == ROOT_NAME
+    if names is not None and is_rooted:
+        top = int(np.flatnonzero(n_children != 1)[0])  # the first node that stays
+        if n_children[top] != 2:
+            return add_root(unrooted_tree(nodes, source, names[1:], resolve_seed), 0)
+        nodes = nodes.with_root_tip(top)
+        n_children = nodes.count_children()
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]
-    numbers = _number_tips(labels, nodes.bare, source, names)
+    numbers = number_labels(labels, nodes.bare, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
     ends, lengths = unrooted_branches(nodes, n_children)
@@ -281,6 +303,7 @@ def unrooted_tree(
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
     tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths).renumbered()
+    tree.root_is_given = is_rooted
     tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
     return tree
 
@@ -334,67 +357,3 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
         f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
         "resolve such nodes at random with --resolve SEED"
     )
-
-
-def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
-    """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
-    numbers = {name: number for number, name in enumerate(names)}
-    unused = numbers.keys() - set(labels)
-    spaced: dict[str, list[str]] = {}
-    for label in labels:
-        if " " in label and label not in numbers:
-            spaced.setdefault(label.replace(" ", "_"), []).append(label)
-    spare: dict[str, list[int]] = {}
-    for name in unused:
-        if len(spaced.get(name, ())) == 1:
-            numbers[spaced[name][0]] = numbers[name]
-            continue
-        whole_and_first = [name, *name.split()[:1]]
-        plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
-        for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
-            spare.setdefault(short, []).append(numbers[name])
-    numbers.update(
-        (label, spare[label][0])
-        for label in labels
-        if label in bare and label not in numbers and len(spare.get(label, ())) == 1
-    )
-    return numbers
-
-
-def _number_tips(
-    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
-) -> list[int]:
-    """The number of each tip, given the labels of the tips."""
-    refuse_duplicates(labels, f"{source}: the tree")
-    if names is None:
-        return list(range(len(labels)))
-    refuse_duplicates(names, whose)
-    numbers = match_labels(labels, bare, names)
-    unknown = [label for label in labels if label not in numbers]
-    used = {numbers[label] for label in labels if label in numbers}
-    missing = [name for number, name in enumerate(names) if number not in used]
-    differences = [
-        f"{what}: {list_names(taxa)}"
-        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
-        if taxa
-    ]
-    if differences:
-        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
-    return [numbers[label] for label in labels]
-
-
-def refuse_duplicates(names: Sequence[str], owner: str) -> None:
-    """Raise InputError if a name occurs twice."""
-    if len(set(names)) < len(names):
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
-
-
-# --- errors ---------------------------------------------------------------------------------------------
-
-
-def list_names(names: Iterable[str]) -> str:
-    """The first few names and the number of the others."""
-    names = list(names)
-    listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
-    return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

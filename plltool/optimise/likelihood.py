@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
 
 Value = TypeVar("Value", bound=np.generic)
+Index = TypeVar("Index", bound=np.signedinteger[Any])
 
 
 def _add_tables(tables: FloatArray) -> FloatArray:
@@ -40,8 +41,8 @@ class TreeLikelihood:
     (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
 
     Under a process that is not time-reversible the tree has a root: its tip 0 stands for it and has no data, see
-    `plltool.tree.rooted`. P matrices then have a direction. The engine gets every length twice, the second time with
-    a minus sign, for branches that a likelihood passes from their lower to their upper end (`pmatrices.cl`).
+    `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against it, see
+    `plltool.engine.program`.
 
     Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
@@ -177,7 +178,7 @@ class TreeLikelihood:
         newviews = prog.newview(
             stack[below],
             facing_parent,
-            descent.branch[parent] + self._reverse,
+            self.against(descent.branch[parent], True),
             operands[sibling],
             descent.branch[sibling],
         )
@@ -204,8 +205,8 @@ class TreeLikelihood:
     def _newviews(self, nodes: IntArray, columns: IntArray) -> IntArray:
         """The instructions that make directed CLAs."""
         slot, a, branch_a, b, branch_b = self.view.sources(nodes, columns)
-        up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] * self._reverse for turn in (1, 2))
-        return prog.newview(slot, a, branch_a + up_a, b, branch_b + up_b)
+        up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] for turn in (1, 2))
+        return prog.newview(slot, a, self.against(branch_a, up_a), b, self.against(branch_b, up_b))
 
     def _in_order_of_use(self, program: IntArray) -> IntArray:
         """The program with branches numbered in `DirectedView.branch_order`.
@@ -213,27 +214,17 @@ class TreeLikelihood:
         P matrices are then stored in the order in which they are read, so the processor prefetches them: lnL and rounds
         of 1,288 taxa take 0.93 times as long.
         """
-        program = program.copy()
-        place = self.view.branch_place
-        if self.is_rooted:
-            place = np.concatenate([place, place + self._reverse])
-        program[:, prog.BRANCHES] = place[program[:, prog.BRANCHES]]
-        return program
+        return prog.renumber_branches(program, lambda branches: self.view.branch_place[branches])
 
-    @property
-    def _reverse(self) -> int:
-        """What is added to the number of a branch that is passed against time; 0 for reversible models."""
-        return self.tree.n_edges if self.is_rooted else 0
-
-    def both_ways(self, lengths: FloatArray) -> FloatArray:
-        """Lengths (n, [n_parts]) as a program needs them: with a root, all of them once more, against time."""
-        return np.concatenate([lengths, -lengths]) if self.is_rooted else lengths
+    def against(self, branches: npt.NDArray[Index], up: BoolArray | bool) -> npt.NDArray[Index]:
+        """The branches as an instruction names them, if those that are `up` lead to the root from where they are read."""
+        return np.where(up, ~branches, branches) if self.is_rooted else branches
 
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
         self._prepared = None
         request = prog.Request(self._in_order_of_use(program), n_values, kind, keep=False)
-        return self.engine.execute(request, self.both_ways(lengths[self.view.branch_order]).T)
+        return self.engine.execute(request, lengths[self.view.branch_order].T)
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -310,7 +301,7 @@ class TreeLikelihood:
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
 
         self._prepared = None
-        values = self.engine.execute_shaped(request, self.both_ways(self.tree.lengths[self.view.branch_order]).T)
+        values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
         matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
             n_masses = shape[0] * shape[1]
@@ -336,7 +327,7 @@ class TreeLikelihood:
 
     def directed(self) -> AnyClas:
         """All directed CLAs (`DirectedView`) for the current topology, models and lengths; recomputed only if stale."""
-        lengths = self.both_ways(self.tree.lengths[self.view.branch_order]).T
+        lengths = self.tree.lengths[self.view.branch_order].T
         if self._prepared is None or not np.array_equal(self._prepared.lengths, lengths):
             self._prepared = self.engine.prepare(self._in_order_of_use(self._directed_program()), lengths)
         return self._prepared

@@ -16,6 +16,7 @@ from plltool.constants import (
     DEFAULT_MODEL,
     DEFAULT_PROTEIN_MODEL,
     LINKAGES,
+    ROOT_NAME,
     SCALED,
 )
 from plltool.errors import InputError, show_name
@@ -29,12 +30,14 @@ from plltool.io.bridge import (
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import is_newick, list_names, parse_newick
+from plltool.io.labels import list_names
+from plltool.io.newick import is_newick, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model
 from plltool.model.spec import ModelSpec
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
+from plltool.tree.rooted import add_root
 from plltool.tree.topology import Tree
 
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
@@ -58,7 +61,7 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
 
 
 def resolve_inputs(
-    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE, rooted: bool = False
 ) -> tuple[Dataset, list[Model]]:
     """An alignment, cut into the parts that have models of their own, and new objects of these models.
 
@@ -67,12 +70,24 @@ def resolve_inputs(
     model : see `plltool.search`; a list of models, one for each part, needs an alignment that is cut already
     brlen : how the branch lengths of the parts are linked, one of LINKAGES; if they are scaled, the models of several
         parts have scalers
+    rooted : whether models may need a root, because they are not time-reversible; the alignment then has a row for it
 
     Raises
     ------
     InputError
         If the alignment or the model cannot be used, or they do not fit each other.
     """
+    data, models = _resolve_inputs(alignment, model, brlen)
+    needy = [model for model in models if not model.spec.is_reversible]
+    if needy and not rooted:
+        found = f"model {str(needy[0].spec)!r} is not time-reversible, which only search, evaluate and simulate can use"
+        raise InputError(f"{found}; expected another model")
+    return (data.with_root() if needy else data), models
+
+
+def _resolve_inputs(
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str
+) -> tuple[Dataset, list[Model]]:
     data = as_data(alignment)
     scheme = _as_scheme(model)
     if isinstance(data, Dataset):
@@ -158,13 +173,15 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
         If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
     if isinstance(given, Tree):
+        if names[0] == ROOT_NAME and not given.is_rooted:
+            return add_root(as_tree(given, names[1:]), 0)
         differing = sorted(set(given.names) ^ set(names))
         if differing:
             where = "the alignment" if differing[0] in given.names else "the tree"
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
         tree = given.copy() if given.names == tuple(names) else restrict_tree(given, names)
-        tree.warnings = given.warnings
+        tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree
     if is_newick(given):
         return parse_newick(str(given), "the tree given", names)

@@ -388,7 +388,7 @@ def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any
     """The fields of a result that describe its alignment and engine."""
     return {
         "data": data,
-        "n_taxa": data.n_taxa,
+        "n_taxa": data.n_sequences,
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,
         "device": engine.device_name,

@@ -11,15 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import MIN_BRANCH_LENGTH
+from plltool.constants import MIN_BRANCH_LENGTH, ROOT_NAME
 from plltool.tree.topology import Tree
-
-ROOT_NAME = "(root)"  # no taxon is called so, because of the parentheses
-
-
-def has_root(tree: Tree) -> bool:
-    """Whether the tree's tip 0 is its root."""
-    return tree.names[0] == ROOT_NAME
 
 
 def add_root(tree: Tree, branch: int, share: float = 0.5) -> Tree:

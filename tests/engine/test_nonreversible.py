@@ -161,13 +161,12 @@ def test_pulley(case, few_kind, make_engine):
     view, tree = likelihood.view, likelihood.tree
     expected = case.lnl(0) + case.lnl(1)
     _, slopes = likelihood.all_derivatives()
-    lengths = likelihood.both_ways(tree.lengths)
     for ends in (tree.ends, tree.ends[:, ::-1]):
         columns = np.array([tree.position(a, b) for a, b in ends.tolist()])
         there = view.incoming[ends[:, 0], columns]
         here = np.array([view.incoming[b, tree.position(b, a)] for a, b in ends.tolist()])
-        branch = np.arange(tree.n_edges) + tree.n_edges * view.toward_root[ends[:, 0], columns]
-        values = likelihood.directed().derivatives(np.column_stack([here, there, branch]), lengths.T).sum(axis=1)
+        branch = likelihood.against(np.arange(tree.n_edges), view.toward_root[ends[:, 0], columns])
+        values = likelihood.directed().derivatives(np.column_stack([here, there, branch]), tree.lengths).sum(axis=1)
         assert values[:, 0] == pytest.approx(np.full(tree.n_edges, expected), rel=1e-11)
         assert values[:-1, 1:] == pytest.approx(slopes[:-1], rel=1e-8, abs=1e-7)
 
@@ -177,12 +176,11 @@ def test_insertions(few_kind, make_engine):
     case = Case(4, 3)
     likelihood = case.likelihood(few_kind, make_engine)
     view, tree = likelihood.view, likelihood.tree
-    lengths = likelihood.both_ways(tree.lengths)
     for node in range(tree.n_taxa, tree.n_nodes):
-        branches = tree.edges[node] + tree.n_edges * view.toward_root[node]
+        branches = likelihood.against(tree.edges[node], view.toward_root[node])
         operands = view.incoming[node]
         joins = np.column_stack([operands, branches]).reshape(1, 6)
-        values = likelihood.directed().triplets(joins, lengths.T).sum(axis=1)[0]
+        values = likelihood.directed().triplets(joins, tree.lengths).sum(axis=1)[0]
         assert values[0] == pytest.approx(case.lnl(0) + case.lnl(1), rel=1e-11)
         own = likelihood.scratch
         for third in range(3):
@@ -191,7 +189,7 @@ def test_insertions(few_kind, make_engine):
                 prog.propagate(own, operands[third], branches[third]),
                 prog.insert(0, operands[a], branches[a], operands[b], branches[b], own),
             ])  # fmt: skip
-            score = likelihood.directed().execute(prog.Request(program, 1), lengths.T).sum()
+            score = likelihood.directed().execute(prog.Request(program, 1), tree.lengths).sum()
             assert score == pytest.approx(values[0], rel=1e-12)
 
 
