@@ -11,18 +11,17 @@ import math
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH, ROOT_NAME
+from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, number_labels
 from plltool.tree.random_tree import resolve_nodes
-from plltool.tree.rooted import add_root
 from plltool.tree.topology import NO_NODE, Tree
 
 _TOKEN = re.compile(
@@ -36,6 +35,7 @@ _TOKEN = re.compile(
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _END = "the end of the text"
+ROOT_REMOVED = "the tree is rooted, its root is removed"
 
 
 @dataclass
@@ -68,19 +68,6 @@ class RootedNodes:
         """Set the length of the branch above a node, 0 for a negative one."""
         self.n_negative += length < 0
         self.lengths[node] = max(length, 0.0)
-
-    def count_children(self) -> IntArray:
-        return np.bincount(np.array(self.parents[1:], dtype=np.int64), minlength=len(self.parents))
-
-    def tip_labels(self) -> list[str]:
-        return [self.labels[tip] for tip in np.flatnonzero(self.count_children() == 0)]
-
-    def with_root_tip(self, root: int) -> RootedNodes:
-        """A copy in which `root` has one more child: the tip that stands for the root, see `plltool.tree.rooted`."""
-        own = replace(self, parents=[*self.parents], lengths=[*self.lengths], labels=[*self.labels])
-        tip = own.add(root)
-        own.lengths[tip], own.labels[tip] = MIN_BRANCH_LENGTH, ROOT_NAME
-        return own
 
     def describe_negative(self, source: str) -> list[str]:
         """A warning of negative lengths, if there are any."""
@@ -275,24 +262,14 @@ def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
     """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`.
-
-    Where ROOT_NAME is the first of the names, the tree has a root (`plltool.tree.rooted`): that of the nodes if it has
-    two branches. If not, `Tree.root_is_given` is false, and the root is in the middle of the first branch.
     """
-    n_children = nodes.count_children()
-    is_rooted = names is not None and names[0] == ROOT_NAME
-    if names is not None and is_rooted:
-        top = int(np.flatnonzero(n_children != 1)[0])  # the first node that stays
-        if n_children[top] != 2:
-            return add_root(unrooted_tree(nodes, source, names[1:], resolve_seed), 0)
-        nodes = nodes.with_root_tip(top)
-        n_children = nodes.count_children()
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]
     numbers = number_labels(labels, nodes.bare, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
-    ends, lengths = unrooted_branches(nodes, n_children)
+    ends, lengths, root_place = unrooted_branches(nodes, n_children)
     if resolve_seed is None:
         _refuse_multifurcations(nodes, ends, source)
     else:
@@ -302,8 +279,9 @@ def unrooted_tree(
     inner = np.setdiff1d(ends, tips)
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths).renumbered()
-    tree.root_is_given = is_rooted
+    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree.root_place = root_place
+    tree = tree.renumbered()
     tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
     return tree
 
@@ -312,11 +290,16 @@ def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
     hint = "to root a result, name an outgroup (--outgroup)"
-    return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
+    return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
 
 
-def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntArray, FloatArray]:
-    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths."""
+def unrooted_branches(
+    nodes: RootedNodes, n_children: IndexArray
+) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
+    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths.
+
+    The third value is where a root with two branches was: `Tree.root_place`.
+    """
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
     for node, parent in enumerate(nodes.parents):
@@ -327,12 +310,15 @@ def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntAr
     ends = [(node, parents[node]) for node in kept]
     kept_lengths = [lengths[node] for node in kept]
     root = next(node for node, parent in enumerate(parents) if not single[node] and parent == NO_NODE)
+    place = None
     if n_children[root] == 2:
         first, second = (branch for branch, end in enumerate(ends) if end[1] == root)
         ends[first] = ends[first][0], ends[second][0]
-        kept_lengths[first] = _add_lengths(kept_lengths[first], kept_lengths[second])
+        both = _add_lengths(kept_lengths[first], kept_lengths[second])
+        place = first, _add_lengths(kept_lengths[first], 0.0) / both if both > 0 else 0.5
+        kept_lengths[first] = both
         del ends[second], kept_lengths[second]
-    return np.array(ends, dtype=np.int32), np.array(kept_lengths)
+    return np.array(ends, dtype=np.int32), np.array(kept_lengths), place
 
 
 def _add_lengths(a: float, b: float) -> float:

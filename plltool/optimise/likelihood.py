@@ -98,6 +98,18 @@ class TreeLikelihood:
         finally:
             self._set_weights(own)
 
+    @contextmanager
+    def any_root(self) -> Iterator[AnyClas]:
+        """Within the context, the directed CLAs are those of a tree whose root is where they meet; its own root is ignored.
+
+        Nothing but these CLAs may be asked for.
+        """
+        rooted, self.is_rooted, self._prepared = self.is_rooted, False, None
+        try:
+            yield self.directed()
+        finally:
+            self.is_rooted, self._prepared = rooted, None
+
     def _set_weights(self, weights: FloatArray) -> None:
         self.engine.set_weights(weights)
         if self._screen is not None:

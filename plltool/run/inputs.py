@@ -31,7 +31,7 @@ from plltool.io.bridge import (
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
 from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.labels import list_names
-from plltool.io.newick import is_newick, parse_newick
+from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model
 from plltool.model.spec import ModelSpec
@@ -165,16 +165,17 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
 
     It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
     or ete, or a Tree, which is copied; its branches keep their numbers if its tips are numbered so already. With
-    `several` a file may hold one tree for each part, see `read_tree`.
+    `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first name, the tree has a
+    root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
 
     Raises
     ------
     InputError
         If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
+    if names[0] == ROOT_NAME and not (isinstance(given, Tree) and given.is_rooted):
+        return _with_root(given if isinstance(given, Tree) else as_tree(given, names[1:], several), names)
     if isinstance(given, Tree):
-        if names[0] == ROOT_NAME and not given.is_rooted:
-            return add_root(as_tree(given, names[1:]), 0)
         differing = sorted(set(given.names) ^ set(names))
         if differing:
             where = "the alignment" if differing[0] in given.names else "the tree"
@@ -188,6 +189,14 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
     return tree_from_object(given, names)
+
+
+def _with_root(tree: Tree, names: Sequence[str]) -> Tree:
+    """The tree with the root that it was read with, or with one on its first branch."""
+    rooted = as_tree(add_root(tree, *(tree.root_place or (0, 0.5))), names)
+    rooted.warnings = tuple(warning for warning in tree.warnings if ROOT_REMOVED not in warning)
+    rooted.root_is_given = tree.root_place is not None
+    return rooted
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:

@@ -15,7 +15,7 @@ import numpy as np
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import COLLAPSE_LENGTH, VERSION
+from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.shards import AnyEngine, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
@@ -29,6 +29,7 @@ from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Progress
+from plltool.tree_search.root_scan import RootPlace
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
 
@@ -293,18 +294,24 @@ class EvaluationResult(Result):
     ----------
     site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
     length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    root_places : the root on each branch, best first, if asked for
     """
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
+    root_places: tuple[RootPlace, ...] | None = field(default=None, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the branches and their lengths' errors if these were asked for."""
         record = super().as_record(command)
+        if self.root_places is not None:
+            record["root_places"] = [asdict(place) for place in self.root_places]
         if self.length_errors is None:
             return record
         sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
-        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        rows = list(zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True))
+        if self.tree.is_rooted:
+            rows = [([name for name in taxa if name != ROOT_NAME], x, error) for taxa, x, error in rows if taxa != [ROOT_NAME]]
         return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
 
     def texts(

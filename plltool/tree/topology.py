@@ -41,8 +41,11 @@ class Tree:
         lengths of their own, see `unlink`.
     warnings : tuple of str
         What a user should know about the tree as it was read, one line each; copies have none.
+    root_place : tuple of int and float, or None
+        Where the root was in the tree as it was read, if it had two branches: on which branch, and at which share of its
+        length from its first end. Copies do not know.
     root_is_given : bool
-        Whether who gave the tree said where its root is; copies do not know.
+        Of a tree with a root, whether who gave the tree said where; copies do not know.
     """
 
     def __init__(
@@ -54,6 +57,7 @@ class Tree:
         self.ends = ends
         self.lengths = lengths
         self.warnings: tuple[str, ...] = ()
+        self.root_place: tuple[int, float] | None = None
         self.root_is_given = False
 
     @classmethod
@@ -130,6 +134,7 @@ class Tree:
         """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts)."""
         tree = self.copy()
         tree.lengths = np.array(lengths, dtype=np.float64)
+        tree.root_place = self.root_place
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
@@ -205,7 +210,12 @@ class Tree:
         inner = nodes[nodes >= self.n_taxa]
         number[inner] = np.arange(self.n_taxa, self.n_nodes)
         ends = np.column_stack([number[parents], number[nodes]])
-        return Tree.from_edges(self.names, ends, self.lengths[branches])
+        tree = Tree.from_edges(self.names, ends, self.lengths[branches])
+        if self.root_place is not None:
+            branch, share = self.root_place
+            place = int(np.flatnonzero(branches == branch)[0])
+            tree.root_place = place, share if self.ends[branch, 0] == parents[place] else 1.0 - share
+        return tree
 
     def total_length(self) -> float:
         """The sum of all branch lengths, in expected substitutions per site."""

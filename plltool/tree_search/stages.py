@@ -31,6 +31,7 @@ from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.fusing import fuse
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
+from plltool.tree_search.root_scan import move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
@@ -213,6 +214,8 @@ class TreeSearch:
         announce("polish")
         try:
             with self._naming_models():
+                if self.likelihood.is_rooted and done is None:
+                    move_root(self.likelihood, self.likelihood.lnl())
                 polish(self.likelihood, groups=groups, report=report, done=done)
         except StopSearch:
             return self._state(interrupted=True)
@@ -272,7 +275,7 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Optimise lengths, model parameters and lengths again; return lnL.
+        """Optimise lengths, model parameters and lengths again, and the place of a root; return lnL.
 
         At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
         """
@@ -291,4 +294,4 @@ class TreeSearch:
             if is_free and lnl > before:
                 optimise_model(likelihood, epsilon=epsilon)
                 lnl = smooth(likelihood, epsilon).lnl
-        return lnl
+        return move_root(likelihood, lnl) if likelihood.is_rooted else lnl
