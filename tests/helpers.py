@@ -269,7 +269,8 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     model = model.as_model() if isinstance(model, Mixture) else model
     components = model.components()
     n_codes = 0 if state_sets is None else len(state_sets)
-    layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
+    shape = components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4
+    layout = Layout(*shape, n_codes=n_codes, reversible=components.is_reversible)
     engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
 

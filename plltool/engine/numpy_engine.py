@@ -98,8 +98,9 @@ class NumpyEngine(Engine):
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
         self._stationary = np.stack([part.frequencies for part in parts])  # part, C, S
         self._rotations: FloatArray | None = None
-        if not self.layout.reversible:
-            self._rotations = np.stack([np.multiply(part.rotations, part.rates[:, None]) for part in parts])
+        turning = [part.rotations * part.rates[:, None] for part in parts if part.rotations is not None]
+        if turning:
+            self._rotations = np.stack(turning)
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
         """P matrices of every branch and part, and the other tables asked for: twin of `pmatrices.cl`."""

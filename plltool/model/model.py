@@ -217,7 +217,7 @@ class Model:
     def pack(self) -> dict[str, FloatArray]:
         """All values as doubles, for `unpack`."""
         return {
-            "rates": self._rates,
+            "exchangeabilities": self._rates,  # apart from "rates" of `SiteRates.pack`
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
             "scaler": np.array(self._scaler),
@@ -227,7 +227,7 @@ class Model:
 
     def unpack(self, values: Mapping[str, FloatArray]) -> None:
         """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
-        self._rates, self._frequencies = values["rates"], values["frequencies"]
+        self._rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
         self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])

@@ -38,7 +38,8 @@ def named_model(name: str) -> NamedModel:
 
 def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
     """Where the rates stand in a matrix."""
-    return np.nonzero(~np.eye(n_states, dtype=bool))
+    rows, columns = np.nonzero(~np.eye(n_states, dtype=bool))
+    return rows, columns
 
 
 def rates_matrix(rates: FloatArray) -> FloatArray:
