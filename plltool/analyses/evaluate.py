@@ -126,11 +126,11 @@ def evaluate_and_ask(
             announce("lengths and model")
             if not fixed:
                 lnl = likelihood.optimise(listener=listener)
-            if likelihood.is_rooted and not likelihood.root_is_given:
-                if fixed:
-                    raise InputError("the tree given: found no root, expected one, with two branches, for a fixed evaluation")
+            if likelihood.is_rooted and not fixed:
                 announce("root")
                 lnl = likelihood.place_root(listener=listener)
+            if likelihood.is_rooted and fixed and not likelihood.root_is_given:
+                raise InputError("the tree given: found no root, expected one, with two branches, for a fixed evaluation")
             answer = ask(likelihood)
             lnls = likelihood.part_lnl()
         described, rooting = describe_tree(

@@ -266,11 +266,11 @@ class Likelihood(Parameters):
     def place_root(self, listener: Listener = ignore) -> float:
         """Optimise the place of the root, and then what `optimise` does, until neither gains; return lnL.
 
-        The likelihood must have been made with `roots`.
+        A root that was given stays on its branch. The likelihood must have been made with `roots`.
         """
         lnl = self.lnl()
         for _ in range(MAX_ROOT_MOVES):
-            moved = move_root(self._likelihood, lnl)
+            moved = move_root(self._likelihood, lnl, stay=self.root_is_given)
             if moved == lnl:
                 break
             lnl = self.optimise(listener=listener)

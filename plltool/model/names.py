@@ -16,6 +16,8 @@ MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # o
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"(?:RY|WS|MK)?[0-9]{1,2}\.[0-9]{1,2}[ABC]?", "Lie Markov models other than 12.12 and WS6.6 are"),
+    (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
     (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
 )
 _ACCEPTED = (

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import MAX_ROOT_MOVES, ROOT_GAIN
+from plltool.constants import MAX_ROOT_MOVES, ROOT_GAIN, ROOT_HOPE, ROOT_TRIALS
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.moves import prune_regraft
 from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
+from plltool.tree.topology import Tree
 from plltool.tree_search.neighbours import optimise_joins
 
 
@@ -97,32 +98,42 @@ def scan_root(likelihood: TreeLikelihood) -> RootPlaces:
     return RootPlaces(branches, ends, lengths[..., :2], lnl)
 
 
-def move_root(likelihood: TreeLikelihood, lnl: float) -> float:
+def move_root(likelihood: TreeLikelihood, lnl: float, stay: bool = False) -> float:
     """Move the root to its best place, and again as long as lnL gains ROOT_GAIN; return lnL, which never falls.
 
-    The lengths of all branches are optimised after each move; `lnl` is that of the tree as it stands.
+    Of the best ROOT_TRIALS places, the one counts that is best with all lengths optimised. `lnl` is that of the tree as
+    it stands. With `stay` the root moves along its own branch only.
     """
     tree = likelihood.tree
     for _ in range(MAX_ROOT_MOVES):
-        places = scan_root(likelihood)
-        best = int(np.argmax(places.lnl))
-        if places.lnl[best] < lnl + ROOT_GAIN:
-            break
-        before = tree.copy()
-        top, own = int(tree.neighbours[ROOT, 0]), int(tree.edges[ROOT, 0])
-        beside = np.setdiff1d(tree.edges[top], own)
-        first, second = np.moveaxis(places.lengths[best], -1, 0)
-        if best:
-            around = (first, second, tree.lengths[own])
-            prune_regraft(tree, top, ROOT, int(places.branches[best]), tree.lengths[beside].sum(axis=0), around)
+        places, before = scan_root(likelihood), tree.copy()
+        trials = [0] if stay else np.argsort(-places.lnl, kind="stable")[:ROOT_TRIALS].tolist()
+        best, best_lnl = before, lnl
+        for trial in trials:
+            if places.lnl[trial] < lnl - ROOT_HOPE:
+                continue
+            _put_root(tree, places, trial)
             likelihood.topology_changed()
-        else:
-            left = tree.edge_between(top, int(places.ends[0, 0]))
-            tree.lengths[left], tree.lengths[beside.sum() - left] = first, second
-        reached = smooth(likelihood).lnl
-        if reached < lnl + ROOT_GAIN:
+            reached = smooth(likelihood).lnl
+            if reached > best_lnl:
+                best, best_lnl = tree.copy(), reached
             tree.assign(before)
-            likelihood.topology_changed()
+        tree.assign(best)
+        likelihood.topology_changed()
+        gain, lnl = best_lnl - lnl, best_lnl
+        if gain < ROOT_GAIN:
             break
-        lnl = reached
     return lnl
+
+
+def _put_root(tree: Tree, places: RootPlaces, number: int) -> None:
+    """Move the root of the tree to one of its places."""
+    top, own = int(tree.neighbours[ROOT, 0]), int(tree.edges[ROOT, 0])
+    beside = np.setdiff1d(tree.edges[top], own)
+    first, second = np.moveaxis(places.lengths[number], -1, 0)
+    if number:
+        around = (first, second, tree.lengths[own])
+        prune_regraft(tree, top, ROOT, int(places.branches[number]), tree.lengths[beside].sum(axis=0), around)
+    else:
+        left = tree.edge_between(top, int(places.ends[0, 0]))
+        tree.lengths[left], tree.lengths[beside.sum() - left] = first, second

@@ -14,6 +14,7 @@ from plltool.constants import (
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
+    POLISH_GAIN,
     STAGE_EPSILON,
     STAGE_MOST,
     STAGE_SHARE,
@@ -199,11 +200,14 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Optimise lengths and model in turn until neither gains; not under +PSR, whose lnL is not the result."""
+        """Optimise lengths and model in turn, and the place of a root, until neither gains; not under +PSR, whose lnL is not the result."""
         at = self._at
 
+        is_rooted = self.likelihood.is_rooted
+
         def report(done: PolishRound) -> None:
-            at.lnl, at.round, at.polished, at.polish = done.lnl, done.number, done.is_last, done.pack()
+            at.lnl, at.round, at.polish = done.lnl, done.number, done.pack()
+            at.polished = done.is_last and not is_rooted
             self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
@@ -214,9 +218,16 @@ class TreeSearch:
         announce("polish")
         try:
             with self._naming_models():
-                if self.likelihood.is_rooted and done is None:
+                if is_rooted and done is None:
                     move_root(self.likelihood, self.likelihood.lnl())
                 polish(self.likelihood, groups=groups, report=report, done=done)
+                while not at.polished:
+                    before = at.lnl
+                    at.lnl = move_root(self.likelihood, before)
+                    at.polished = at.lnl - before < POLISH_GAIN
+                    if not at.polished:
+                        polish(self.likelihood, groups=groups, report=report)
+                self._save_state()
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()
