@@ -57,6 +57,7 @@ EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
 ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
 ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
+ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
 ROOT_HOPE = 10.0  # lnL that a place may lose before that
 MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL

@@ -55,7 +55,7 @@ from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
-from plltool.tree_search.root_scan import RootPlace, describe_places, move_root, scan_root
+from plltool.tree_search.root_scan import RootPlace, describe_places, explore_roots, move_root, scan_root
 
 LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
@@ -269,6 +269,8 @@ class Likelihood(Parameters):
         A root that was given stays on its branch. The likelihood must have been made with `roots`.
         """
         lnl = self.lnl()
+        if not self.root_is_given:
+            lnl = explore_roots(self._likelihood, lnl)
         for _ in range(MAX_ROOT_MOVES):
             moved = move_root(self._likelihood, lnl, stay=self.root_is_given)
             if moved == lnl:

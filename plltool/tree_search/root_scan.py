@@ -7,14 +7,24 @@ branch and the tip that stands for the root meet.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import MAX_ROOT_MOVES, ROOT_GAIN, ROOT_HOPE, ROOT_TRIALS
+from plltool.constants import (
+    MAX_ROOT_MOVES,
+    ROOT_GAIN,
+    ROOT_HOPE,
+    ROOT_MODEL_TRIALS,
+    ROOT_TRIALS,
+    START_EPSILON,
+)
+from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.models import optimise_model
 from plltool.tree.moves import prune_regraft
 from plltool.tree.operations import ROOT
 from plltool.tree.splits import branch_splits, members_of
@@ -104,26 +114,57 @@ def move_root(likelihood: TreeLikelihood, lnl: float, stay: bool = False) -> flo
     Of the best ROOT_TRIALS places, the one counts that is best with all lengths optimised. `lnl` is that of the tree as
     it stands. With `stay` the root moves along its own branch only.
     """
-    tree = likelihood.tree
     for _ in range(MAX_ROOT_MOVES):
-        places, before = scan_root(likelihood), tree.copy()
+        places = scan_root(likelihood)
         trials = [0] if stay else np.argsort(-places.lnl, kind="stable")[:ROOT_TRIALS].tolist()
-        best, best_lnl = before, lnl
-        for trial in trials:
-            if places.lnl[trial] < lnl - ROOT_HOPE:
-                continue
-            _put_root(tree, places, trial)
-            likelihood.topology_changed()
-            reached = smooth(likelihood).lnl
-            if reached > best_lnl:
-                best, best_lnl = tree.copy(), reached
-            tree.assign(before)
-        tree.assign(best)
-        likelihood.topology_changed()
-        gain, lnl = best_lnl - lnl, best_lnl
+        trials = [trial for trial in trials if places.lnl[trial] > lnl - ROOT_HOPE]
+        reached = _try_places(likelihood, places, trials, lnl, lambda: smooth(likelihood).lnl)
+        gain, lnl = reached - lnl, reached
         if gain < ROOT_GAIN:
             break
     return lnl
+
+
+def explore_roots(likelihood: TreeLikelihood, lnl: float, groups: Sequence[str] | None = None) -> float:
+    """Move the root to the best of ROOT_MODEL_TRIALS places with lengths and model optimised; return lnL.
+
+    A model that was optimised with the root elsewhere speaks for that place, so `move_root` alone does not get away from
+    it. `groups` are those of free model parameters; None for all. lnL never falls from `lnl`.
+    """
+    places = scan_root(likelihood)
+    trials = np.argsort(-places.lnl, kind="stable")[:ROOT_MODEL_TRIALS].tolist()
+
+    def optimise() -> float:
+        smooth(likelihood, START_EPSILON)
+        optimise_model(likelihood, groups, START_EPSILON, scale=True)
+        return smooth(likelihood).lnl
+
+    return _try_places(likelihood, places, trials, lnl, optimise)
+
+
+def _try_places(
+    likelihood: TreeLikelihood, places: RootPlaces, trials: Sequence[int], lnl: float, optimise: Callable[[], float]
+) -> float:
+    """Move the root to the one of the `trials` that `optimise` takes highest, unless that is below `lnl`; return lnL."""
+    before = likelihood.tree.copy(), [model.copy() for model in likelihood.models]
+    best, best_lnl = before, lnl
+
+    def restore(state: tuple[Tree, list[Model]]) -> None:
+        likelihood.tree.assign(state[0])
+        for model, own in zip(likelihood.models, state[1], strict=True):
+            model.assign(own)
+        likelihood.topology_changed()
+        likelihood.model_changed()
+
+    for trial in trials:
+        _put_root(likelihood.tree, places, trial)
+        likelihood.topology_changed()
+        reached = optimise()
+        if reached > best_lnl:
+            best, best_lnl = (likelihood.tree.copy(), [model.copy() for model in likelihood.models]), reached
+        restore(before)
+    restore(best)
+    return best_lnl
 
 
 def _put_root(tree: Tree, places: RootPlaces, number: int) -> None:

@@ -32,7 +32,7 @@ from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.fusing import fuse
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
-from plltool.tree_search.root_scan import move_root
+from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
@@ -219,7 +219,7 @@ class TreeSearch:
         try:
             with self._naming_models():
                 if is_rooted and done is None:
-                    move_root(self.likelihood, self.likelihood.lnl())
+                    explore_roots(self.likelihood, self.likelihood.lnl(), groups)
                 polish(self.likelihood, groups=groups, report=report, done=done)
                 while not at.polished:
                     before = at.lnl
