@@ -130,7 +130,7 @@ def evaluate_and_ask(
                 announce("root")
                 lnl = likelihood.place_root(listener=listener)
             if likelihood.is_rooted and fixed and not likelihood.root_is_given:
-                raise InputError("the tree given: found no root, expected one, with two branches, for a fixed evaluation")
+                raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
             answer = ask(likelihood)
             lnls = likelihood.part_lnl()
         described, rooting = describe_tree(

@@ -251,14 +251,11 @@ class Likelihood(Parameters):
 
     @property
     def is_rooted(self) -> bool:
-        """Whether a model is not time-reversible, so that lnL depends on the root; it is then tip 0 of `tree`."""
+        """Whether a model is not time-reversible; tip 0 of `tree` is then the root, on which lnL depends."""
         return self._likelihood.is_rooted
 
     def scan_root(self) -> tuple[RootPlace, ...]:
-        """The lnL of the root on each branch, best first; only the two lengths at the root are optimised each time.
-
-        The likelihood must have been made with `roots`. InputError if all models are time-reversible.
-        """
+        """The lnL of the root on each branch, best first, with its two lengths optimised; made with `roots` only."""
         if not self.is_rooted:
             raise InputError(f"model {self.model_string!r} is time-reversible: expected another for a root to matter")
         return describe_places(self._likelihood, scan_root(self._likelihood))

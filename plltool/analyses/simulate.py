@@ -151,7 +151,8 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
 def _with_root(tree: Tree) -> Tree:
     """The tree with the root that it was read with, from which columns evolve; InputError if it had none."""
     if not (tree.is_rooted or tree.root_place):
-        raise InputError("the tree given: found no root, expected one, with two branches: the model is not time-reversible")
+        why = "because the model is not time-reversible"
+        raise InputError(f"the tree given: found no root, expected one, with two branches, {why}")
     return tree if tree.is_rooted else as_tree(tree, (ROOT_NAME, *tree.names))
 
 

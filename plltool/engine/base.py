@@ -255,7 +255,8 @@ class Engine(Holder):
         try:
             return self._execute(request, lengths, tables)
         except NotFiniteError as error:
-            found = ", ".join(f"{length:g}" for length in np.abs(lengths[error.part, _branches(request.program, error.value)]))
+            across = np.abs(lengths[error.part, _branches(request.program, error.value)])
+            found = ", ".join(f"{length:g}" for length in across)
             raise EngineError(f"{error}, across branches of length {found}") from error
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
@@ -354,7 +355,7 @@ class Engine(Holder):
             raise EngineError(f"the layout is for {kinds[self.layout.reversible]} processes, found {found} ones")
         for number, part in enumerate(parts):
             if self.layout.reversible and not _is_balanced(part):
-                raise EngineError(f"part {number}: the processes are said to be reversible, found pi_i Q_ij != pi_j Q_ji")
+                raise EngineError(f"part {number}: processes are said to be reversible, found pi_i Q_ij != pi_j Q_ji")
 
     def _check_finite(self, values: FloatArray, bad_lane: int | None, value: int = 0) -> None:
         """Raise NotFiniteError if a sum is not finite.
@@ -383,7 +384,8 @@ class Engine(Holder):
 def _is_balanced(part: Components) -> bool:
     """Whether every component is in detailed balance, up to the rounding of its eigensystem."""
     flow = part.frequencies[:, :, None] * part.rate_matrices()
-    return bool(np.all(np.abs(flow - flow.swapaxes(1, 2)) <= BALANCE_ROUNDING * np.abs(flow).max(axis=(1, 2), keepdims=True)))
+    excess, largest = np.abs(flow - flow.swapaxes(1, 2)), np.abs(flow).max(axis=(1, 2), keepdims=True)
+    return bool(np.all(excess <= BALANCE_ROUNDING * largest))
 
 
 def _branches(program: IntArray, value: int) -> IntArray:

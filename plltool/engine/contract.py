@@ -165,7 +165,7 @@ _ARRAYS = (
         "eigen",
         "double",
         ("n_psets", "n_components", "eigen_values"),
-        "eigenvalue * rate | U as [k][i] | U^-1 as [k][j], and without REVERSIBLE | imaginary part of eigenvalue * rate",
+        "eigenvalue * rate | U as [k][i] | U^-1 as [k][j] | without REVERSIBLE, imaginary parts of eigenvalue * rate",
     ),
     KernelArgument("lengths", "double", _OF_BRANCHES, "expected substitutions per site; negative: against time"),
     KernelArgument(

@@ -14,7 +14,7 @@ from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
-from plltool.model.nonreversible import frequencies_of_rates, rates_matrix, real_eigensystem, scaled_matrix
+from plltool.model.nonreversible import directed_components, frequencies_of_rates
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
@@ -64,7 +64,6 @@ class Model:
         self._design = spec.named.rates
         self._systems: list[tuple[FloatArray, FloatArray, FloatArray]] | None = None
         self._matrices: FloatArray | None = None
-        self._directed: tuple[FloatArray, ...] | None = None
         self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
@@ -150,21 +149,12 @@ class Model:
         """
         class_of, frequencies, rates, weights = self._mixture()
         if not self.spec.is_reversible:
-            return self._directed_components(rates, weights)
+            return directed_components(self.exchangeabilities, rates, weights)
         if self._systems is None:
             self._systems = [eigensystem(*pair) for pair in self._processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
         return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
-
-    def _directed_components(self, rates: FloatArray, weights: FloatArray) -> Components:
-        """Components of these rates and weights with the same process, which is not time-reversible."""
-        if self._directed is None:
-            matrix, pi = scaled_matrix(rates_matrix(self.exchangeabilities))
-            self._directed = *real_eigensystem(matrix, pi), pi
-        stacks = [np.repeat(array[None], len(rates), axis=0) for array in self._directed]
-        eigenvalues, rotations, right, left, frequencies = stacks
-        return Components(eigenvalues, right, left, frequencies, rates, weights, rotations=rotations)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
         """The rate matrices of `components`, without their eigensystems.
@@ -175,11 +165,10 @@ class Model:
         masses : float64 (C, S), weight times frequency
         """
         class_of, frequencies, rates, weights = self._mixture()
+        if not self.spec.is_reversible:
+            return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
-            if self.spec.is_reversible:
-                self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
-            else:
-                self._matrices = scaled_matrix(rates_matrix(self.exchangeabilities))[0][None]
+            self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
         return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
 
     def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
@@ -231,7 +220,7 @@ class Model:
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
         self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])
-        self._systems = self._matrices = self._directed = None
+        self._systems = self._matrices = None
 
     # --- setting values, free or fixed ----------------------------------------------------------------------
 
@@ -405,6 +394,6 @@ class Model:
 
     def _set_rates(self, rates: FloatArray) -> None:
         self._rates = self._design.relative(rates)
-        self._systems = self._matrices = self._directed = None
+        self._systems = self._matrices = None
         if not self.spec.is_reversible:
             self._frequencies = frequencies_of_rates(self.exchangeabilities)

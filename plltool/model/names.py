@@ -21,7 +21,8 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"MKV?|ORDERED|MORPH|STANDARD|MULTI.*|BIN.*|JC2|GTR2", "models of morphological and binary data are"),
 )
 _ACCEPTED = (
-    f"{', '.join(SYMMETRIES)}, {', '.join(nonreversible.CLASSES)}, six digits such as 010010, or a protein model such as LG (see docs/models.md)"
+    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, or a protein model such as LG"
+    " (see docs/models.md)"
 )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_CONDITION, SEPARATION
+from plltool.model.components import Components
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nucleotides import BASES
 
@@ -19,6 +20,8 @@ CLASSES = {
 }
 ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}
 CANONICAL_NAMES = {name: name for name in CLASSES} | ALIASES
+
+SYSTEMS_KEPT = 64  # eigensystems of the last rates
 
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
@@ -76,7 +79,7 @@ def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -
 
 
 def stationary_frequencies(rates: FloatArray) -> FloatArray:
-    """float64 (S,): pi with ``pi Q = 0`` and sum 1, of a rate matrix (S, S) whose rows sum to 0 and which is irreducible.
+    """float64 (S,): pi with ``pi Q = 0`` and sum 1, of an irreducible rate matrix (S, S) whose rows sum to 0.
 
     States are eliminated one after another without a subtraction, so that every digit of every frequency is right
     (Grassmann, Taksar & Heyman 1985).
@@ -107,6 +110,23 @@ def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     np.fill_diagonal(matrix, -matrix.sum(axis=1))
     pi = stationary_frequencies(matrix)
     return matrix / -(pi @ np.diagonal(matrix)), pi
+
+
+def directed_components(rates: FloatArray, of_sites: FloatArray, weights: FloatArray) -> Components:
+    """Components with the same process, whose rates (S (S - 1),) are in the order of `pair_names`.
+
+    `of_sites` and `weights` (C,) are the rates over sites and their weights.
+    """
+    system = directed_system(tuple(rates.tolist()))
+    eigenvalues, rotations, right, left, pi = (np.repeat(array[None], len(weights), axis=0) for array in system)
+    return Components(eigenvalues, right, left, pi, of_sites, weights, rotations=rotations)
+
+
+@functools.lru_cache(maxsize=SYSTEMS_KEPT)
+def directed_system(rates: tuple[float, ...]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+    """`real_eigensystem` of the scaled matrix, and its frequencies."""
+    matrix, pi = scaled_matrix(rates_matrix(np.array(rates)))
+    return *real_eigensystem(matrix, pi), pi
 
 
 def real_eigensystem(matrix: FloatArray, pi: FloatArray) -> RealSystem:

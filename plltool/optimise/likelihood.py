@@ -100,7 +100,7 @@ class TreeLikelihood:
 
     @contextmanager
     def any_root(self) -> Iterator[AnyClas]:
-        """Within the context, the directed CLAs are those of a tree whose root is where they meet; its own root is ignored.
+        """Within the context, directed CLAs are those of a tree whose root is where they meet; its own is ignored.
 
         Nothing but these CLAs may be asked for.
         """
@@ -229,7 +229,7 @@ class TreeLikelihood:
         return prog.renumber_branches(program, lambda branches: self.view.branch_place[branches])
 
     def against(self, branches: npt.NDArray[Index], up: BoolArray | bool) -> npt.NDArray[Index]:
-        """The branches as an instruction names them, if those that are `up` lead to the root from where they are read."""
+        """The branches as instructions name them, if those that are `up` lead to the root from where they are read."""
         return np.where(up, ~branches, branches) if self.is_rooted else branches
 
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:

@@ -90,15 +90,16 @@ class ShardPlan:
 def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
     """Shards in the order of their first parts. Per-site rates (+PSR) are those of a single part.
 
-    With `screening` there is a screen, unless CLAs have one component anyway, a process is not time-reversible, or there
-    are so few patterns that transition matrices, which a screen does not save, take most of the time.
+    With `screening` there is a screen, unless CLAs have one component anyway, or a process is not time-reversible, or
+    there are so few patterns that transition matrices, which a screen does not save, take most of the time.
     """
     components = [model.components() for model in models]
     if models[0].has_site_rates:
         most = models[0].spec.sites.n_categories
         return ShardPlan((PartsShard((0,), (parts[0],), components[0], 1.0, (most,)),))
     n_components = [own.n_components for own in components]
-    screening &= max(n_components) > 1 and all(own.is_reversible for own in components) and sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
+    screening &= max(n_components) > 1 and all(own.is_reversible for own in components)
+    screening &= sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 

@@ -29,8 +29,8 @@ from plltool.io.bridge import (
     tree_from_object,
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
-from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.labels import list_names
+from plltool.io.model_reader import read_model, read_scheme
 from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model

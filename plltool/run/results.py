@@ -309,10 +309,10 @@ class EvaluationResult(Result):
         if self.length_errors is None:
             return record
         sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
-        rows = list(zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True))
         if self.tree.is_rooted:
-            rows = [([name for name in taxa if name != ROOT_NAME], x, error) for taxa, x, error in rows if taxa != [ROOT_NAME]]
-        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
+            sides = [[name for name in taxa if name != ROOT_NAME] for taxa in sides]
+        rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows if t]}
 
     def texts(
         self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH

@@ -42,8 +42,8 @@ class Tree:
     warnings : tuple of str
         What a user should know about the tree as it was read, one line each; copies have none.
     root_place : tuple of int and float, or None
-        Where the root was in the tree as it was read, if it had two branches: on which branch, and at which share of its
-        length from its first end. Copies do not know.
+        Where the root of the tree was as it was read, if it had two branches: on which branch, and at which share of
+        its length from its first end. Copies do not know.
     root_is_given : bool
         Of a tree with a root, whether who gave the tree said where; copies do not know.
     """

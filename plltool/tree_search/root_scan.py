@@ -1,8 +1,7 @@
 """The place of the root, which matters under processes that are not time-reversible.
 
-The CLAs towards a root, wherever it is, pass all branches from their upper to their lower end. So the CLAs of one round,
-in which no branch is passed against time, serve all places at once, and each place is a node where the two sides of a
-branch and the tip that stands for the root meet.
+The CLAs towards a root, wherever it is, pass no branch against time. So one set of directed CLAs serves all places at
+once, and each place is a node where the two sides of a branch and the tip that stands for the root meet.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class RootPlaces:
     branches : (n,) the branch, as numbered in the tree with its root; its own two branches are one place, the first of
         all, which has the number of one of them
     ends : (n, 2) the nodes on both sides
-    lengths : (n, 2) the best lengths from the root to these nodes; (n, n_parts, 2) where parts have lengths of their own
+    lengths : (n, 2) the best lengths from the root to these nodes; (n, n_parts, 2) if parts have lengths of their own
     lnl : (n,) lnL with these two lengths and all others unchanged
     """
 
@@ -128,8 +127,8 @@ def move_root(likelihood: TreeLikelihood, lnl: float, stay: bool = False) -> flo
 def explore_roots(likelihood: TreeLikelihood, lnl: float, groups: Sequence[str] | None = None) -> float:
     """Move the root to the best of ROOT_MODEL_TRIALS places with lengths and model optimised; return lnL.
 
-    A model that was optimised with the root elsewhere speaks for that place, so `move_root` alone does not get away from
-    it. `groups` are those of free model parameters; None for all. lnL never falls from `lnl`.
+    A model that was optimised with the root elsewhere speaks for that place, so `move_root` alone does not leave it.
+    `groups` are those of free model parameters; None for all. lnL never falls from `lnl`.
     """
     places = scan_root(likelihood)
     trials = np.argsort(-places.lnl, kind="stable")[:ROOT_MODEL_TRIALS].tolist()
@@ -145,7 +144,7 @@ def explore_roots(likelihood: TreeLikelihood, lnl: float, groups: Sequence[str] 
 def _try_places(
     likelihood: TreeLikelihood, places: RootPlaces, trials: Sequence[int], lnl: float, optimise: Callable[[], float]
 ) -> float:
-    """Move the root to the one of the `trials` that `optimise` takes highest, unless that is below `lnl`; return lnL."""
+    """Move the root to the best of the `trials` after `optimise`, unless that is below `lnl`; return lnL."""
     before = likelihood.tree.copy(), [model.copy() for model in likelihood.models]
     best, best_lnl = before, lnl
 

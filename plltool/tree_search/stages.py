@@ -200,7 +200,7 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Optimise lengths and model in turn, and the place of a root, until neither gains; not under +PSR, whose lnL is not the result."""
+        """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result."""
         at = self._at
 
         is_rooted = self.likelihood.is_rooted

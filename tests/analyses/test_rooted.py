@@ -43,8 +43,8 @@ def test_the_lnl_of_another_program(device):
 
 def test_the_place_of_the_root_matters():
     swapped = IQTREE_TREE.replace("0.3133336537", "0").replace("2.893039877e-06", "0.3133365467")
-    lnls = [plltool.evaluate(PRIMATES, text, IQTREE_MODEL, fixed=True, device="numpy").lnl for text in (IQTREE_TREE, swapped)]
-    assert lnls[0] - lnls[1] > 0.1
+    other = plltool.evaluate(PRIMATES, swapped, IQTREE_MODEL, fixed=True, device="numpy")
+    assert IQTREE_LNL - other.lnl > 0.1
 
 
 def test_optimised_as_well_as_elsewhere():
@@ -145,7 +145,7 @@ def test_parts(tmp_path):
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "is not time-reversible, which only search, evaluate"),
+        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "is not time-reversible, which only search"),
         (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
         (lambda: plltool.ancestral_states(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),

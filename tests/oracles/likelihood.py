@@ -37,7 +37,7 @@ def orient(branches, root):
 
 
 def with_root(branches, lengths, n_tips, branch, share):
-    """Branches and lengths of a tree whose root, node n_tips, lies on a branch at a share of its length from its first end.
+    """Branches and lengths of a tree whose root, node n_tips, lies on a branch, at a share of it from its first end.
 
     All functions here begin at node n_tips and go away from it, so they serve processes that are not reversible.
     """

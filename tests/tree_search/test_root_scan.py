@@ -18,7 +18,7 @@ N_TAXA = 7
 
 
 def oracle_lnl(tree, codes, mixture):
-    """The root is a node of two branches, from which the oracle starts: the first inner node, so nodes are numbered so."""
+    """The root is a node of two branches, and the first of the inner nodes, from which the oracle starts."""
     n, top = tree.n_taxa, int(tree.neighbours[0, 0])
     number = {0: None, top: n - 1}
     for tip in range(1, n):
