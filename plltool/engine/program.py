@@ -5,7 +5,8 @@ An instruction is a row of int32, see `contract.InstructionWord`: opcode, result
 that go with the program. ``result`` is a slot for instructions that make a CLA, and an index into the answer for those
 that make numbers. ``~branch`` in place of a branch says that a likelihood passes it against time, from its lower to its
 upper end as seen from the root; this matters only under processes that are not time-reversible. The builders below
-broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be joined with ``np.concatenate``. `kernels/traverse.cl` gives the formula of each instruction.
+broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be joined with ``np.concatenate``.
+`kernels/traverse.cl` gives the formula of each instruction.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ class Components:
     one expected substitution per unit of branch length, and ``P(t) = right @ diag(exp(eigenvalues * rate * t)) @ left``
     (Felsenstein 2004, chapter 13).
 
-    The matrix of a process that is not time-reversible may have complex eigenvalues, in pairs ``a + bi`` and ``a - bi``.
+    If a process is not time-reversible, its eigenvalues may be complex, in pairs ``a + bi`` and ``a - bi``.
     Such a pair has neighbouring places, the first of them even, and the diagonal matrix has the block
     ``[[a, b], [-b, a]]`` there, so that nothing is complex: ``rotations`` holds b and -b.
 
