@@ -59,6 +59,12 @@ class FixedModel:
     def components(self):
         return self._components
 
+    def copy(self):
+        return self
+
+    def assign(self, other):
+        self._components = other.components()
+
 
 def mix(processes):
     """A Mixture of (weight, frequencies, exchangeabilities (S, S), rate)."""
