@@ -46,12 +46,13 @@ INLINE size_t find_slot(int slot, int first_shifted, int shift)
     return (size_t)(slot < first_shifted ? slot : slot + shift);
 }
 
-/* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. */
+/* The slot or tip that an instruction names, for the tile whose storage begins at block `storage`. A tip gets the CLA of
+ * `spare`, a slot that no other work-item writes: it is read, since there are no branches, and not used. */
 INLINE Operand find_operand(
-    int index, int first_shifted, int shift, const __global REAL *clas, const __global int *scales, const __global CODE *tile_tips,
-    const __global uchar *state_sets, size_t storage, size_t slot_stride)
+    int index, int spare, int first_shifted, int shift, const __global REAL *clas, const __global int *scales,
+    const __global CODE *tile_tips, const __global uchar *state_sets, size_t storage, size_t slot_stride)
 {
-    const size_t at = storage + (index < 0 ? 0 : find_slot(index, first_shifted, shift)) * slot_stride;
+    const size_t at = storage + find_slot(index < 0 ? spare : index, first_shifted, shift) * slot_stride;
     Operand operand;
     operand.is_tip = index < 0;
     operand.cla = clas + at * BLOCK_REALS * VW;
@@ -120,6 +121,7 @@ __kernel void traverse(
             const int op = word[INSTRUCTION_OPCODE], result = word[INSTRUCTION_RESULT];
             const int a = word[INSTRUCTION_A], b = word[INSTRUCTION_B], c = word[INSTRUCTION_C];
             const int pa = word[INSTRUCTION_PA], pb = word[INSTRUCTION_PB], pc = word[INSTRUCTION_PC];
+            const int spare = op < EVALUATE ? result : max(max(a, b), max(c, 0));      /* its own, or one that it reads */
             Job job;
             job.model = model + (size_t)pset * MODEL_REALS;
             job.bad_pattern = bad_pattern;
@@ -128,9 +130,9 @@ __kernel void traverse(
             job.first_pattern = (int)lanes;
             job.weights = weights + lanes;
             job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-            job.a = find_operand(a, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
-            job.b = find_operand(b, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
-            job.c = find_operand(c, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
             job.pa = p_base + (size_t)pa * BRANCH_VALUES;
             job.pb = p_base + (size_t)pb * BRANCH_VALUES;
             job.pc = p_base + (size_t)pc * BRANCH_VALUES;

@@ -53,6 +53,7 @@ PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
 SCREENING = "tests/optimise/test_screening.py"
+PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
@@ -107,6 +108,8 @@ PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/optimise/param
 SCAN_PY, INSERTIONS_PY = "plltool/tree_search/scan.py", "plltool/tree_search/insertions.py"
 ROOT_SCAN_PY, NEWICK_PY = "plltool/tree_search/root_scan.py", "plltool/io/newick.py"
 TOPOLOGY_PY = "plltool/tree/topology.py"
+ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
+ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
 LANES = "lanes-vw32-tile1-groups64"
@@ -802,11 +805,49 @@ MUTANTS = [
     Mutant("screen: its lnL counts", "plltool/tree_search/climb.py",
            "return optimise_insertions(likelihood, prunes, steps, chosen, lnl, start)",
            "return optimise_insertions(screen, prunes, steps, chosen, lnl, start)", (SCREENING, "-k", "moves")),
+    # --- ascertainment bias
+    Mutant("ascertainment: sites are divided by the wrong probability", ASCERTAINMENT_PY, "varying = 1.0 - likelihoods.sum(axis=0)",
+           "varying = 1.0 - likelihoods.max(axis=0)", (ASCERTAINED, "-k", "numpy and lnl and LEWIS")),
+    Mutant("ascertainment: the number of sites is not heeded", ASCERTAINMENT_PY, "-n_sites * np.log(varying)",
+           "-np.log(varying)", (ASCERTAINED, "-k", "numpy and weight")),
+    Mutant("ascertainment: shares of states, not of all of them", ASCERTAINMENT_PY, "number * relative / total",
+           "number * relative", (ASCERTAINED, "-k", "numpy and lnl and FELS")),
+    Mutant("ascertainment: no slope times slope", ASCERTAINMENT_PY, "likelihoods / varying, 1.0, 1.0 / n_sites)",
+           "likelihoods / varying, 1.0, 0.0)", (ASCERTAINED, "-k", "numpy and lnl and LEWIS")),
+    Mutant("ascertainment: the sign of slope times slope", ASCERTAINMENT_PY, "1.0, -1.0 / number)", "1.0, 1.0 / number)",
+           (ASCERTAINED, "-k", "numpy and lnl and FELS")),
+    Mutant("ascertainment: short trees are let through", ASCERTAINMENT_PY, "if np.any(varying <= 0.0):", "if False:",
+           (ASCERTAINED, "-k", "without_length")),
+    Mutant("ascertainment: second derivatives without squares", ASCERTAINED_PY, "+ found.squares * slopes[a] * slopes[b]", "",
+           (ASCERTAINED, "-k", "numpy and lnl")),
+    Mutant("ascertainment: mixed derivatives in another order", ASCERTAINED_PY, "*combinations(range(n), 2)]",
+           "*reversed(list(combinations(range(n), 2)))]", (ASCERTAINED, "-k", "numpy and triplets")),
+    Mutant("ascertainment: the correction of unwanted parts", ASCERTAINED_PY, "if request.parts is None or request.parts[part]:",
+           "if True:", (ASCERTAINED, "-k", "numpy and not_wanted")),
+    Mutant("ascertainment: weights of invariable sites are lost", ASCERTAINED_PY, "np.append(weights, self._engine.weights[self.n_patterns :])",
+           "np.append(weights, 0 * self._engine.weights[self.n_patterns :])", (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: every site has the whole correction", ASCERTAINED_PY, ".value / n_sites[part]", ".value",
+           (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: shares of a state are corrected", ASCERTAINED_PY, "if request.impossible:", "if False:",
+           (ASCERTAINED, "-k", "numpy and share")),
+    Mutant("ascertainment: invariable sites of the first part's model", ASCERTAINED_PY, "[parts[part] for part in self._owner]",
+           "[parts[min(part, 0)] for part in self._owner]", (ASCERTAINED, "-k", "numpy and side")),
+    Mutant("ascertainment: gradients without the correction", ASCERTAINED_PY, "added[:] = (found.shares * values).sum(axis=0)",
+           "added[:] = 0", ("tests/optimise/test_ascertained_optima.py", "-k", "numpy and parameter")),
+    Mutant("ascertainment: taxa without data have states", "plltool/alignment/patterns.py", "has_data[:, None], part.states.state_codes",
+           "has_data[:, None] | True, part.states.state_codes", ("tests/optimise/test_ascertained_optima.py", "-k", "numpy and parameter")),
+    Mutant("ascertainment: a screen all the same", "plltool/run/engines.py", "screening &= not is_corrected and", "screening &=",
+           ("tests/analyses/test_ascertainment.py", "-k", "screen")),
+    Mutant("ascertainment: ambiguous cells vary", "plltool/alignment/alignment.py", "allowed &= alignment.states.state_sets[row]",
+           "allowed &= np.eye(len(allowed.T), dtype=bool)[np.argmax(alignment.states.state_sets[row], axis=1)]",
+           ("tests/analyses/test_ascertainment.py", "-k", "invariable")),
+    Mutant("ascertainment: the last invariable column is named", "plltool/run/inputs.py", "first column {columns.min() + 1}",
+           "first column {columns.max() + 1}", ("tests/analyses/test_ascertainment.py", "-k", "invariable")),
     # --- per-site rates
     Mutant("categories: patterns stay sorted", "plltool/engine/categories.py", "own[:, self.order] = values", "own[:] = values",
            ("tests/engine/test_categories.py", "-k", "numpy")),
-    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._engine.set_weights(weights[self._sorting.order])",
-           "self._engine.set_weights(weights)", ("tests/engine/test_categories.py", "-k", "numpy")),
+    Mutant("categories: weights in the old order", "plltool/engine/categories.py", "self._within.set_weights(weights[self._sorting.order])",
+           "self._within.set_weights(weights)", ("tests/engine/test_categories.py", "-k", "numpy")),
     Mutant("categories: those without patterns are not skipped", "plltool/engine/categories.py", "by_component[sorting.category[own]] = rows[own, 1:]",
            "by_component[: own.sum()] = rows[own, 1:]", ("tests/engine/test_categories.py", "-k", "numpy or gradients")),
     Mutant("categories: never sorted again", "plltool/engine/categories.py", "if not np.array_equal(category_of, self._category_of):",
@@ -816,8 +857,23 @@ MUTANTS = [
     Mutant("categories: weights are ignored", "plltool/optimise/categories.py",
            "np.maximum(lnl[a, some], lnl[b, some]) @ weights[some]", "np.maximum(lnl[a, some], lnl[b, some]).sum()",
            ("tests/optimise/test_site_categories.py",)),
-    Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "np.clip(lengths * mean,",
-           "np.clip(lengths,", ("tests/optimise/test_site_categories.py",)),
+    Mutant("categories: lengths keep their scale", "plltool/optimise/categories.py", "        lengths *= mean",
+           "        pass", ("tests/optimise/test_site_categories.py",)),
+    Mutant("categories: unlinked lengths keep their scale", "plltool/optimise/categories.py", "lengths[:, number] *= factor",
+           "pass", (PSR_PARTS, "-k", "factors_leave")),
+    Mutant("categories: scalers keep their values", "plltool/optimise/categories.py", "np.clip([before * mean],",
+           "np.clip([before],", (PSR_PARTS, "-k", "mean_1")),
+    Mutant("categories: the mean beside other rates", "plltool/optimise/categories.py", "elif len(parts) == len(models) and not any",
+           "elif not any", (PSR_PARTS, "-k", "factors_leave")),
+    Mutant("categories: a scaler is left out of the grid", "plltool/optimise/categories.py",
+           " * likelihood.models[number].scaler", "", (PSR_PARTS, "-k", "brute_force")),
+    Mutant("categories: all parts have the first rates", "plltool/optimise/categories.py",
+           "_assign_rates(models[number], rates[number], found, weights[number])",
+           "_assign_rates(models[number], rates[number], found, weights[min(rates)])", (PSR_PARTS, "-k", "as_single")),
+    Mutant("categories: given rates are chosen again", "plltool/optimise/categories.py",
+           "given is not None and model.sites.category_of is None", "True", (PSR_PARTS, "-k", "mean_1")),
+    Mutant("categories: the screen has rates of its own", LIKELIHOOD_PY, "part if part.category_of is not None else part.one",
+           "part.one", (PSR_PARTS, "-k", "screen_of")),
     Mutant("categories: replicates keep those of all patterns", "plltool/model/rates.py", "self.category_of[kept]",
            "self.category_of[: len(kept)]", ("tests/model/test_model.py", "-k", "some_of_the_patterns")),
     Mutant("the last of equal trees", "plltool/tree_search/rell.py", "draws * self._equals < 1", "draws < 2",
@@ -844,7 +900,7 @@ MUTANTS = [
     Mutant("columns change by the parent's component alone", "plltool/tree/evolution.py",
            "component * components.n_states + states[parent]", "states[parent]",
            ("tests/tree/test_evolution.py", "-k", "as_it_is_likely")),
-    Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights)[:, None]", "own",
+    Mutant("weights of components left out of site rates", LIKELIHOOD_PY, "own + np.log(part.weights[:n])[:, None]", "own",
            ("tests/analyses/test_site_rates.py", "-k", "histories")),
     # --- measuring
     Mutant("work-groups copy the same", KERNEL_PEAKS, "get_group_id(0) * group_blocks", "0", (PEAKS, "-k", "say")),
@@ -864,7 +920,7 @@ MUTANTS = [
            (BENCH, "-k", "rescaled_patterns")),
     Mutant("shards: parts in the order of the shards", SHARDS, "values[parts] = engine.execute(request",
            "values[sorted(parts)[::-1]] = engine.execute(request", (PARTITIONS, "-k", "lnl_and and numpy")),
-    Mutant("shards: lengths of other parts", SHARDS, "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
+    Mutant("shards: lengths of other parts", "plltool/engine/requests.py", "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
            (PARTITIONS, "-k", "lnl_and and numpy")),
     Mutant("shards: patterns not put back", SHARDS, "np.arange(ends[part] - sizes[part], ends[part]) for part in parts",
            "np.arange(ends[part] - sizes[part], ends[part]) for part in parts[::-1]",

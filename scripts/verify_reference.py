@@ -5,6 +5,7 @@
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
 with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
 one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
+The variable columns of some sets are also compared under corrections for ascertainment bias.
 
 With --rival PROGRAM, the path of IQ-TREE 2, the same models are also optimised on NAME.fixed.nwk by both programs: all
 lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower.
@@ -18,10 +19,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import plltool
+from plltool.alignment.alignment import may_be_invariable
+from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.constants import LINKAGES
 
 FIXED_TOLERANCE = 1e-3
@@ -29,6 +35,13 @@ LENGTHS_TOLERANCE = 0.05
 OPTIMISED_TOLERANCE = 0.01
 FILES = {"avian": "avian_ovomucoids"}  # sets with a shorter name in fixed.json
 START_LENGTHS = (0.1, 1e-6, 5.0)
+_GTR_ASC = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}+ASC"
+# (model, lnL) of the variable columns alone on NAME.fixed.nwk, by IQ-TREE 2.0.7 (`-te TREE -blfix --keep-ident`)
+ASCERTAINED = {
+    "primates": [(_GTR_ASC, -4876.3931), ("JC+R3{0.3,0.1,0.45,0.8,0.25,2.536}+ASC", -5182.3959)],
+    "dna59": [(_GTR_ASC, -44598.7454)],
+    "aa140": [("LG+G4{0.7}+ASC", -120411.3640)],
+}
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
@@ -74,6 +87,18 @@ def check_parts(name: str, alignment: Path, reference: Path, device: str) -> boo
     for brlen in LINKAGES:
         found = plltool.evaluate(alignment, tree, str(scheme), fixed=True, brlen=brlen, device=device).lnl
         good &= check(f"{device} {name} in parts, {brlen}", found, PARTITIONED[name], FIXED_TOLERANCE)
+    return good
+
+
+def check_ascertained(name: str, alignment: Any, tree: Path, device: str) -> bool:
+    """The variable columns under corrections for ascertainment bias."""
+    (part,) = cut_alignment(alignment, (PartSpec(None),)).parts
+    kept = np.sort(part.sites[~may_be_invariable(part.alignment)])
+    variable = replace(alignment, rows=alignment.columns(kept))
+    good = True
+    for model, expected in ASCERTAINED.get(name, []):
+        found = plltool.evaluate(variable, tree, model, fixed=True, device=device).lnl
+        good &= check(f"{device} {name} {model[:4]}...+ASC", found, expected, FIXED_TOLERANCE)
     return good
 
 
@@ -147,13 +172,14 @@ def main() -> int:
             continue
         for device in arguments.device or ("numpy", "opencl"):
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
+            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
+            good &= check_ascertained(name, alignment, tree, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
             if "bl_optimised" in reference[name]:
                 row = reference[name]["bl_optimised"]
                 good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)
         if arguments.rival:
-            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_optimised(name, path, tree, reference[name], arguments.rival)
     return 0 if good else 1
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
-from plltool.arrays import IndexArray
+from plltool.arrays import BoolArray, IndexArray
 from plltool.errors import InputError, show_name
 
 MIN_TAXA = 3  # fewer have no unrooted tree
@@ -152,6 +152,14 @@ def sort_columns(codes: CodeArray) -> IndexArray:
 def gap_share(alignment: Alignment) -> float:
     """The share of undetermined cells, from 0 to 1."""
     return float((alignment.codes == alignment.states.all_states_code).mean())
+
+
+def may_be_invariable(alignment: Alignment) -> BoolArray:
+    """(n_sites,) whether all taxa may have the same state, counting every state that an ambiguous cell allows."""
+    allowed = np.ones((alignment.n_sites, alignment.states.n_states), dtype=bool)
+    for row in alignment.codes:
+        allowed &= alignment.states.state_sets[row]
+    return np.asarray(allowed.any(axis=1))
 
 
 def identical_groups(blocks: Sequence[Alignment]) -> list[list[int]]:

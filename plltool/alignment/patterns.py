@@ -61,6 +61,13 @@ def compress(alignment: Alignment) -> Patterns:
     return Patterns(np.ascontiguousarray(columns[:, is_new]), weights, site_pattern, alignment.states)
 
 
+def invariable_columns(part: Patterns) -> CodeArray:
+    """A column for each state that all taxa have (n_taxa, n_states); taxa without data in the part are left without."""
+    undetermined = part.states.all_states_code
+    has_data = (part.codes != undetermined).any(axis=1)
+    return np.where(has_data[:, None], part.states.state_codes, undetermined).astype(part.codes.dtype)
+
+
 def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> FloatArray:
     """State frequencies counted in the data, as RAxML-NG counts them (its +FC).
 

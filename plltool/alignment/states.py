@@ -63,6 +63,12 @@ class StateSpace:
         """The code of an undetermined cell."""
         return int(self.state_sets.all(axis=1).argmax())
 
+    @property
+    def state_codes(self) -> CodeArray:
+        """The code of each state alone (n_states,)."""
+        alone = [(self.state_sets == row).all(axis=1).argmax() for row in np.eye(self.n_states, dtype=bool)]
+        return np.array(alone, dtype=self.code_of.dtype)
+
     @cached_property
     def characters(self) -> str:
         """The characters for messages: letters in upper case, then the others; doubtful ones are left out."""

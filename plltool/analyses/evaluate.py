@@ -117,7 +117,7 @@ def evaluate_and_ask(
         refuse_site_rates(models, "a fixed evaluation" if fixed else "this analysis")
 
     def attempt(hardware: Hardware) -> dict[str, Any]:
-        start, own, psr = evaluate_site_rates(data, tree, models, hardware, listener)
+        start, own, psr = evaluate_site_rates(data, tree, models, brlen, hardware, listener)
         with Likelihood(data, start, own, brlen=brlen, **held, **asdict(hardware)) as likelihood:
             announce_data(data, likelihood.patterns)
             fallback = announce_engine(likelihood.engine, likelihood.reason, hardware)

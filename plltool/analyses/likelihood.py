@@ -126,8 +126,7 @@ class Likelihood(Parameters):
         held = with_state_tips(self.patterns) if states else self.patterns
         self.engine, self.reason = open_engine(held, models, slots, asked)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
-        if models[0].sites.category_of is None and models[0].spec.sites.rates is not None:
-            choose_categories(self._likelihood)
+        choose_categories(self._likelihood, only_first=True)
 
     def _bound_lengths(self) -> tuple[str, ...]:
         """Move the tree's lengths into the bounds; returns a warning if that changed any."""
@@ -240,13 +239,11 @@ class Likelihood(Parameters):
         Empirical Bayes: the components of the mixture are weighted by the likelihood of the site under each of them
         (Yang & Wang 1995). Under per-site rates (+PSR), the rate of the site's category.
         """
-        sites = self._likelihood.models[0].sites
-        if sites.category_of is not None:
-            return self.spread_over_sites(sites.categories()[0][sites.category_of])
         rates = []
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
+            own, category_of = model.components().rates / model.scaler, model.sites.category_of
             shares = np.exp(lnl - lnl.max(axis=0))
-            rates.append(model.components().rates / model.scaler @ shares / shares.sum(axis=0))
+            rates.append(own[category_of] if category_of is not None else own @ shares / shares.sum(axis=0))
         return self.spread_over_sites(np.concatenate(rates))
 
     @property

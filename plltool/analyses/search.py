@@ -178,7 +178,7 @@ def search(
     if changed:
         tree = restore_duplicates(tree, data.names, problem.groups)
     if has_site_rates(found_models):
-        psr, tree, found_models = end_search(data, tree, found, problem.parts[0], brlen, asked)
+        psr, tree, found_models = end_search(data, tree, found, problem.parts, brlen, asked)
     ask_whole = partial(_ask_whole, data=data, models=found_models, brlen=brlen, hardware=asked)
     if changed or psr is not None:
         part_lnls = ask_whole(Likelihood.part_lnl, tree)

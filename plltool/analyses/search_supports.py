@@ -125,7 +125,7 @@ def search_supports(
     if replicates is not None and not heard.stopped:
         made = bootstrap(
             result.data,
-            result.models if result.psr is None else [result.psr.fitted],
+            result.models if result.psr is None else result.psr.fitted,
             replicates=replicates,
             tree=result.tree if by_replicates else None,
             kinds=by_replicates or REPLICATE_KINDS,

@@ -20,7 +20,8 @@ from plltool.hardware import Hardware
 from plltool.model.model import Model
 from plltool.run.inputs import TreeLike
 from plltool.run.memory import until_memory_suffices
-from plltool.run.results import PerSiteRates
+from plltool.run.per_site_rates import PerSiteRates, SiteCategories
+from plltool.run.results import format_scheme
 from plltool.tree.topology import Tree
 from plltool.tree_search.multistart import SearchOutcome
 from plltool.tree_search.progress import Listener, announce
@@ -30,35 +31,35 @@ _log = logging.getLogger("plltool")
 
 def has_site_rates(models: Sequence[Model]) -> bool:
     """Whether sites have rates of their own (+PSR)."""
-    return models[0].has_site_rates
+    return any(model.has_site_rates for model in models)
 
 
 def evaluate_site_rates(
-    data: Dataset, tree: TreeLike, models: Sequence[Model], hardware: Hardware, listener: Listener
+    data: Dataset, tree: TreeLike, models: Sequence[Model], brlen: str, hardware: Hardware, listener: Listener
 ) -> tuple[TreeLike, list[Model], PerSiteRates | None]:
-    """Optimise a tree under per-site rates: the tree, the model under gamma rates, and what was found.
+    """Optimise a tree under per-site rates: the tree, the models under gamma rates, and what was found.
 
     Without per-site rates tree and models are returned as they are.
     """
     if not has_site_rates(models):
         return tree, list(models), None
-    with Likelihood(data, tree, models, **asdict(hardware)) as likelihood:
+    with Likelihood(data, tree, models, brlen=brlen, **asdict(hardware)) as likelihood:
         announce("lengths, model and per-site rates")
         lnl = likelihood.optimise(listener=listener)
-    return likelihood.tree, *_to_gamma(likelihood.models[0], lnl, likelihood.patterns[0])
+    return likelihood.tree, *_to_gamma(data, likelihood.models, lnl, likelihood.patterns)
 
 
 def end_search(
-    data: Dataset, tree: Tree, found: SearchOutcome, patterns: Patterns, brlen: str, hardware: Hardware
+    data: Dataset, tree: Tree, found: SearchOutcome, patterns: Sequence[Patterns], brlen: str, hardware: Hardware
 ) -> tuple[PerSiteRates, Tree, list[Model]]:
-    """What a search under per-site rates found, and its tree and model, optimised under gamma rates.
+    """What a search under per-site rates found, and its tree and models, optimised under gamma rates.
 
     Parameters
     ----------
     data, tree : the whole alignment, and the best tree with all taxa
-    found, patterns : the end of the search and its patterns, in which identical sequences are left out
+    found, patterns : the end of the search, and the patterns of each part, in which identical sequences are left out
     """
-    own, psr = _to_gamma(found.models[0], found.lnl, patterns)
+    own, psr = _to_gamma(data, found.models, found.lnl, patterns)
 
     def attempt(hardware: Hardware) -> tuple[PerSiteRates, Tree, list[Model]]:
         with Likelihood(data, tree, own, brlen=brlen, **asdict(hardware)) as likelihood:
@@ -68,12 +69,22 @@ def end_search(
     return until_memory_suffices(attempt, hardware)
 
 
-def _to_gamma(model: Model, lnl: float, patterns: Patterns) -> tuple[list[Model], PerSiteRates]:
-    """The model under gamma rates, and the description of per-site rates, whose lnL is logged."""
-    gamma = model.under_gamma()
-    _log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, gamma.spec)
-    rates, shares = model.sites.categories()
+def _to_gamma(
+    data: Dataset, models: Sequence[Model], lnl: float, patterns: Sequence[Patterns]
+) -> tuple[list[Model], PerSiteRates]:
+    """The models with gamma rates in place of per-site rates, and the description of these, whose lnL is logged."""
+    gamma = [model.under_gamma() if model.has_site_rates else model for model in models]
+    specs = "; ".join(dict.fromkeys(str(model.spec) for model in gamma))
+    _log.info("per-site rates: lnL %.6f; the tree is now evaluated under %s", lnl, specs)
+    parts = tuple(
+        _describe(model, own) if model.has_site_rates else None for model, own in zip(models, patterns, strict=True)
+    )
+    return gamma, PerSiteRates(lnl, format_scheme(data, models), parts, tuple(models))
+
+
+def _describe(model: Model, patterns: Patterns) -> SiteCategories:
+    """The categories of the sites of a part."""
     category_of = model.sites.category_of
     if category_of is None:
         category_of = np.zeros(patterns.n_patterns, dtype=np.intp)
-    return [gamma], PerSiteRates(lnl, model.to_string(), rates, shares, category_of[patterns.site_pattern], model)
+    return SiteCategories(*model.sites.categories(), category_of[patterns.site_pattern])

@@ -240,7 +240,7 @@ class Engine(Holder):
         self.counters.add_closed(work)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        if request.parts is not None and not request.parts.any():
+        if request.is_unwanted:
             return np.zeros((self.n_parts, request.n_values))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
@@ -321,10 +321,14 @@ class Engine(Holder):
         return PreparedClas(self, operations, lengths)
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        if request.is_unwanted:
+            return np.zeros((request.n_values, self.n_patterns))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         values = self._site_values(request, self._per_part(lengths))
+        if request.parts is not None:
+            values[:, np.repeat(~request.parts, self.part_patterns)] = 0.0
         if request.impossible:
             return np.where(np.isfinite(values), values, -np.inf)
         bad = np.flatnonzero(~np.isfinite(values).all(axis=0))

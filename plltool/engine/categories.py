@@ -17,7 +17,6 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine.base import Engine, EngineData, Parts
-from plltool.engine.counters import Counters
 from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
@@ -80,7 +79,39 @@ class Sorting:
         return own
 
 
-class CategoryEngine(EngineGroup[Engine]):
+class SortedPatterns(Requests):
+    """Requests about parts whose patterns are sorted; the groups are the parts of what is within."""
+
+    _sorting: Sorting
+    _within: Engine | PreparedClas
+
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
+        sorting = self._sorting
+        return sorting.add_up(self._within.execute(request.of_parts(sorting.part), sorting.lengths(lengths)))
+
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Values of patterns in their own order; see `Requests.execute_sites`."""
+        sorting = self._sorting
+        return sorting.unsort(self._within.execute_sites(request.of_parts(sorting.part), sorting.lengths(lengths)))
+
+
+class CategoryClas(SortedPatterns):
+    """CLAs of patterns that are sorted by category; see `PreparedClas`."""
+
+    def __init__(self, prepared: PreparedClas, sorting: Sorting, lengths: FloatArray):
+        self._within: PreparedClas = prepared
+        self._sorting = sorting
+        self.n_parts = sorting.n_parts
+        self.lengths = np.array(lengths, dtype=np.float64)
+
+    def extend(self, program: IntArray, lengths: FloatArray) -> CategoryClas:
+        """See `PreparedClas.extend`."""
+        extended = self._within.extend(program, self._sorting.lengths(lengths))
+        return CategoryClas(extended, self._sorting, self.lengths)
+
+
+class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
     """Parts whose models have a component for each category; requests and errors are those of `Engine`.
 
     Parameters
@@ -97,6 +128,8 @@ class CategoryEngine(EngineGroup[Engine]):
     weights : float64 (n_patterns,), in use
     """
 
+    _within: Engine
+
     def __init__(
         self,
         make: Callable[[EngineData, tuple[int, ...]], Engine],
@@ -109,37 +142,22 @@ class CategoryEngine(EngineGroup[Engine]):
         self.n_parts = len(part_patterns)
         self.part_patterns = part_patterns
         self.weights = data.weights
-        self._done = Counters()  # the work of engines before this one
         all_equal = np.zeros(len(data.weights), dtype=np.intp)
         super().__init__([self._sort(all_equal if category_of is None else category_of)])
 
     def _sort(self, category_of: IndexArray) -> Engine:
-        """An engine in which the patterns are sorted."""
+        """Open the engine within, in which the patterns are sorted."""
         self._category_of = category_of
         self._sorting = Sorting.of(self.part_patterns, category_of)
         order = self._sorting.order
         codes = np.ascontiguousarray(self._data.codes[:, order])
-        return self._make(replace(self._data, codes=codes, weights=self.weights[order]), self._sorting.sizes)
-
-    # --- what it is -----------------------------------------------------------------------------------------
-
-    @property
-    def _engine(self) -> Engine:
-        """The only one."""
-        return self.engines[0]
+        data = replace(self._data, codes=codes, weights=self.weights[order])
+        self._within = self._make(data, self._sorting.sizes)
+        return self._within
 
     def describe(self) -> dict[str, object]:
         """What a result file records of the layout."""
-        return self._engine.describe()
-
-    @property
-    def counters(self) -> Counters:
-        """The work of all engines so far, of which only one holds memory at a time."""
-        total, now = Counters(), super().counters
-        total.add(self._done)
-        total.add(now)
-        total.bytes_held, total.peak_bytes = now.bytes_held, max(self._done.peak_bytes, now.peak_bytes)
-        return total
+        return self._within.describe()
 
     # --- model and weights ----------------------------------------------------------------------------------
 
@@ -147,11 +165,12 @@ class CategoryEngine(EngineGroup[Engine]):
         """Use another model from now on; where it has other categories, the patterns are sorted again."""
         category_of = self._categories(parts)
         if not np.array_equal(category_of, self._category_of):
-            self._done = self.counters
-            self._engine.close()
+            before = self._within
+            before.close()
             self.engines = [self._sort(category_of)]
+            self._within.counters.add_earlier(before.counters)
         self._n_components = [part.n_components for part in parts]
-        self._engine.set_model(self._sorting.models(parts))
+        self._within.set_model(self._sorting.models(parts))
 
     def _categories(self, parts: Parts) -> IndexArray:
         """(n_patterns,) the component of each pattern; the only one of a part if its model does not say."""
@@ -165,22 +184,20 @@ class CategoryEngine(EngineGroup[Engine]):
 
     def set_weights(self, weights: FloatArray) -> None:
         """Use other pattern weights from now on, float64 (n_patterns,)."""
-        self._engine.set_weights(weights[self._sorting.order])
+        self._within.set_weights(weights[self._sorting.order])
         self.weights = np.array(weights, dtype=np.float64)
 
-    # --- requests -------------------------------------------------------------------------------------------
-
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
-        return self._sorting.add_up(self._engine.execute(_of_all(request), self._sorting.lengths(lengths)))
+    # --- further requests -----------------------------------------------------------------------------------
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
         """See `Engine.execute_shaped`; the request is a gradient: lnL, and what belongs to single components.
 
         Returns for each part lnL, then (C, S, S) and (C, S) of its components; those without patterns get 0.
         """
-        sorting, n_states = self._sorting, self._engine.layout.n_states
-        rows = np.array(self._engine.execute_shaped(lambda layout: _of_all(make(layout)), sorting.lengths(lengths)))
+        sorting, n_states = self._sorting, self._within.layout.n_states
+        rows = np.array(
+            self._within.execute_shaped(lambda layout: make(layout).of_parts(sorting.part), sorting.lengths(lengths))
+        )
         values = []
         for part, n_components in enumerate(self._n_components):
             own = sorting.part == part
@@ -196,40 +213,11 @@ class CategoryEngine(EngineGroup[Engine]):
         """lnL (n_models, n_parts) under each of several models with the categories in use; see `Engine.likelihoods`."""
         if any(not np.array_equal(self._categories(parts), self._category_of) for parts in models):
             raise EngineError("the models have different rate categories of sites")
-        own = [self._sorting.models(parts) for parts in models]
-        return self._sorting.add_up(self._engine.likelihoods(operations, edge, self._sorting.lengths(lengths), own).T).T
-
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return self._sorting.unsort(self._engine.execute_sites(request, self._sorting.lengths(lengths)))
+        sorting = self._sorting
+        own = [sorting.models(parts) for parts in models]
+        return sorting.add_up(self._within.likelihoods(operations, edge, sorting.lengths(lengths), own).T).T
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> CategoryClas:
         """CLAs for later requests; see `Engine.prepare`."""
-        prepared = self._engine.prepare(operations, self._sorting.lengths(lengths))
+        prepared = self._within.prepare(operations, self._sorting.lengths(lengths))
         return CategoryClas(prepared, self._sorting, lengths)
-
-
-class CategoryClas(Requests):
-    """CLAs of patterns that are sorted by category; see `PreparedClas`."""
-
-    def __init__(self, prepared: PreparedClas, sorting: Sorting, lengths: FloatArray):
-        self._prepared = prepared
-        self._sorting = sorting
-        self.n_parts = sorting.n_parts
-        self.lengths = np.array(lengths, dtype=np.float64)
-
-    def extend(self, program: IntArray, lengths: FloatArray) -> CategoryClas:
-        """See `PreparedClas.extend`."""
-        extended = self._prepared.extend(program, self._sorting.lengths(lengths))
-        return CategoryClas(extended, self._sorting, self.lengths)
-
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program that reads the CLAs; see `Requests.execute`."""
-        return self._sorting.add_up(self._prepared.execute(_of_all(request), self._sorting.lengths(lengths)))
-
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return self._sorting.unsort(self._prepared.execute_sites(request, self._sorting.lengths(lengths)))
-
-
-def _of_all(request: Request) -> Request:
-    """The request for all groups, which are the parts of the engine within."""
-    return replace(request, parts=None)

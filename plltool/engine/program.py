@@ -43,8 +43,9 @@ class Request:
     pieces : int32 (n_pieces,) the first instruction of each piece; the first is 0. Pieces do not read what another
         piece makes, so they may run at the same time
     scratch : the slots that pieces write to; a piece may use the same slots shifted by a multiple of their number
-    impossible : whether patterns may have likelihood 0; for requests of site values only
-    parts : (n_parts,) the parts whose sums are wanted; None for all. Those of others may be anything finite
+    impossible : whether patterns may have likelihood 0, because the values are joint with a component or a state; for
+        requests of site values only, which are then not corrected for ascertainment bias
+    parts : (n_parts,) the parts whose values are wanted; None for all. Those of others may be anything finite
     """
 
     program: IntArray
@@ -55,6 +56,11 @@ class Request:
     scratch: range = range(0)
     impossible: bool = False
     parts: BoolArray | None = None
+
+    @property
+    def is_unwanted(self) -> bool:
+        """Whether no part's values are wanted."""
+        return self.parts is not None and not self.parts.any()
 
     def of_parts(self, members: IndexArray) -> Request:
         """The same request to an engine that holds only some parts."""

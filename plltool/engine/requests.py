@@ -142,3 +142,9 @@ class Holder(Requests):
         if isinstance(error, DeviceMemoryError):
             error.cla_bytes = self.cla_bytes + (self.screen.cla_bytes if self.screen is not None else 0)
         self.close()
+
+
+def of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:
+    """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
+    lengths = np.asarray(lengths, dtype=np.float64)
+    return lengths if lengths.ndim == 1 else lengths[..., parts, :]

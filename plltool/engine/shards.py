@@ -14,6 +14,7 @@ from typing import TypeAlias, cast
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.engine.ascertained import AscertainedClas, AscertainedEngine
 from plltool.engine.base import Engine, Parts
 from plltool.engine.categories import CategoryClas, CategoryEngine
 from plltool.engine.counters import Counters
@@ -21,10 +22,13 @@ from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.engine.requests import Requests
+from plltool.engine.requests import Requests, of_parts
+
+OneShape: TypeAlias = Engine | CategoryEngine | AscertainedEngine  # of parts
+ClasOfOneShape: TypeAlias = PreparedClas | CategoryClas | AscertainedClas
 
 
-class Shards(EngineGroup[Engine | CategoryEngine]):
+class Shards(EngineGroup[OneShape]):
     """Engines for the parts of one alignment; requests and errors are those of `Engine`.
 
     Parameters
@@ -37,7 +41,7 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
     n_parts : parts of all engines
     """
 
-    def __init__(self, engines: Sequence[Engine | CategoryEngine], members: Sequence[Sequence[int]]):
+    def __init__(self, engines: Sequence[OneShape], members: Sequence[Sequence[int]]):
         super().__init__(engines)
         self._members = [np.array(parts, dtype=np.intp) for parts in members]
         self.n_parts = sum(len(parts) for parts in members)
@@ -50,7 +54,7 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
             for parts in self._members
         ]
 
-    def _shards(self) -> Iterator[tuple[Engine | CategoryEngine, IndexArray, IndexArray]]:
+    def _shards(self) -> Iterator[tuple[OneShape, IndexArray, IndexArray]]:
         """Each engine, its parts and its patterns."""
         return zip(self.engines, self._members, self._patterns, strict=True)
 
@@ -95,7 +99,7 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
         """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for engine, parts, _ in self._shards():
-            values[parts] = engine.execute(request.of_parts(parts), _of_parts(lengths, parts))
+            values[parts] = engine.execute(request.of_parts(parts), of_parts(lengths, parts))
         return values
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
@@ -103,7 +107,7 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
         values = [np.empty(0)] * self.n_parts
         for engine, parts, _ in self._shards():
             make_own = partial(_make_for, make, parts)
-            for part, row in zip(parts, engine.execute_shaped(make_own, _of_parts(lengths, parts)), strict=True):
+            for part, row in zip(parts, engine.execute_shaped(make_own, of_parts(lengths, parts)), strict=True):
                 values[part] = row
         return values
 
@@ -114,18 +118,18 @@ class Shards(EngineGroup[Engine | CategoryEngine]):
         values = np.empty((len(models), self.n_parts))
         for engine, parts, _ in self._shards():
             own = [[model[part] for part in parts] for model in models]
-            values[:, parts] = engine.likelihoods(operations, edge, _of_parts(lengths, parts), own)
+            values[:, parts] = engine.likelihoods(operations, edge, of_parts(lengths, parts), own)
         return values
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         values = np.empty((request.n_values, self.n_patterns))
         for engine, parts, patterns in self._shards():
-            values[:, patterns] = engine.execute_sites(request, _of_parts(lengths, parts))
+            values[:, patterns] = engine.execute_sites(request.of_parts(parts), of_parts(lengths, parts))
         return values
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> ShardedClas:
         """CLAs for later requests; see `Engine.prepare`."""
-        prepared = [engine.prepare(operations, _of_parts(lengths, parts)) for engine, parts, _ in self._shards()]
+        prepared = [engine.prepare(operations, of_parts(lengths, parts)) for engine, parts, _ in self._shards()]
         return ShardedClas(prepared, self._members, self._patterns, lengths)
 
 
@@ -134,7 +138,7 @@ class ShardedClas(Requests):
 
     def __init__(
         self,
-        prepared: Sequence[PreparedClas | CategoryClas],
+        prepared: Sequence[ClasOfOneShape],
         members: Sequence[IndexArray],
         patterns: Sequence[IndexArray],
         lengths: FloatArray,
@@ -148,25 +152,25 @@ class ShardedClas(Requests):
     def extend(self, program: IntArray, lengths: FloatArray) -> ShardedClas:
         """See `PreparedClas.extend`."""
         shards = zip(self._prepared, self._members, strict=True)
-        extended = [clas.extend(program, _of_parts(lengths, parts)) for clas, parts in shards]
+        extended = [clas.extend(program, of_parts(lengths, parts)) for clas, parts in shards]
         return ShardedClas(extended, self._members, self._patterns, self.lengths)
 
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program that reads the CLAs; see `Requests.execute`."""
         values = np.empty((self.n_parts, request.n_values))
         for clas, parts in zip(self._prepared, self._members, strict=True):
-            values[parts] = clas.execute(request, _of_parts(lengths, parts))
+            values[parts] = clas.execute(request, of_parts(lengths, parts))
         return values
 
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         values = np.empty((request.n_values, sum(map(len, self._patterns))))
         for clas, parts, patterns in zip(self._prepared, self._members, self._patterns, strict=True):
-            values[:, patterns] = clas.execute_sites(request, _of_parts(lengths, parts))
+            values[:, patterns] = clas.execute_sites(request, of_parts(lengths, parts))
         return values
 
 
-AnyEngine: TypeAlias = Engine | Shards | CategoryEngine
-AnyClas: TypeAlias = PreparedClas | ShardedClas | CategoryClas
+AnyEngine: TypeAlias = OneShape | Shards
+AnyClas: TypeAlias = ClasOfOneShape | ShardedClas
 
 
 def work_of(engine: AnyEngine) -> Counters:
@@ -181,9 +185,3 @@ def work_of(engine: AnyEngine) -> Counters:
 def _make_for(make: Callable[[Layout], Request], parts: IndexArray, layout: Layout) -> Request:
     """The request for an engine that holds only some parts."""
     return make(layout).of_parts(parts)
-
-
-def _of_parts(lengths: FloatArray, parts: IndexArray) -> FloatArray:
-    """The rows of some parts of lengths (..., n_parts, n_branches), or the lengths (n_branches,) of all parts."""
-    lengths = np.asarray(lengths, dtype=np.float64)
-    return lengths if lengths.ndim == 1 else lengths[..., parts, :]

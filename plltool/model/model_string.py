@@ -1,6 +1,6 @@
 """Model strings: ``parse_model`` reads the notation of RAxML-NG and IQ-TREE; ``str`` writes that of RAxML-NG.
 
-    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+SCALER]
+    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+ASCERTAINMENT][+SCALER]
 
 NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
 digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
@@ -24,6 +24,9 @@ their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}``
 LG4X has +R4. ``PSR[k]{rates}``, or ``CAT`` in place of ``PSR``: per-site rates, each site with one of at most k rates
 (25 by default), which are optimised or given.
 
+ASCERTAINMENT: ``ASC`` ``ASC_LEWIS`` sites are known to be variable; ``ASC_FELS{n}`` n unseen invariable sites;
+``ASC_STAM{n/n/...}`` so many of each state. They go with neither +I nor +PSR.
+
 SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. It is meant for parts,
 whose branch lengths are those of the tree times their scaler.
 
@@ -38,6 +41,7 @@ from dataclasses import replace
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
 from plltool.model import proteins
+from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
 from plltool.model.names import MatrixReader, read_name
 from plltool.model.rates import SiteRates
@@ -59,16 +63,14 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "FE": "equal",
     "FQ": "equal",
 }
-_UNAVAILABLE = (
-    (r"IC", "+IC (invariable sites as counted)"),
-    (r"ASC.*", "+ASC (ascertainment bias correction)"),
-)
+_UNAVAILABLE = ((r"IC", "+IC (invariable sites as counted)"),)
 _MODIFIERS_ACCEPTED = (
     "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
-    " +PSR[categories], +C10 to +C60, +B[{scaler}]"
+    " +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
 _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
 _ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
+_ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
 
 
 def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec:
@@ -95,10 +97,14 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
         kinds_seen.add(kind)
     if {"base frequencies", "profiles"} <= kinds_seen:
         raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
+    if spec.ascertainment is not None and not spec.is_reversible:
+        raise tokens[0].error("corrections for ascertainment bias (+ASC) need a time-reversible model")
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
     if spec.sites.kind == "psr" and (spec.sites.invariable or spec.is_mixture or spec.profiles is not None):
         raise tokens[0].error(_ONE_RATE_PER_SITE)
+    if spec.ascertainment is not None and (spec.sites.invariable or spec.sites.kind == "psr"):
+        raise tokens[0].error(_ALL_SITES_VARY)
     return _tie_rates(tokens[0], spec) if spec.is_tied else spec
 
 
@@ -116,6 +122,10 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
     if word in ("B", "BO", "BU"):
         return "scaler", _read_scaler(token, spec)
+    if re.fullmatch(r"ASC(_.*)?", word):
+        numbers = () if token.values is None else token.numbers()
+        correction = token.checked(find_correction, word, numbers, spec.symbols)
+        return "correction for ascertainment bias", replace(spec, ascertainment=correction)
     if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):
         return "rates across sites", replace(spec, sites=_read_gamma(token, spec.sites))
     if re.fullmatch(r"R[0-9]{0,9}", word):

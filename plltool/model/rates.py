@@ -155,13 +155,18 @@ class SiteRates:
         shares = np.bincount(category_of, weights, len(rates)) / weights.sum()
         return replace(self, rates=tuple(rates.tolist()), weights=tuple(shares.tolist()), category_of=category_of)
 
+    def with_rates(self, rates: FloatArray) -> SiteRates:
+        """The same with other rates (n_categories,) of the same categories."""
+        return replace(self, rates=tuple(rates.tolist()))
+
     def of_patterns(self, kept: IndexArray) -> SiteRates:
         """The same for some of the patterns, given by their indices."""
         return self if self.category_of is None else replace(self, category_of=self.category_of[kept])
 
     def as_gamma(self) -> SiteRates:
-        """Gamma rates, +G4, with alpha 1 over the variance of the per-site rates, which have the mean 1."""
+        """Gamma rates, +G4, with alpha 1 over the variance of the per-site rates relative to their mean."""
         rates, shares = self.categories()
+        rates = rates / (shares @ rates)
         variance = np.clip(shares @ (rates - 1.0) ** 2, 1.0 / MAX_ALPHA, 1.0 / MIN_ALPHA)
         return SiteRates("gamma", DEFAULT_RATE_CATEGORIES, alpha=1.0 / float(variance))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from plltool.model import nonreversible, nucleotides, proteins
+from plltool.model.ascertainment import Ascertainment
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -32,6 +33,7 @@ class ModelSpec:
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
     profiles : name of the profile mixture that replaces the frequencies; None without one.
     class_weights : fixed weights of a mixture's classes; None if free.
+    ascertainment : the correction of lnL for ascertainment bias; None for none.
     scaled : whether branch lengths are multiplied by a scaler.
     scaler : fixed value of the scaler; None if free.
     """
@@ -45,6 +47,7 @@ class ModelSpec:
     class_weights: tuple[float, ...] | None = None
     scaled: bool = False
     scaler: float | None = None
+    ascertainment: Ascertainment | None = None
 
     @property
     def named(self) -> NamedModel:
@@ -93,6 +96,8 @@ class ModelSpec:
         elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":
             parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
         parts.append(str(self.sites))
+        if self.ascertainment is not None:
+            parts.append(str(self.ascertainment))
         if self.scaled:
             parts.append("+B" if self.scaler is None else "+BU" + format_values([self.scaler]))
         return "".join(parts)

@@ -26,8 +26,8 @@ def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
     extended = []
     for part in parts:
         states = part.states
-        single = [int(np.flatnonzero((states.state_sets == row).all(axis=1))[0]) for row in np.eye(states.n_states)]
-        rows = np.array(single + [states.all_states_code] * (n_rows - states.n_states), dtype=part.codes.dtype)
+        rows = np.full(n_rows, states.all_states_code, dtype=part.codes.dtype)
+        rows[: states.n_states] = states.state_codes
         codes = np.vstack([part.codes, np.repeat(rows[:, None], part.n_patterns, axis=1)])
         extended.append(replace(part, codes=np.ascontiguousarray(codes)))
     return extended

@@ -8,6 +8,7 @@ dynamic programming finds the best k exactly.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,12 +17,14 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     CATEGORY_GAIN,
     MAX_BRANCH_LENGTH,
+    MAX_SCALER,
     MAX_SITE_RATE,
     MIN_BRANCH_LENGTH,
+    MIN_SCALER,
     MIN_SITE_RATE,
     SITE_RATE_STEP,
 )
-from plltool.model.model import CATEGORIES
+from plltool.model.model import CATEGORIES, SCALER, Model
 from plltool.optimise.likelihood import TreeLikelihood
 
 
@@ -31,49 +34,105 @@ def rate_grid() -> FloatArray:
     return np.power(SITE_RATE_STEP, np.arange(first, last + 1), dtype=np.float64)
 
 
-def choose_categories(likelihood: TreeLikelihood) -> None:
-    """Give each pattern one of at most k rates, for the current tree; models without +PSR stay as they are.
+def choose_categories(likelihood: TreeLikelihood, only_first: bool = False) -> None:
+    """Give each pattern one of at most k rates, for the current tree; parts without +PSR stay as they are.
 
-    The mean rate of all sites is set to 1, and the branch lengths change by the same factor. Rates that the
-    specification gives are kept. Once they have rates, nothing changes unless lnL gains CATEGORY_GAIN.
+    Rates that a specification gives are kept; the mean of others becomes 1, see `_settle_means`. Once patterns have
+    rates, nothing changes unless lnL gains CATEGORY_GAIN.
+
+    Parameters
+    ----------
+    only_first : choose only among rates that are given, for parts whose patterns have none yet
     """
-    model = likelihood.models[0]
-    if CATEGORIES not in model.free_parameters:
+    models = likelihood.models
+    rates = {}
+    for number, model in enumerate(models):
+        given = model.spec.sites.rates
+        is_due = not only_first or (given is not None and model.sites.category_of is None)
+        if CATEGORIES in model.free_parameters and is_due:
+            rates[number] = rate_grid() if given is None else np.unique(given)
+    if not rates:
         return
-    tree, spec, weights = likelihood.tree, model.spec.sites, likelihood.engine.weights
-    before, lengths, lnl = model.copy(), tree.lengths.copy(), likelihood.lnl()
-    rates = rate_grid() if spec.rates is None else np.unique(spec.rates)
-    found = lnl_at_rates(likelihood, rates)
-    if spec.rates is None:
-        chosen = best_rates(found, weights, spec.n_categories)
-        rates, found = rates[chosen], found[chosen]
-    used, category_of = np.unique(np.argmax(found, axis=0), return_inverse=True)
-    if spec.rates is None:
-        rates = rates[used]
-        mean = weights @ rates[category_of] / weights.sum()
-        rates = rates / mean
-        tree.lengths[:] = np.clip(lengths * mean, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+    before, lnl = {number: models[number].copy() for number in rates}, likelihood.part_lnl()
+    are_new = any(model.sites.category_of is None for model in before.values())
+    weights = likelihood.split_patterns(likelihood.engine.weights)
+    gain = 0.0
+    for number, found in lnl_at_rates(likelihood, rates).items():
+        gain += _assign_rates(models[number], rates[number], found, weights[number]) - lnl[number]
+    if are_new or gain >= CATEGORY_GAIN:
+        _settle_means(likelihood, [number for number in rates if models[number].spec.sites.rates is None])
     else:
-        category_of = used[category_of]
-    model.set_sites(model.sites.with_categories(rates, category_of, weights))
+        for number, old in before.items():
+            models[number].assign(old)
     likelihood.model_changed()
-    if before.sites.category_of is not None and likelihood.lnl() < lnl + CATEGORY_GAIN:
-        model.assign(before)
-        tree.lengths[:] = lengths
-        likelihood.model_changed()
 
 
-def lnl_at_rates(likelihood: TreeLikelihood, rates: FloatArray) -> FloatArray:
-    """lnL (n_rates, n_patterns) of each pattern at each rate, not weighted; -inf where it cannot be represented."""
-    shared = likelihood.models[0].components().category(0)
-    try:
-        rows = []
-        for rate in rates.tolist():
-            likelihood.engine.set_model([replace(shared, rates=np.array([rate * likelihood.models[0].scaler]))])
-            rows.append(likelihood.site_lnl(impossible=True))
-    finally:
-        likelihood.model_changed()
-    return np.stack(rows)
+def _assign_rates(model: Model, rates: FloatArray, lnl: FloatArray, weights: FloatArray) -> float:
+    """Give each pattern of a part the best of k rates; they are those that are best together, unless they are given.
+
+    Returns lnL of the part with these rates.
+
+    Parameters
+    ----------
+    rates : (n_rates,) to choose from, ascending
+    lnl : (n_rates, n_patterns) of each pattern at each rate
+    weights : (n_patterns,)
+    """
+    if model.spec.sites.rates is None:
+        chosen = best_rates(lnl, weights, model.sites.n_categories)
+        used = chosen[np.unique(np.argmax(lnl[chosen], axis=0))]
+        rates, lnl = rates[used], lnl[used]
+    model.set_sites(model.sites.with_categories(rates, np.argmax(lnl, axis=0), weights))
+    return float(lnl.max(axis=0) @ weights)
+
+
+def _settle_means(likelihood: TreeLikelihood, parts: Sequence[int]) -> None:
+    """Bring the mean rate of these parts to 1: their own lengths, or else their free scalers, take over the factor.
+
+    Parts that share their lengths get the mean 1 together, as in RAxML, if that is all parts. Beside a part with other
+    rates, which decide what a length means, their rates stay as they are.
+    """
+    lengths, models = likelihood.tree.lengths, likelihood.models
+    rates = {number: models[number].sites.categories()[0] for number in parts}
+    own = {number: rates[number][models[number].sites.category_of] for number in parts}  # of each pattern
+    weights = likelihood.split_patterns(likelihood.engine.weights)
+    factors = {}
+    if lengths.ndim > 1:
+        factors = {number: weights[number] @ own[number] / weights[number].sum() for number in parts}
+        for number, factor in factors.items():
+            lengths[:, number] *= factor
+    elif len(parts) == len(models) and not any(SCALER in model.free_parameters for model in models):
+        mean = likelihood.engine.weights @ np.concatenate(list(own.values())) / likelihood.engine.weights.sum()
+        factors = dict.fromkeys(parts, mean)
+        lengths *= mean
+    else:
+        for number in parts:
+            if SCALER in models[number].free_parameters:
+                before, mean = models[number].scaler, weights[number] @ own[number] / weights[number].sum()
+                models[number].set_ratios(SCALER, np.clip([before * mean], MIN_SCALER, MAX_SCALER))
+                factors[number] = models[number].scaler / before
+    np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH, out=lengths)
+    for number, factor in factors.items():
+        models[number].set_sites(models[number].sites.with_rates(rates[number] / factor))
+
+
+def lnl_at_rates(likelihood: TreeLikelihood, rates: Mapping[int, FloatArray]) -> dict[int, FloatArray]:
+    """lnL (n_rates, n_patterns) of each pattern of some parts at each of the part's rates.
+
+    It is not weighted, and -inf where it cannot be represented. The engine is left with the last rates.
+    """
+    parts = [model.components() for model in likelihood.models]
+    wanted = np.isin(np.arange(len(parts)), list(rates))
+    rows: dict[int, list[FloatArray]] = {number: [] for number in rates}
+    for k in range(max(map(len, rates.values()))):
+        for number, own in rates.items():
+            rate = own[min(k, len(own) - 1)] * likelihood.models[number].scaler
+            parts[number] = replace(parts[number].category(0), rates=np.array([rate]))
+        likelihood.engine.set_model(parts)
+        found = likelihood.split_patterns(likelihood.site_lnl(impossible=True, parts=wanted))
+        for number, own in rates.items():
+            rows[number] += [found[number]] if k < len(own) else []
+    return {number: np.stack(own) for number, own in rows.items()}
 
 
 def best_rates(lnl: FloatArray, weights: FloatArray, most: int) -> IndexArray:

@@ -88,6 +88,11 @@ class TreeLikelihood:
         """The model of each part, as the engine sees it."""
         return [model.components() for model in self.models]
 
+    @property
+    def has_site_rates(self) -> bool:
+        """Whether sites of any part have rates of their own (+PSR)."""
+        return any(model.has_site_rates for model in self.models)
+
     @contextmanager
     def reweighted(self, weights: FloatArray) -> Iterator[None]:
         """Within the context, patterns have `weights` (n_patterns,) instead of their own; CLAs stay valid."""
@@ -118,8 +123,8 @@ class TreeLikelihood:
     def start_screening(self, category_of: IndexArray | None = None) -> IndexArray | None:
         """Open the `screen`, in which each pattern has one component, and return which (n_patterns,).
 
-        By default it is the one that has the largest share of the pattern's likelihood on the current tree. Returns
-        None if there is no screen, see there.
+        By default it is the one that has the largest share of the pattern's likelihood on the current tree; patterns of
+        parts with per-site rates have their own in any case. Returns None if there is no screen, see there.
         """
         if not self.engine.can_screen:
             return None
@@ -259,32 +264,37 @@ class TreeLikelihood:
         lengths = self.tree.lengths[self.view.branch_order].T
         return self.engine.likelihoods(self._in_order_of_use(program), edge, lengths, components)
 
-    def site_lnl(self, impossible: bool = False) -> FloatArray:
-        """lnL of each pattern (n_patterns,), not weighted; -inf where it is none, if it may be `impossible`."""
+    def site_lnl(self, impossible: bool = False, parts: BoolArray | None = None) -> FloatArray:
+        """lnL of each pattern (n_patterns,), not weighted; -inf where it is none, if it may be `impossible`.
+
+        `parts` (n_parts,) are those that are wanted, None for all; values of others may be anything.
+        """
         self._prepared = None
         program, (a, b, branch) = self._likelihood_program()
         program = np.concatenate([program, prog.evaluate(0, a, b, branch)])
-        request = prog.Request(program, 1, "site lnl", impossible=impossible)
+        request = prog.Request(program, 1, "site lnl", impossible=impossible, parts=parts)
         return self.engine.execute_sites(request, self.tree.lengths.T)[0]
 
     def component_lnl(self) -> list[FloatArray]:
         """For each part (n_components, n_patterns): lnL of each pattern and component, with the component's weight.
 
         Each component takes one launch with weight 1. Its value is -inf if it is impossible, or so unlikely that the
-        number cannot be represented.
+        number cannot be represented. Parts with per-site rates have one row, in which each pattern has its own rate.
         """
         parts = [model.components() for model in self.models]
+        n_rows = [1 if part.category_of is not None else part.n_components for part in parts]
         rows = []
         try:
-            for c in range(max(part.n_components for part in parts)):
-                self.engine.set_model([part.alone(min(c, part.n_components - 1)) for part in parts])
+            for c in range(max(n_rows)):
+                pairs = zip(parts, n_rows, strict=True)
+                self.engine.set_model([part if n == 1 else part.alone(min(c, n - 1)) for part, n in pairs])
                 rows.append(self.split_patterns(self.site_lnl(impossible=True)))
         finally:
             self.model_changed()
         of_parts = []
-        for number, part in enumerate(parts):
-            own = np.stack([row[number] for row in rows[: part.n_components]])
-            of_parts.append(own + np.log(part.weights)[:, None])
+        for number, (part, n) in enumerate(zip(parts, n_rows, strict=True)):
+            own = np.stack([row[number] for row in rows[:n]])
+            of_parts.append(own + np.log(part.weights[:n])[:, None])
         return of_parts
 
     def rate_matrix_gradient(
@@ -352,7 +362,7 @@ class Screen(TreeLikelihood):
     ----------
     of : the likelihood that it belongs to
     engine : of the same patterns, sorted by category
-    category_of : for each part (n_patterns,), the component of each pattern
+    category_of : for each part (n_patterns,), the component of each pattern, unless the model says it (+PSR)
 
     Attributes
     ----------
@@ -365,8 +375,11 @@ class Screen(TreeLikelihood):
         super().__init__(of.tree, of.models, engine)
 
     def _components(self) -> list[Components]:
-        parts = zip(self.models, self._category_of, strict=True)
-        return [model.components().one_for_each_pattern(category_of) for model, category_of in parts]
+        own = [model.components() for model in self.models]
+        return [
+            part if part.category_of is not None else part.one_for_each_pattern(category_of)
+            for part, category_of in zip(own, self._category_of, strict=True)
+        ]
 
     def follow(self, of: TreeLikelihood) -> None:
         """Take over what has changed in the likelihood that it belongs to."""

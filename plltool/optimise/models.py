@@ -85,6 +85,7 @@ class ModelOptimiser:
         """
         if self._has_categories:
             choose_categories(self.likelihood)
+            self._settle_factors(self.begin())
         if not len(self._bounds):
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)

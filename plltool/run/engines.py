@@ -8,17 +8,19 @@ from functools import partial
 
 import numpy as np
 
-from plltool.alignment.patterns import Patterns
+from plltool.alignment.patterns import Patterns, invariable_columns
 from plltool.arrays import BoolArray, IndexArray
 from plltool.constants import SCREENING_PATTERNS
+from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.codes import MASK_STATES
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
-from plltool.engine.shards import AnyEngine, Shards
+from plltool.engine.shards import AnyEngine, OneShape, Shards
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
+from plltool.model.ascertainment import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
 
@@ -33,7 +35,8 @@ class PartsShard:
     """The parts that one engine holds: those of one number of states and of components, reversible or not.
 
     `share` is that of the memory of all shards that it takes. `categories` is the most categories into which the
-    patterns of each part may be sorted; empty if their components are a mixture.
+    patterns of each part may be sorted; empty if their components are a mixture. `corrections` are those of the parts
+    for ascertainment bias; empty if there are none.
     """
 
     members: tuple[int, ...]
@@ -41,6 +44,7 @@ class PartsShard:
     components: Components
     share: float
     categories: tuple[int, ...] = ()
+    corrections: tuple[Ascertainment | None, ...] = ()
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -48,10 +52,20 @@ class PartsShard:
         return tuple(part.n_patterns for part in self.patterns)
 
     @property
+    def corrected(self) -> tuple[Patterns, ...]:
+        """The patterns of the parts that have a correction."""
+        return tuple(part for part, own in zip(self.patterns, self.corrections, strict=False) if own is not None)
+
+    @property
+    def engine_sizes(self) -> tuple[int, ...]:
+        """The number of patterns of each part of the engine, with those of invariable sites (`AscertainedEngine`)."""
+        return (*self.sizes, *(1 for part in self.corrected for _ in range(part.states.n_states)))
+
+    @property
     def shape(self) -> DataShape:
         """The shape of the data; where patterns will be sorted into categories, these are taken to be equally large."""
         if not self.categories:
-            return self.shape_of(self.sizes)
+            return self.shape_of(self.engine_sizes)
         sizes: list[int] = []
         for size, most in zip(self.sizes, self.categories, strict=True):
             sizes += [len(some) for some in np.array_split(range(size), min(most, size))]
@@ -71,10 +85,11 @@ class PartsShard:
 
     @property
     def data(self) -> EngineData:
-        """The patterns of all parts, one part after another."""
+        """The patterns of all parts of the engine, one part after another."""
+        invariable = [invariable_columns(part) for part in self.corrected]
         return EngineData(
-            np.concatenate([part.codes for part in self.patterns], axis=1),
-            np.concatenate([part.weights for part in self.patterns]),
+            np.concatenate([*(part.codes for part in self.patterns), *invariable], axis=1),
+            np.concatenate([*(part.weights for part in self.patterns), *(np.ones(len(own.T)) for own in invariable)]),
             state_sets(self.patterns[0]),
         )
 
@@ -88,37 +103,46 @@ class ShardPlan:
 
 
 def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
-    """Shards in the order of their first parts. Per-site rates (+PSR) are those of a single part.
+    """Shards in the order of their first parts.
 
     With `screening` there is a screen, unless CLAs have one component anyway, or a process is not time-reversible, or
-    there are so few patterns that transition matrices, which a screen does not save, take most of the time.
+    there are so few patterns that transition matrices, which a screen does not save, take most of the time. There is
+    none if a part has a correction for ascertainment bias either, since this needs the likelihood of sites under all
+    components.
     """
     components = [model.components() for model in models]
-    if models[0].has_site_rates:
-        most = models[0].spec.sites.n_categories
-        return ShardPlan((PartsShard((0,), (parts[0],), components[0], 1.0, (most,)),))
-    n_components = [own.n_components for own in components]
-    screening &= max(n_components) > 1 and all(own.is_reversible for own in components)
+    site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
+    n_components = [1 if most else own.n_components for most, own in zip(site_categories, components, strict=True)]
+    corrections = [model.spec.ascertainment for model in models]
+    is_corrected = any(own is not None for own in corrections)
+    screening &= not is_corrected and max(n_components) > 1
+    screening &= all(own.is_reversible for own in components)
     screening &= sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
-    def shards(counts: Sequence[int], in_categories: bool = False) -> tuple[PartsShard, ...]:
-        members: dict[tuple[str, int, bool], list[int]] = {}
-        for number, (part, own, n) in enumerate(zip(parts, components, counts, strict=True)):
-            members.setdefault((part.states.name, n, own.is_reversible), []).append(number)
+    def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
+        """Shards of parts with so many components, sorted into at most so many categories, 0 for a mixture."""
+        members: dict[tuple[str, int, bool, bool], list[int]] = {}
+        for number, (part, own, n, most) in enumerate(zip(parts, components, counts, categories, strict=True)):
+            members.setdefault((part.states.name, n, own.is_reversible, most > 0), []).append(number)
         return tuple(
             PartsShard(
                 tuple(some),
                 tuple(parts[number] for number in some),
                 components[some[0]],
                 sum(sizes[number] * counts[number] for number in some) / total,
-                tuple(n_components[number] for number in some) if in_categories else (),
+                tuple(categories[number] for number in some if categories[number]),
+                tuple(corrections[number] for number in some) if is_corrected else (),
             )
             for some in members.values()
         )
 
-    return ShardPlan(shards(n_components), shards([1] * len(parts), in_categories=True) if screening else ())
+    engine = shards(n_components, site_categories)
+    if not screening:
+        return ShardPlan(engine)
+    in_screen = [most or n for most, n in zip(site_categories, n_components, strict=True)]
+    return ShardPlan(engine, shards([1] * len(parts), in_screen))
 
 
 def open_engine(
@@ -149,13 +173,14 @@ def open_engine(
     def make_all(shards: Sequence[PartsShard], category_of: IndexArray | None = None) -> AnyEngine:
         ends = np.cumsum([part.n_patterns for part in parts])
         own = None if category_of is None else np.split(category_of, ends[:-1])
-        engines: list[Engine | CategoryEngine] = []
+        engines: list[OneShape] = []
         for shard in shards:
             if shard.categories:
                 first = None if own is None else np.concatenate([own[part] for part in shard.members])
                 engines.append(CategoryEngine(partial(make, shard), shard.data, shard.sizes, first))
-            else:
-                engines.append(make(shard, shard.data, shard.sizes))
+                continue
+            engine = make(shard, shard.data, shard.engine_sizes)
+            engines.append(AscertainedEngine(engine, shard.corrections) if shard.corrected else engine)
         return engines[0] if len(engines) == 1 else Shards(engines, [shard.members for shard in shards])
 
     engine = make_all(plan.engine)

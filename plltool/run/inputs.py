@@ -7,8 +7,8 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
-from plltool.alignment.alignment import Alignment, Sequences
-from plltool.alignment.partition import Dataset, PartSpec, Scheme, cut_alignment, without_duplicates
+from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
+from plltool.alignment.partition import Dataset, Part, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.states import DNA
 from plltool.constants import (
@@ -113,6 +113,9 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
     if len(scheme) != len(data.parts):
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
+    for wanted, part in zip(scheme, data.parts, strict=True):
+        if wanted.model is not None:
+            _refuse_invariable(wanted.model, part)
     if isinstance(given, Model):
         return [given.copy()]
     if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
@@ -144,8 +147,6 @@ def _as_scheme(given: ModelLike | None) -> Scheme:
 def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     """The model of one of several parts, with a scaler if and only if lengths are scaled."""
     part = f"{wanted.where}: part {show_name(wanted.name)}"
-    if spec.sites.kind == "psr":
-        raise InputError(f"{part}: found per-site rates in {str(spec)!r}, expected +G or +R; +PSR is for one part")
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
@@ -153,11 +154,25 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     return spec
 
 
+def _refuse_invariable(spec: ModelSpec, part: Part) -> None:
+    """Raise InputError for a column that may be invariable where the model says that all of them vary."""
+    if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
+        return
+    columns = part.sites[may_be_invariable(part.alignment)]
+    if len(columns):
+        of_part = f"part {show_name(part.name)}: " if part.name else ""
+        number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
+        found = f"found {number} in which all taxa have or may have the same state"
+        where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
+        raise InputError(f"{where}; expected variable columns only for model {str(spec)!r}")
+
+
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
     """Raise InputError if sites have rates of their own (+PSR), which `what` cannot use."""
-    if models[0].has_site_rates:
-        found = f"model {str(models[0].spec)!r}: {what} cannot use per-site rates (+PSR)"
-        raise InputError(f"{found}, expected another model, such as one with +G4")
+    for model in models:
+        if model.has_site_rates:
+            found = f"model {str(model.spec)!r}: {what} cannot use per-site rates (+PSR)"
+            raise InputError(f"{found}, expected another model, such as one with +G4")
 
 
 def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tree:

@@ -14,7 +14,7 @@ import numpy as np
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.shards import AnyEngine, work_of
 from plltool.errors import InputError, shorten
@@ -24,6 +24,7 @@ from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model
 from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
+from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -58,37 +59,6 @@ class PartResult:
     lnl: float
     parameters: dict[str, Any]
     newick: str | None
-
-
-@dataclass(frozen=True, eq=False)
-class PerSiteRates:
-    """What was found under per-site rates (+PSR), before the tree was evaluated under gamma rates.
-
-    Attributes
-    ----------
-    lnl : log-likelihood under these rates; it cannot be compared with that of other models
-    model : model string with all parameter values
-    rates, shares : (n_categories,), ascending, and the share of sites that have each rate
-    categories : (n_sites,) the category of each site, from 0
-    fitted : the model, with the category of each pattern
-    """
-
-    lnl: float
-    model: str
-    rates: FloatArray
-    shares: FloatArray
-    categories: IndexArray
-    fitted: Model
-
-    def as_record(self) -> dict[str, Any]:
-        """All but the model object, for a record."""
-        return {
-            "lnl": self.lnl,
-            "model": self.model,
-            "rates": self.rates.tolist(),
-            "shares": self.shares.tolist(),
-            "categories": self.categories.tolist(),
-        }
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +164,11 @@ class Result:
 
     def describe_models(self) -> list[str]:
         """The model as a line, or a line for each part that has a name; before it what was found under +PSR."""
-        if self.psr is not None:
-            n = len(self.psr.rates)
-            found = f"lnL under per-site rates: {self.psr.lnl:.6f}, {n} categories; no other lnL compares with it"
-            return [found, f"model: {self.model}"]
+        found = [] if self.psr is None else [self.psr.describe()]
         if not self.parts[0].name:
-            return [f"model: {self.model}"]
-        return [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
+            return [*found, f"model: {self.model}"]
+        parts = [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
+        return [*found, *parts]
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
         """`site_lnl` as a table, or in TREE-PUZZLE's format if the `name` of the file ends in .sitelh.

@@ -211,7 +211,7 @@ class TreeSearch:
             self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
-        if at.polished or self.likelihood.models[0].has_site_rates:
+        if at.polished or self.likelihood.has_site_rates:
             return self._state()
         groups = None if self.plan.optimise_parameters else ()
         done = None if at.polish is None else PolishRound.unpack(at.polish)
@@ -291,7 +291,7 @@ class TreeSearch:
         At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
         """
         likelihood, epsilon = self.likelihood, stage.epsilon
-        by_site = likelihood.models[0].has_site_rates  # the first categories are those of poor lengths
+        by_site = likelihood.has_site_rates  # the first categories are those of poor lengths
         is_free = self.plan.optimise_parameters and any(model.free_parameters for model in likelihood.models)
         lnl = smooth(likelihood, epsilon).lnl
         if is_free:

@@ -95,10 +95,11 @@ def test_a_search_ends_under_gamma(sequences, found):
     assert found.psr.lnl > found.lnl
     assert found.psr.model.startswith("HKY{")
     assert "+PSR4{" in found.psr.model
-    assert found.psr.rates @ found.psr.shares == pytest.approx(1.0)
-    assert np.bincount(found.psr.categories) / 300 == pytest.approx(found.psr.shares)
+    (own,) = found.psr.parts
+    assert own.rates @ own.shares == pytest.approx(1.0)
+    assert np.bincount(own.categories) / 300 == pytest.approx(own.shares)
     record = json.loads(found.to_json())
-    assert record["psr"]["categories"] == found.psr.categories.tolist()
+    assert record["psr"]["parts"][0]["categories"] == own.categories.tolist()
     assert record["psr"]["lnl"] == found.psr.lnl
     assert found.describe_models()[0].startswith("lnL under per-site rates: ")
 
@@ -119,8 +120,8 @@ def test_supports_of_its_tree(sequences, found):
     made = search_supports(found, ("fbp", "ufboot", "sh-alrt"), replicates=2, device="numpy", workers=1)
     assert set(made.supports.values) == {"fbp", "ufboot", "sh-alrt"}
     per_site, gamma = (
-        bootstrap(found.data, [model], replicates=2, device="numpy", workers=1).lnls
-        for model in (found.psr.fitted, found.models[0])
+        bootstrap(found.data, models, replicates=2, device="numpy", workers=1).lnls
+        for models in (found.psr.fitted, found.models)
     )
     assert made.bootstrap.lnls == per_site
     assert all(a > b + 1 for a, b in zip(per_site, gamma, strict=True))
@@ -172,13 +173,6 @@ REFUSED = {
 def test_refused(sequences, what):
     with pytest.raises(InputError, match=r"model '.*PSR.*': .* cannot use per-site rates \(\+PSR\), expected another"):
         REFUSED[what](sequences, start(sequences))
-
-
-def test_refused_in_parts(sequences, tmp_path):
-    scheme = tmp_path / "parts"
-    scheme.write_text("JC+PSR4, one = 1-100\nJC, two = 101-300\n")
-    with pytest.raises(InputError, match=r"part 'one': found per-site rates in 'JC.+PSR4', expected"):
-        search(sequences, str(scheme))
 
 
 def test_several_models_are_refused(sequences):

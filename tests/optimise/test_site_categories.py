@@ -90,7 +90,7 @@ def test_an_impossible_rate_is_not_chosen():
 def test_lnl_at_each_rate(data):
     likelihood = likelihood_of(data, "HKY{1/3}+F+PSR")
     model = likelihood.models[0]
-    found = lnl_at_rates(likelihood, np.array([0.1, 1.0, 5.0]))
+    found = lnl_at_rates(likelihood, {0: np.array([0.1, 1.0, 5.0])})[0]
     for rate, row in zip((0.1, 1.0, 5.0), found, strict=True):
         assert row == pytest.approx(oracle_lnl(data, model, data[1], np.full(75, rate)), rel=1e-11)
 

@@ -72,6 +72,13 @@ CASES = {
     "psr": ("HKY+PSR3", replace(OPTIONS, starts=1, perturbations=2), "linked"),
     "parts": ("parts", replace(OPTIONS, perturbations=2), "scaled"),
     "unlinked": ("parts", replace(OPTIONS, starts=1, perturbations=2), "unlinked"),
+    "psr parts": ("psr parts", replace(OPTIONS, starts=1, perturbations=2), "scaled"),
+    "psr beside gamma": ("psr beside gamma", replace(OPTIONS, starts=1, perturbations=2), "linked"),
+}
+SCHEMES = {
+    "parts": "HKY+G2, one = 1-70\nJC, two = 71-150\n",
+    "psr parts": "HKY+PSR3, one = 1-70\nJC+PSR2, two = 71-150\n",
+    "psr beside gamma": "HKY+G2, one = 1-70\nJC+PSR3, two = 71-150\n",
 }
 
 
@@ -81,9 +88,9 @@ def make_run(tmp_path):
 
     def make(case):
         model, options, brlen = CASES[case]
-        if model == "parts":
+        if model in SCHEMES:
+            (tmp_path / "scheme").write_text(SCHEMES[model])
             model = str(tmp_path / "scheme")
-            (tmp_path / "scheme").write_text("HKY+G2, one = 1-70\nJC, two = 71-150\n")
         return {**SETTINGS, "model": model, "options": options, "brlen": brlen, "start": "random"}
 
     return make

@@ -1,0 +1,207 @@
+"""An engine for models that correct lnL for ascertainment bias, see `plltool.model.ascertainment`.
+
+A correction needs the likelihood of an invariable site of each state. The engine within holds these sites as further
+*parts* of one pattern each, behind the parts of the alignment, with the model and the lengths of the part that they
+belong to. Every request so returns lnL of each invariable site beside the sums of the parts, with the same derivatives,
+and the chain rule makes the correction and its derivatives of them: exactly, in every kind of request, and without a
+kernel of its own. From the outside there are the parts of the alignment only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.engine.base import Engine, Parts
+from plltool.engine.contract import InstructionWord, Opcode
+from plltool.engine.group import EngineGroup
+from plltool.engine.layout import Layout
+from plltool.engine.prepared import PreparedClas
+from plltool.engine.program import Request
+from plltool.engine.requests import Requests, of_parts
+from plltool.model.ascertainment import Ascertainment
+
+_LENGTHS = {Opcode.EVALUATE: 0, Opcode.INSERT: 0, Opcode.DERIVATIVE: 1, Opcode.TRIPLET: 3}  # in which values are slopes
+_GRADIENTS = (Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT)
+
+
+class AscertainedEngine(EngineGroup[Engine]):
+    """Parts of an alignment, some with a correction; requests and errors are those of `Engine`.
+
+    Parameters
+    ----------
+    engine : holds the parts of the alignment, and then for each part with a correction the invariable sites, one part
+        for each state in the order of states
+    corrections : of each part of the alignment, None for no correction
+
+    Attributes
+    ----------
+    n_parts : parts of the alignment
+    part_patterns : patterns of each
+    """
+
+    def __init__(self, engine: Engine, corrections: Sequence[Ascertainment | None]):
+        super().__init__([engine])
+        self.n_parts = len(corrections)
+        self.part_patterns = engine.part_patterns[: self.n_parts]
+        corrected = [part for part, correction in enumerate(corrections) if correction is not None]
+        n_states = engine.layout.n_states
+        self._owner = np.concatenate([np.arange(self.n_parts), np.repeat(corrected, n_states)]).astype(np.intp)
+        self._corrections = [
+            (part, correction, slice(first, first + n_states))
+            for first, (part, correction) in zip(
+                range(self.n_parts, engine.n_parts, n_states),
+                ((part, own) for part, own in enumerate(corrections) if own is not None),
+                strict=True,
+            )
+        ]
+
+    # --- what it is -----------------------------------------------------------------------------------------
+
+    @property
+    def _engine(self) -> Engine:
+        """The only one."""
+        return self.engines[0]
+
+    @property
+    def n_patterns(self) -> int:
+        """Patterns of the alignment."""
+        return sum(self.part_patterns)
+
+    def describe(self) -> dict[str, object]:
+        """What a result file records of the layout."""
+        return self._engine.describe()
+
+    # --- models and weights ---------------------------------------------------------------------------------
+
+    def set_model(self, parts: Parts) -> None:
+        """Use one model per part from now on."""
+        self._engine.set_model(self._for_all(parts))
+
+    def _for_all(self, parts: Parts) -> Parts:
+        """The model of each part within."""
+        return [parts[part] for part in self._owner]
+
+    @property
+    def weights(self) -> FloatArray:
+        """float64 (n_patterns,), in use."""
+        return self._engine.weights[: self.n_patterns]
+
+    def set_weights(self, weights: FloatArray) -> None:
+        """Use other pattern weights from now on, float64 (n_patterns,)."""
+        self._engine.set_weights(np.append(weights, self._engine.weights[self.n_patterns :]))
+
+    @property
+    def _part_sites(self) -> FloatArray:
+        """(n_parts,) number of sites of each part: the sum of its weights."""
+        return np.add.reduceat(self.weights, np.cumsum((0, *self.part_patterns[:-1])))
+
+    # --- requests -------------------------------------------------------------------------------------------
+
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
+        return self.ask(self._engine, request, lengths)
+
+    def ask(self, within: Requests, request: Request, lengths: FloatArray) -> FloatArray:
+        """Let the engine within, or CLAs of it, answer the request, and correct the sums (n_parts, n_values)."""
+        values = within.execute(request.of_parts(self._owner), of_parts(lengths, self._owner))
+        sums, n_sites = values[: self.n_parts].copy(), self._part_sites
+        for part, correction, sites in self._corrections:
+            if request.parts is None or request.parts[part]:
+                sums[part] += _corrections_of(correction, n_sites[part], request.program, values[sites])
+        return sums
+
+    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
+        """See `Engine.execute_shaped`."""
+        return list(self.execute(make(self._engine.layout), lengths))
+
+    def likelihoods(
+        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
+    ) -> FloatArray:
+        """lnL (n_models, n_parts) under each of several models; see `Engine.likelihoods`."""
+        of_all = [self._for_all(parts) for parts in models]
+        values = self._engine.likelihoods(operations, edge, of_parts(lengths, self._owner), of_all)
+        sums, n_sites = values[:, : self.n_parts].copy(), self._part_sites
+        for part, correction, sites in self._corrections:
+            sums[:, part] += correction.correct(values[:, sites].T, n_sites[part]).value
+        return sums
+
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """lnL (n_values, n_patterns) with an equal share of the correction for each site; see `Requests`."""
+        return self.ask_sites(self._engine, request, lengths)
+
+    def ask_sites(self, within: Requests, request: Request, lengths: FloatArray) -> FloatArray:
+        """The same from the engine within or CLAs of it; values that may be impossible are not corrected."""
+        values = within.execute_sites(request.of_parts(self._owner), of_parts(lengths, self._owner))
+        lnl, of_sites, n_sites = values[:, : self.n_patterns].copy(), values[:, self.n_patterns :], self._part_sites
+        if request.impossible:
+            return lnl
+        ends = np.cumsum(self.part_patterns)
+        for part, correction, sites in self._corrections:
+            own = of_sites[:, sites.start - self.n_parts : sites.stop - self.n_parts].T
+            share = correction.correct(own, n_sites[part]).value / n_sites[part]
+            lnl[:, ends[part] - self.part_patterns[part] : ends[part]] += share[:, None]
+        return lnl
+
+    def prepare(self, operations: IntArray, lengths: FloatArray) -> AscertainedClas:
+        """CLAs for later requests; see `Engine.prepare`."""
+        prepared = self._engine.prepare(operations, of_parts(lengths, self._owner))
+        return AscertainedClas(self, prepared, self._owner, lengths)
+
+
+class AscertainedClas(Requests):
+    """CLAs of the sites of an alignment and of invariable sites; see `PreparedClas`.
+
+    `owner` (n_parts within,) is the part of the alignment to which each part within belongs.
+    """
+
+    def __init__(self, engine: AscertainedEngine, prepared: PreparedClas, owner: IndexArray, lengths: FloatArray):
+        self._engine = engine
+        self._prepared = prepared
+        self._owner = owner
+        self.n_parts = engine.n_parts
+        self.lengths = np.array(lengths, dtype=np.float64)
+
+    def extend(self, program: IntArray, lengths: FloatArray) -> AscertainedClas:
+        """See `PreparedClas.extend`."""
+        extended = self._prepared.extend(program, of_parts(lengths, self._owner))
+        return AscertainedClas(self._engine, extended, self._owner, self.lengths)
+
+    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+        """Run a program that reads the CLAs; see `Requests.execute`."""
+        return self._engine.ask(self._prepared, request, lengths)
+
+    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+        return self._engine.ask_sites(self._prepared, request, lengths)
+
+
+def _corrections_of(correction: Ascertainment, n_sites: float, program: IntArray, values: FloatArray) -> FloatArray:
+    """What a correction adds to every value of a program (n_values,), from those of invariable sites (n_states, n).
+
+    A gradient in the model goes with the only EVALUATE of its program, and all other values belong to it.
+    """
+    added = np.zeros(values.shape[1])
+    opcodes, results = program[:, InstructionWord.OPCODE], program[:, InstructionWord.RESULT]
+    if np.isin(opcodes, _GRADIENTS).any():
+        (at,) = results[opcodes == Opcode.EVALUATE]
+        found = correction.correct(values[:, [at]], n_sites)
+        added[:] = (found.shares * values).sum(axis=0)
+        added[at] = found.value[0]
+        return added
+    for opcode, n in _LENGTHS.items():
+        at = results[opcodes == opcode]
+        if not len(at):
+            continue
+        found = correction.correct(values[:, at], n_sites)
+        added[at] = found.value
+        slopes = [values[:, at + 1 + a] for a in range(n)]
+        sums = [(found.shares * slope).sum(axis=0) for slope in slopes]
+        for a in range(n):
+            added[at + 1 + a] = sums[a]
+        for k, (a, b) in enumerate([*((a, a) for a in range(n)), *combinations(range(n), 2)]):
+            curves = values[:, at + 1 + n + k] + found.squares * slopes[a] * slopes[b]
+            added[at + 1 + n + k] = (found.shares * curves).sum(axis=0) + found.products * sums[a] * sums[b]
+    return added
