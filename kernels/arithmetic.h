@@ -2,7 +2,7 @@
 
 #define BLOCK_REALS (N_COMPONENTS * N_STATES)      /* vectors of a CLA entry */
 #define MATRIX_REALS (N_COMPONENTS * MATRIX_VALUES)
-#define DIFFERENCE_REALS (N_COMPONENTS * N_STATES * N_STATES)
+#define DIFFERENCE_REALS (DIFFERENCE_TABLES * N_COMPONENTS * N_STATES * N_STATES)
 #define DECAY_REALS (N_COMPONENTS * 3 * N_STATES)
 
 /* Where an instruction finds one of its operands: a CLA slot (index >= 0) or the tip with taxon ~index. */

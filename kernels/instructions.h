@@ -214,6 +214,15 @@ INLINE SUMV to_eigenbasis(
     return factor * at_zero_length;
 }
 
+/* P x, P' x and P'' x for the operand's component of block `block`. */
+INLINE void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
+    int block, int component, SUMV y[3][N_STATES])
+{
+    product(p + component * MATRIX_VALUES, o, tip, block, component, y[0]);
+    product(slopes + component * MATRIX_VALUES, o, tip, block, component, y[1]);
+    product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y[2]);
+}
+
 INLINE void derivative(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
@@ -224,6 +233,7 @@ INLINE void derivative(const Job *job, DOUBLEV *values)
         const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
         SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
         for (int c = 0; c < N_COMPONENTS; c++) {
+#if REVERSIBLE
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
             likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
@@ -234,6 +244,19 @@ INLINE void derivative(const Job *job, DOUBLEV *values)
                 first = d[N_STATES + k] * s + first;
                 second = d[2 * N_STATES + k] * s + second;
             }
+#else
+            const __global REAL *m = job->model + c * MODEL_VALUES;
+            SUMV xa[N_STATES], b[3][N_STATES];
+            load_operand(&job->a, tip_a, block, c, xa);
+            three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
+            UNROLL
+            for (int i = 0; i < N_STATES; i++) {
+                const SUMV a = m[i] * (factor[c] * xa[i]);
+                likelihood = a * b[0][i] + likelihood;
+                first = a * b[1][i] + first;
+                second = a * b[2][i] + second;
+            }
+#endif
         }
         DOUBLEV value[DERIVATIVE_VALUES];
         derivative_values(job, block, likelihood, first, second, scale, value);
@@ -285,15 +308,6 @@ INLINE void insert(const Job *job, DOUBLEV *values)
     }
 }
 
-/* P x, P' x and P'' x for the operand's component of block `block`. */
-INLINE void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
-    int block, int component, SUMV y[3][N_STATES])
-{
-    product(p + component * MATRIX_VALUES, o, tip, block, component, y[0]);
-    product(slopes + component * MATRIX_VALUES, o, tip, block, component, y[1]);
-    product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y[2]);
-}
-
 INLINE void triplet(const Job *job, DOUBLEV *values)
 {
     for (int block = 0; block < job->n_blocks; block++) {
@@ -339,22 +353,33 @@ INLINE void pattern_shares(const Job *job, DOUBLEV *shares)
         SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
         align_components(job, tip_a, tip_b, 0, block, factor);
         for (int c = 0; c < N_COMPONENTS; c++) {
+#if REVERSIBLE
             const __global REAL *d = job->decay + c * 3 * N_STATES;
             SUMV sa[N_STATES], sb[N_STATES];
             likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
             UNROLL
             for (int k = 0; k < N_STATES - 1; k++)
                 likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
+#else
+            const __global REAL *m = job->model + c * MODEL_VALUES;
+            SUMV xa[N_STATES], y[N_STATES];
+            load_operand(&job->a, tip_a, block, c, xa);
+            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, y);
+            UNROLL
+            for (int i = 0; i < N_STATES; i++)
+                likelihood = (m[i] * (factor[c] * xa[i])) * y[i] + likelihood;
+#endif
         }
         shares[block] = load_weights(job, block) / CONVERT(double, likelihood);
     }
 }
 
-/* GRADIENT_ROWS rows k of the component's S x S values, from row `row` on. `ends` [block][2][k] keeps both ends of the
- * branch in the eigenbasis from the first rows of a component to its last. */
-INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int component, int row, DOUBLEV *values)
+/* GRADIENT_ROWS rows k of the S x S values of a table and component, from row `at` of those of all of them on. `ends`
+ * [block][2][k] keeps both ends of the branch in the eigenbasis from the first of these rows to the last. */
+INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *ends, int at, DOUBLEV *values)
 {
-    const __global REAL *difference = job->differences + ((size_t)component * N_STATES + row) * N_STATES;
+    const __global REAL *difference = job->differences + (size_t)at * N_STATES;
+    const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
     if (row == 0)
         for (int block = 0; block < job->n_blocks; block++) {
             REALV tip_a[N_STATES], tip_b[N_STATES];
@@ -451,7 +476,7 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
         evaluate(job, shares);
     } else if (op == RATE_MATRIX_GRADIENT) {
         pattern_shares(job, shares);
-        n_passes = N_COMPONENTS * N_STATES / GRADIENT_ROWS;
+        n_passes = DIFFERENCE_TABLES * N_COMPONENTS * N_STATES / GRADIENT_ROWS;
         n_made = GRADIENT_ROWS * N_STATES;
     } else if (op == MASS_GRADIENT) {
         pattern_shares(job, shares);
@@ -467,7 +492,6 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
         UNROLL
         for (int v = 0; v < MAX_VALUES; v++)
             values[v] = (DOUBLEV)(0);
-        const int row = pass * GRADIENT_ROWS;
         if (op == EVALUATE)
             weigh(job, shares, values);
         else if (op == DERIVATIVE)
@@ -477,7 +501,7 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
         else if (op == TRIPLET)
             triplet(job, values);
         else if (op == RATE_MATRIX_GRADIENT)
-            rate_matrix_gradient(job, shares, ends, row / N_STATES, row % N_STATES, values);
+            rate_matrix_gradient(job, shares, ends, pass * GRADIENT_ROWS, values);
         else
             mass_gradient(job, shares, pass, values);
         store_values(partial + pass * n_made, values, n_made, first, shared);

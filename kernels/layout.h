@@ -15,6 +15,8 @@
  *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
  *   BRANCH_VALUES            numbers of a branch's P matrices and tables for tips, see below
  *   MODEL_VALUES, EIGEN_VALUES   numbers of a component in the arrays `model` and `eigen`
+ *   REVERSIBLE               1: all processes are time-reversible; 0: branches have a direction, see pmatrices.cl
+ *   DIFFERENCE_TABLES        tables of divided differences of a branch and component: 1, or 4 without REVERSIBLE
  *   TABLE_ROWS               vectors of a component's table for tips, see below; 0 without tables
  *   REAL, REAL_BITS          type of CLAs and P matrices: double or float, and its size
  *   SUM                      type in which the states and components of a pattern are summed: double or float

@@ -5,6 +5,16 @@
  *   F(t)_kl = (exp(l_k t) - exp(l_l t)) / (l_k - l_l), or t exp(l_k t) where l_k = l_l: divided differences, by which
  *   P(t) changes with the rate matrix, dP = U (F * (U^-1 d(Q rate) U)) U^-1      Daleckii & Krein 1965
  *
+ * Where processes are not reversible (REVERSIBLE 0), eigenvalues may come in complex pairs, and
+ *   P(t) = U exp(B t) U^-1, where B has the block [[a, b], [-b, a]] for a pair a + bi, a - bi, at neighbouring places of which
+ *          the first is even; the array eigen holds the parts b and -b behind U^-1
+ *   P*(t)_ij = pi_j P(t)_ji / pi_i is that of the process in reverse; a branch of negative length -t gets it, and its slopes.
+ *          With it a likelihood passes a branch from its lower to its upper end, seen from the root. pi is the last row of U^-1
+ *   F      is complex: F_kl of the eigenvalues a + bi in these places, and G_kl with b_l of the other sign. It acts on the sums
+ *          s_kl of RATE_MATRIX_GRADIENT as four real tables T: with k~ the other place of k's pair, the gradient is
+ *          g_kl = (T0 s)_kl + (T1 s)_k~l + (T2 s)_kl~ + (T3 s)_k~l~ where T s is taken element by element,
+ *          T0 = Re(F + G) / 2, T1 = Im(F + G) / 2, T2 = -Im(F - G) / 2, T3 = Re(F - G) / 2
+ *
  * Work: one work-item per (pset, BRANCH_WIDTH branches, component, share of the columns); it computes in double whatever
  * REAL is. With few states there is one share; with many, a share is ITEM_COLUMNS columns and their row sums
  * (many_states.h), so that exponentials are computed once for several columns.
@@ -48,18 +58,29 @@ typedef ROWV ENTRYV;
 typedef BRANCHV ENTRYV;
 #endif
 
+/* The other place of a pair of complex eigenvalues. */
+#define PARTNER(k) min((k) ^ 1, N_STATES - 1)
+
 /* Element `element` of a vector, or the number itself. */
 #define PART_OF(vector, element) (((const double *)&(vector))[element])
 
-/* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1, for the branches whose tables are `stride` apart.
+/* Columns first .. first + n - 1 of I * identity + U diag(d) U^-1, for the branches whose tables are `stride` apart. Where
+ * processes are not reversible, the matrix in the middle has elements `beside` next to its diagonal, and branches that
+ * `reverse` names get the matrix of the process in reverse, by rows.
  * ROW_WIDTH rows of them stay in registers while k runs; the last rows begin where they end with row S - 1. */
-static inline void make_columns(const __global double *right, const __global double *left, const BRANCHV *d, int first, int n,
-    double identity, double least, __global REAL *table, int last, size_t stride)
+static inline void make_columns(const __global double *right, const __global double *left, const BRANCHV *d,
+    const BRANCHV *beside, const int *reverse, int first, int n, double identity, double least, __global REAL *table, int last,
+    size_t stride)
 {
+    const __global double *pi = left + (N_STATES - 1) * N_STATES;
     BRANCHV factor[N_STATES * ITEM_COLUMNS];
     for (int k = 0; k < N_STATES; k++)
         for (int c = 0; c < ITEM_COLUMNS; c++)
-            factor[k * ITEM_COLUMNS + c] = d[k] * left[k * N_STATES + min(first + c, N_STATES - 1)];
+            factor[k * ITEM_COLUMNS + c] = d[k] * left[k * N_STATES + min(first + c, N_STATES - 1)]
+#if !REVERSIBLE
+                + beside[k] * left[PARTNER(k) * N_STATES + min(first + c, N_STATES - 1)]
+#endif
+                ;
     for (int row = 0; row < N_STATES; row += ROW_WIDTH) {
         const int i = min(row, N_STATES - ROW_WIDTH);
         ENTRYV sum[ITEM_COLUMNS];
@@ -77,7 +98,12 @@ static inline void make_columns(const __global double *right, const __global dou
                 #pragma unroll
                 for (int b = 0; b < BRANCH_WIDTH; b++) {
                     const double value = PART_OF(sum[c], r + b) + (i + r == first + c ? identity : 0.0);
-                    table[min(b, last) * stride + ENTRY(i + r, first + c)] = (REAL)(value > least ? value : least);
+                    const double entry = value > least ? value : least;
+                    __global REAL *to = table + min(b, last) * stride;
+                    if (!REVERSIBLE && reverse[b])
+                        to[ENTRY(first + c, i + r)] = (REAL)(entry * pi[i + r] / pi[first + c]);
+                    else
+                        to[ENTRY(i + r, first + c)] = (REAL)entry;
                 }
             }
     }
@@ -126,6 +152,22 @@ static inline void make_table(const __global REAL *p, __global REALV *table)
 }
 #endif
 
+#if !REVERSIBLE
+/* (exp(x t) - exp(y t)) / (x - y) for x = a + bi and y = c + di, from the slower decay; t exp(x t) where x = y. */
+static inline void divide_differences(double a, double b, double c, double d, BRANCHV t, BRANCHV *difference)
+{
+    const double slow = max(a, c), turn = a >= c ? b : d;
+    const BRANCHV gap = -fabs(a - c) * t, angle = (a >= c ? d - b : b - d) * t;       /* the exponent of the ratio */
+    const BRANCHV shrink = expm1(gap), chord = sin(0.5 * angle), size = gap * gap + angle * angle;
+    const BRANCHV re = shrink * cos(angle) - 2.0 * chord * chord, im = (shrink + 1.0) * sin(angle);
+    const BRANCHV ratio = size == 0.0 ? (BRANCHV)(1) : (re * gap + im * angle) / size;
+    const BRANCHV cross = size == 0.0 ? (BRANCHV)(0) : (im * gap - re * angle) / size;
+    const BRANCHV scale = t * exp(slow * t), cosine = cos(turn * t), sine = sin(turn * t);
+    difference[0] = scale * (cosine * ratio - sine * cross);
+    difference[1] = scale * (cosine * cross + sine * ratio);
+}
+#endif
+
 __attribute__((vec_type_hint(DOUBLEV)))     /* see traverse.cl */
 __kernel void pmatrices(
     const __global double *eigen,
@@ -155,13 +197,29 @@ __kernel void pmatrices(
     const __global double *e = eigen + ((size_t)pset * N_COMPONENTS + component) * EIGEN_VALUES;
     const __global double *right = e + S, *left = right + S * S;
     BRANCHV t;
-    for (int b = 0; b < BRANCH_WIDTH; b++)
-        ((double *)&t)[b] = lengths[branch + min(b, last)];
-    BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];
+    int reverse[BRANCH_WIDTH];
+    for (int b = 0; b < BRANCH_WIDTH; b++) {
+        const double length = lengths[branch + min(b, last)];
+        reverse[b] = length < 0;
+        ((double *)&t)[b] = fabs(length);
+    }
+    BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];       /* diagonals */
+    BRANCHV turn[N_STATES], slope_turn[N_STATES], curve_turn[N_STATES];     /* beside them */
     for (int k = 0; k < S; k++) {
         grow[k] = expm1(e[k] * t);
+#if REVERSIBLE
         slope[k] = e[k] * (grow[k] + 1.0);
         curve[k] = e[k] * slope[k];
+#else
+        const double b = left[S * S + k];
+        const BRANCHV chord = sin(0.5 * b * t);
+        turn[k] = (grow[k] + 1.0) * sin(b * t);
+        grow[k] = grow[k] * cos(b * t) - 2.0 * chord * chord;
+        slope[k] = e[k] * (grow[k] + 1.0) - b * turn[k];
+        slope_turn[k] = e[k] * turn[k] + b * (grow[k] + 1.0);
+        curve[k] = e[k] * slope[k] - b * slope_turn[k];
+        curve_turn[k] = e[k] * slope_turn[k] + b * slope[k];
+#endif
     }
     #pragma unroll
     for (int b = 0; want_decays && b < BRANCH_WIDTH; b++) {
@@ -173,7 +231,7 @@ __kernel void pmatrices(
         }
     }
     __global REAL *of_branch = matrices + branch * BRANCH_VALUES, *p = of_branch + component * MATRIX_VALUES;
-    make_columns(right, left, grow, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
+    make_columns(right, left, grow, turn, reverse, first, n, 1.0, 0.0, p, last, BRANCH_VALUES);
     make_row_sums(first, n, 1, p);
 #if TABLE_ROWS
     for (int b = 0; b <= last; b++) {
@@ -185,21 +243,33 @@ __kernel void pmatrices(
     if (want_slopes) {
         __global REAL *p1 = slopes + (branch * 2 * N_COMPONENTS + component) * MATRIX_VALUES;
         __global REAL *p2 = p1 + MATRIX_REALS;
-        make_columns(right, left, slope, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
-        make_columns(right, left, curve, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
+        make_columns(right, left, slope, slope_turn, reverse, first, n, 0.0, -INFINITY, p1, last, 2 * MATRIX_REALS);
+        make_columns(right, left, curve, curve_turn, reverse, first, n, 0.0, -INFINITY, p2, last, 2 * MATRIX_REALS);
         make_row_sums(first, n, 0, p1);
         make_row_sums(first, n, 0, p2);
     }
     if (!want_differences)
         return;
-    __global REAL *f = divided_differences + (branch * N_COMPONENTS + component) * S * S;
+    __global REAL *f = divided_differences + branch * DIFFERENCE_REALS + (size_t)component * S * S;
     for (int k = first; k < first + n; k++)
         for (int l = 0; l < S; l++) {
+#if REVERSIBLE
             const BRANCHV gap = fabs(e[k] - e[l]) * t;      /* from the slower decay, so that nothing overflows */
             const BRANCHV ratio = gap == 0.0 ? (BRANCHV)(1) : -expm1(-gap) / gap;
             const BRANCHV difference = t * ((grow[k] > grow[l] ? grow[k] : grow[l]) + 1.0) * ratio;
             #pragma unroll
             for (int b = 0; b < BRANCH_WIDTH; b++)
                 f[min(b, last) * DIFFERENCE_REALS + k * S + l] = (REAL)PART_OF(difference, b);
+#else
+            const double b_k = left[S * S + k], b_l = left[S * S + l];
+            BRANCHV plain[2], mirrored[2];
+            divide_differences(e[k], b_k, e[l], b_l, t, plain);
+            divide_differences(e[k], b_k, e[l], -b_l, t, mirrored);
+            const BRANCHV tables[DIFFERENCE_TABLES] = {0.5 * (plain[0] + mirrored[0]), 0.5 * (plain[1] + mirrored[1]),
+                0.5 * (mirrored[1] - plain[1]), 0.5 * (plain[0] - mirrored[0])};
+            for (int table = 0; table < DIFFERENCE_TABLES; table++)
+                for (int b = 0; b <= last; b++)
+                    f[b * DIFFERENCE_REALS + (table * N_COMPONENTS * S + k) * S + l] = (REAL)PART_OF(tables[table], b);
+#endif
         }
 }

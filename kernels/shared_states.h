@@ -31,11 +31,15 @@
 #define PADDED_STATES (STATE_WORKERS * OWN_STATES)
 #define LANE_STRIDE (VW + 1)
 #define MAX_PRODUCTS 9
+/* Whether all products of an instruction are those of a P matrix, or its slopes, with the end b of the branch. */
+#define ACROSS_BRANCH(op) ((op) == EVALUATE || (op) == MASS_GRADIENT || ((op) == DERIVATIVE && !REVERSIBLE))
 #define OWN(state) min(FIRST_STATE + (state), N_STATES - 1)        /* so that padding reads within the array */
 
 /* How many products an instruction needs for each component. */
 static inline int count_products(int op)
 {
+    if (op == DERIVATIVE && !REVERSIBLE)
+        return 3;
     return op == TRIPLET ? MAX_PRODUCTS : op == PROPAGATE || op == EVALUATE || op == MASS_GRADIENT ? 1 : 2;
 }
 
@@ -47,16 +51,16 @@ static inline int count_sums(int op)
 
 static inline Operand product_operand(const Job *job, int op, int k)
 {
-    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == MASS_GRADIENT ? 1 : k;
+    const int which = op == TRIPLET ? k / 3 : ACROSS_BRANCH(op) ? 1 : k;
     return which == 0 ? job->a : which == 1 ? job->b : job->c;
 }
 
 static inline const __global REAL *product_table(const Job *job, int op, int component, int k)
 {
-    if (op == DERIVATIVE || op == RATE_MATRIX_GRADIENT)
+    if ((op == DERIVATIVE && REVERSIBLE) || op == RATE_MATRIX_GRADIENT)
         return job->model + component * MODEL_VALUES + N_STATES + k * MATRIX_VALUES;
-    const int which = op == TRIPLET ? k / 3 : op == EVALUATE || op == MASS_GRADIENT ? 1 : k;
-    const int order = op == TRIPLET ? k % 3 : 0;
+    const int which = op == TRIPLET ? k / 3 : ACROSS_BRANCH(op) ? 1 : k;
+    const int order = op == TRIPLET || op == DERIVATIVE ? k % 3 : 0;
     const __global REAL *p = which == 0 ? job->pa : which == 1 ? job->pb : job->pc;
     const __global REAL *q = which == 0 ? job->qa : which == 1 ? job->qb : job->qc;
     return (order ? q + (order - 1) * MATRIX_REALS : p) + component * MATRIX_VALUES;
@@ -130,6 +134,9 @@ static inline void make_terms(const Job *job, int op, int block, int component, 
             sum[0] = y[0][r] > sum[0] ? y[0][r] : sum[0];
         } else if (op == EVALUATE) {
             sum[0] = (m[i] * own_entry(&job->a, block, component, r)) * y[0][r] + sum[0];
+        } else if (op == DERIVATIVE && !REVERSIBLE) {
+            for (int v = 0; v < DERIVATIVE_VALUES; v++)
+                sum[v] = (m[i] * own_entry(&job->a, block, component, r)) * y[v][r] + sum[v];
         } else if (op == DERIVATIVE) {
             const SUM s = y[0][r] * y[1][r];
             sum[0] = (m[i] * own_entry(&job->a, block, component, r)) * own_entry(&job->b, block, component, r) + sum[0];
@@ -256,12 +263,13 @@ static inline void sum_lanes(const __local double *left, const __local double *r
 
 /* One instruction on one tile: a CLA to `cla` and `scale`, or sums to `partial`, which begin with this tile if `first`.
  * The gradients need a pattern's likelihood first: step 0 is an EVALUATE that leaves no values, and each further step takes
- * one component. All other instructions are one step. */
+ * one component, for each table of differences. All other instructions are one step. */
 static inline void run_instruction(const Job *job, int op, __global REAL *cla, __global int *scale, __global double *partial,
     int first, __local double *shared)
 {
     const int from_likelihoods = op == RATE_MATRIX_GRADIENT || op == MASS_GRADIENT, makes_cla = op == NEWVIEW || op == PROPAGATE;
-    const int n_steps = from_likelihoods ? 1 + N_COMPONENTS : 1;
+    const int n_tables = op == RATE_MATRIX_GRADIENT ? DIFFERENCE_TABLES : 1;
+    const int n_steps = from_likelihoods ? 1 + n_tables * N_COMPONENTS : 1;
     __local REAL *columns = (__local REAL *)shared, *x = columns + COLUMN_TILE * PADDED_STATES;
     __local SUM *terms = (__local SUM *)shared;
     __local double *left_rows = shared, *right_rows = shared + COLUMN_TILE * LANE_STRIDE;
@@ -272,7 +280,7 @@ static inline void run_instruction(const Job *job, int op, __global REAL *cla, _
             pattern.sum[v] = 0;
         for (int step = 0; step < n_steps; step++) {
             const int task = from_likelihoods && step == 0 ? EVALUATE : op;
-            const int begin = step ? step - 1 : 0, end = step ? step : N_COMPONENTS;
+            const int made = step ? step - 1 : 0, begin = made % N_COMPONENTS, end = step ? begin + 1 : N_COMPONENTS;
             SUM y[MAX_PRODUCTS][OWN_STATES];
             for (int c = begin; c < end; c++) {
                 for (int k = 0; k < count_products(task); k++) {
@@ -317,8 +325,8 @@ static inline void run_instruction(const Job *job, int op, __global REAL *cla, _
             make_factors(job, task, block, begin, &pattern, y, values, left, right);
             const int n_left = makes_cla || task != op ? 0 : op == RATE_MATRIX_GRADIENT ? N_STATES : 1;
             const int n_right = from_likelihoods ? N_STATES : count_sums(op);
-            const __global REAL *difference = op == RATE_MATRIX_GRADIENT ? job->differences + (size_t)begin * N_STATES * N_STATES : 0;
-            __global double *sums = partial + (size_t)begin * n_left * n_right;
+            const __global REAL *difference = op == RATE_MATRIX_GRADIENT ? job->differences + (size_t)made * N_STATES * N_STATES : 0;
+            __global double *sums = partial + (size_t)made * n_left * n_right;
             for (int a = 0; a < n_left; a += COLUMN_TILE)
                 for (int b = 0; b < n_right; b += COLUMN_TILE) {
                     if (from_likelihoods)

@@ -6,6 +6,8 @@
  * last one left them.
  *
  * Instruction (INSTRUCTION_WORDS ints): opcode, result, a, pa, b, pb, c, pc.
+ *   Where processes are not reversible (REVERSIBLE 0), DERIVATIVE takes lnL and its derivatives from P b, P' b and P'' b, and
+ *   RATE_MATRIX_GRADIENT makes the sums of four tables F, see pmatrices.cl.
  *   a, b, c: slot >= 0, or ~taxon for a tip.   pa, pb, pc: branch, an index into matrices, slopes and decays.
  *   PROPAGATE   CLA[result] = Pa a
  *   NEWVIEW     CLA[result] = (Pa a) * (Pb b)                                  Felsenstein 1981, eq. 2
@@ -32,7 +34,7 @@
  *   slopes              REAL [pset][branch][2][component][i][j]  P'(t), P''(t), without tables; read by TRIPLET only
  *   decays              REAL [pset][branch][component][3][k]     expm1(l t), l exp(l t), l^2 exp(l t); read by DERIVATIVE and
  *                       the gradients only
- *   divided_differences REAL [pset][branch][component][k][l]     F(t) of pmatrices.cl; read by RATE_MATRIX_GRADIENT only
+ *   divided_differences REAL [pset][branch][table][component][k][l]     F(t) of pmatrices.cl; read by RATE_MATRIX_GRADIENT only
  *   model               REAL [pset][component][ m_i: N_STATES | m_i U_ik as [k][i] | U^-1 as [k][j] | rate ], its matrices
  *                       stored like slopes
  * Twin: plltool/engine/numpy_engine.py. Tests: tests/engine.

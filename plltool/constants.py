@@ -1,6 +1,7 @@
 """Every bound, default and tolerance of plltool, with its unit and the reason for its value."""
 
 VERSION = "0.1.0"  # of plltool
+ROOT_NAME = "(root)"  # of the tip that stands for the root of a tree; no taxon is called so, with parentheses
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- data -----------------------------------------------------------------------------------------------
@@ -32,6 +33,8 @@ MIN_FREE_RATIO = 1e-5  # of free rates, and of their weights, relative to the la
 MAX_FREE_RATIO = 1e5
 MIN_SCALER = 0.01  # of a part's branch lengths relative to those of the tree (RAxML-NG's bounds)
 MAX_SCALER = 100.0
+MAX_CONDITION = 1e6  # of eigenvectors; P matrices keep 10 digits
+SEPARATION = 1e-10  # relative change of a rate matrix with fewer eigenvectors; P matrices keep as many digits
 START_ALPHAS = (0.2, 0.5, 1.0, 2.0)  # shapes to try with +I or +R, which may have more than one optimum
 START_PINVS = (0.01, 0.1, 0.3, 0.6)
 DEFAULT_RATE_CATEGORIES = 4  # Yang 1994, and the default of all other programs
@@ -57,6 +60,11 @@ MAX_LOG_SCALE = 1.0  # of the factor of all branch lengths that is optimised wit
 OTHER_FACTORS = (1.0, 2.0, 0.5)  # times the best factor of a part's lengths, from where other optima are looked for
 EXPLORING_EPSILON = 0.1  # lnL precision of each part on the way to them
 DIFFERENCE_STEP = 1e-5  # in a parameter's logarithm, for the slopes of rate matrices and category rates
+ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
+ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
+ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
+ROOT_HOPE = 10.0  # lnL that a place may lose before that
+MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
 POLISH_PRECISION = 0.001  # lnL, of both within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
 RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes

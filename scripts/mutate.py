@@ -103,6 +103,11 @@ LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.py"
 PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py"
 
+COMPONENTS_PY, NONREVERSIBLE_PY = "plltool/model/components.py", "plltool/model/nonreversible.py"
+PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/optimise/parameters.py"
+SCAN_PY, INSERTIONS_PY = "plltool/tree_search/scan.py", "plltool/tree_search/insertions.py"
+ROOT_SCAN_PY, NEWICK_PY = "plltool/tree_search/root_scan.py", "plltool/io/newick.py"
+TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
@@ -128,6 +133,13 @@ def on_vector(file: str, expression: str = "") -> tuple[str, ...]:
     return file, "-k", f"{expression} and {VECTOR}" if expression else VECTOR
 
 
+ROOTED = "tests/engine/test_nonreversible.py"
+ROOTED_NUMPY = (ROOTED, "-k", "numpy and 5x2")
+ROOTED_VECTOR = (ROOTED, "-k", f"{VECTOR} and 5x2")
+ROOTED_LANES = (ROOTED, "-k", f"{LANES} and 20x2 and rate_matrices")
+ROOT_SCAN = ("tests/tree_search/test_root_scan.py",)
+ROOTED_SLOPES = ("tests/optimise/test_parameter_gradients.py", "-k", "with_a_root")
+ROOTED_RUNS = ("tests/analyses/test_rooted.py", "-k", "another_program and numpy")
 JOINED = on_vector(ENGINES, "joined")
 IS_NUMPY = on_vector(ENGINES, "opencl_is_numpy")
 DEEP = (SCALING, "-k", "deep and vector-vw4")
@@ -432,10 +444,10 @@ MUTANTS = [
            TOGETHER_DEEP),
     Mutant("together: every tile of a gradient is the first one", SHARED, "FIRST_STATE + r - first", "FIRST_STATE + r",
            (SHARED_STATES, "-k", "gradients and 61-lanes-vw32")),
-    Mutant("together: gradient of the first component", SHARED, "partial + (size_t)begin * n_left * n_right", "partial",
+    Mutant("together: gradient of the first component", SHARED, "partial + (size_t)made * n_left * n_right", "partial",
            TOGETHER_GRADIENTS),
     Mutant("together: divided differences of the first component", SHARED,
-           "job->differences + (size_t)begin * N_STATES * N_STATES", "job->differences", TOGETHER_GRADIENTS),
+           "job->differences + (size_t)made * N_STATES * N_STATES", "job->differences", TOGETHER_GRADIENTS),
     Mutant("together: gradients without divided differences", SHARED,
            "sum *= (double)difference[a * N_STATES + b];", ";",
            TOGETHER_GRADIENTS),
@@ -515,9 +527,11 @@ MUTANTS = [
     Mutant("runs larger than the memory", STORAGE_PY, 'np.searchsorted(totals, capacity, side="right"))',
            'np.searchsorted(totals, capacity, side="right") + 1)', (STORAGE_TESTS,)),
     Mutant("a group begins with every run", STORAGE_PY, "start == 0)", "True)", (STORAGE_TESTS,)),
-    Mutant("prefix at the request's own lengths", PREPARED_PY, "making[:, prog.BRANCHES] += lengths.shape[-1]", "pass",
+    Mutant("prefix at the request's own lengths", PREPARED_PY, "branches + np.int32(first)", "branches",
            (STREAMING, "-k", "is_resident and numpy")),
-    Mutant("only one branch of the prefix moved", PREPARED_PY, "making[:, prog.BRANCHES]", "making[:, [3]]",
+    Mutant("only one branch of the prefix moved", PROGRAM_PY,
+           "program[:, BRANCHES] = np.where(against, ~new, new)",
+           "program[:, BRANCHES[:1]] = np.where(against, ~new, new)[:, :1]",
            (STREAMING, "-k", "is_resident and numpy")),
     Mutant("stale CLAs are kept when lengths change", LIKELIHOOD_PY,
            "self._prepared is None or not np.array_equal(self._prepared.lengths, lengths)",
@@ -631,7 +645,7 @@ MUTANTS = [
            "better = lnl > -np.inf",
            (LENGTHS,)),
     Mutant("scan: whole instead of half lengths", "plltool/tree_search/scan.py",
-           "half = tree.n_edges + columns[\"branch\"]", "half = columns[\"branch\"]", (SCAN,)),
+           "half, upward = tree.n_edges + columns", "half, upward = columns", (SCAN,)),
     Mutant("scan: walks into the wrong side", "plltool/tree_search/scan.py",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + 3 - turn) % 3",
            "(at[\"entry\"] + turn) % 3, (at[\"entry\"] + turn) % 3", (SCAN,)),
@@ -1050,7 +1064,7 @@ MUTANTS = [
     Mutant("a column after a declared block belongs to it", "plltool/alignment/alignment.py",
            "sites.max() < kind.last)", "sites.max() <= kind.last)", (NEXUS_STANDARD, "-k", "mixed")),
     Mutant("parts of different numbers of states share an engine", "plltool/run/engines.py",
-           "(part.states.name, part.states.n_states, n)", "(part.states.name, 0, n)",
+           "part.states.n_states, n, own", "0, n, own",
            (MULTISTATE_RUNS, "-k", "different_numbers")),
     Mutant("symbols keep their own numbers", "plltool/io/nexus_symbols.py",
            "ord(SYMBOLS[place]))", "ord(symbol))", (NEXUS_STANDARD, "-k", "numbered")),
@@ -1068,6 +1082,70 @@ MUTANTS = [
            "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
     Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",
            "one[1 - a] + other[1 - b]", "one[a] + other[1 - b]", (GENOTYPES,)),
+    # processes that are not time-reversible
+    Mutant("P* without frequencies", NUMPY,
+        "* pi[..., None, :] / pi[..., :, None]",
+        "", ROOTED_NUMPY),
+    Mutant("P* for branches in time", NUMPY,
+        "np.where((lengths < 0)[",
+        "np.where((lengths > 0)[", ROOTED_NUMPY),
+    Mutant("tables of rotating differences", NUMPY,
+        "total.imag, -rest.imag",
+        "-rest.imag, total.imag", ROOTED_NUMPY),
+    Mutant("pairs turn the other way", COMPONENTS_PY,
+        "(grow + 1.0) * np.sin(angles)",
+        "(grow + 1.0) * np.sin(-angles)", ROOTED_NUMPY),
+    Mutant("kernel: P* with frequencies exchanged", KERNEL_P,
+        "entry * pi[i + r] / pi[first + c]",
+        "entry * pi[first + c] / pi[i + r]", ROOTED_VECTOR),
+    Mutant("kernel: a table of differences", KERNEL_P,
+        "0.5 * (mirrored[1] - plain[1])",
+        "0.5 * (plain[1] - mirrored[1])", ROOTED_VECTOR),
+    Mutant("kernel: partner in P", KERNEL_P,
+        "+ beside[k] * left[PARTNER(k)",
+        "+ beside[k] * left[(k)", ROOTED_VECTOR),
+    Mutant("kernel: slope of a turn", KERNEL_P,
+        "- b * turn[k];",
+        "+ b * turn[k];", ROOTED_VECTOR),
+    Mutant("shared states: component of a step", SHARED,
+        "begin = made % N_COMPONENTS",
+        "begin = made / DIFFERENCE_TABLES", ROOTED_LANES),
+    Mutant("pre-order in time", LIKELIHOOD_PY,
+        "self.against(descent.branch[parent], True)",
+        "self.against(descent.branch[parent], False)", ROOTED_NUMPY),
+    Mutant("directed CLAs in time", LIKELIHOOD_PY,
+        "self.against(branch_b, up_b)",
+        "branch_b", ROOTED_NUMPY),
+    Mutant("numbers of branches without direction", PROGRAM_PY,
+        "np.where(against, ~new, new)",
+        "new", ROOTED_NUMPY),
+    Mutant("scan: a side against time", SCAN_PY,
+        "view.toward_root[node, side]),",
+        "~view.toward_root[node, side]),", ROOT_SCAN),
+    Mutant("scan: a source against time", SCAN_PY,
+        "likelihood.against(branch, ~upward)",
+        "likelihood.against(branch, upward)", ROOT_SCAN),
+    Mutant("scan: the root moves with a subtree", SCAN_PY,
+        "kept = ~likelihood.view.toward_root[nodes, columns]",
+        "kept = nodes >= 0", ROOT_SCAN),
+    Mutant("insertions: directions", INSERTIONS_PY,
+        "np.column_stack([~upward, upward,",
+        "np.column_stack([upward, ~upward,", ROOT_SCAN),
+    Mutant("root scan: sides of the own branch", ROOT_SCAN_PY,
+        "near = np.append(view.incoming[top, left],",
+        "near = np.append(view.incoming[top, right],", ROOT_SCAN),
+    Mutant("frequencies stay when rates change", NONREVERSIBLE_PY,
+        "moved - moved[:, None] - shared",
+        "0 * moved - shared", ROOTED_SLOPES),
+    Mutant("factor of turning eigenvalues", PARAMETERS_PY,
+        "slope += np.sum(beside",
+        "slope -= np.sum(beside", ROOTED_SLOPES),
+    Mutant("share of the root's branch", NEWICK_PY,
+        "place = first, _add_lengths",
+        "place = first, 1 - _add_lengths", ROOTED_RUNS),
+    Mutant("the root's place in a renumbered tree", TOPOLOGY_PY,
+        "self.ends[branch, 0] == parents[place]",
+        "self.ends[branch, 0] != parents[place]", ROOTED_RUNS),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from oracles.likelihood import orient
 from oracles.substitution import gamma_category_means
-from scipy.linalg import expm
+from scipy.linalg import expm, null_space
 
 from plltool.alignment.alignment import make_alignment
 from plltool.alignment.spaces import detect_states
@@ -23,6 +23,7 @@ from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.nonreversible import real_eigensystem
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
 from plltool.tree.topology import Tree
@@ -30,7 +31,7 @@ from plltool.tree.topology import Tree
 
 @dataclass(frozen=True)
 class Mixture:
-    """A mixture of reversible processes twice: for the engines, and as the oracle's (weight, frequencies, Q)."""
+    """A mixture of processes twice: for the engines, and as the oracle's (weight, frequencies, Q)."""
 
     components: Components
     oracle: list[tuple[float, list[float], np.ndarray]]
@@ -57,6 +58,12 @@ class FixedModel:
 
     def components(self):
         return self._components
+
+    def copy(self):
+        return self
+
+    def assign(self, other):
+        self._components = other.components()
 
 
 def mix(processes):
@@ -88,6 +95,33 @@ def random_mixture(rng, n_states=4, n_components=1, rates=None):
             (weights[c], rng.dirichlet(np.full(n_states, 5.0)), rng.random((n_states, n_states)) + 0.1, rates[c])
             for c in range(n_components)
         ]
+    )
+
+
+def directed_mix(processes):
+    """A Mixture of (weight, rates (S, S), rate) of processes that need not be reversible."""
+    weights, oracle, stacks = [], [], []
+    for weight, rates, rate in processes:
+        q = np.array(rates, dtype=float)
+        np.fill_diagonal(q, 0)
+        np.fill_diagonal(q, -q.sum(axis=1))
+        pi = null_space(q.T)[:, 0]
+        pi /= pi.sum()
+        q /= -(pi * np.diag(q)).sum()
+        eigenvalues, rotations, right, left = real_eigensystem(q, pi)
+        stacks.append((eigenvalues, right, left, pi, rate, rotations))
+        weights.append(weight)
+        oracle.append((float(weight), pi.tolist(), q * rate))
+    *stacked, rotations = [np.array(column, dtype=float) for column in zip(*stacks, strict=True)]
+    return Mixture(Components(*stacked, np.array(weights, dtype=float), rotations=rotations), oracle)
+
+
+def random_directed_mixture(rng, n_states=4, n_components=1):
+    """A mixture of processes that circle through the states, so that most eigenvalues are complex."""
+    circle = np.roll(np.eye(n_states), 1, axis=1) * n_states
+    weights, rates = rng.dirichlet(np.full(n_components, 5.0)), rng.gamma(2.0, 0.5, n_components) + 0.05
+    return directed_mix(
+        [(weights[c], rng.random((n_states, n_states)) + 0.1 + circle, rates[c]) for c in range(n_components)]
     )
 
 
@@ -210,7 +244,10 @@ def numpy_engine(n_slots, codes, weights, mixtures, part_patterns=None, vw=1, st
     parts = (codes.shape[1],) if part_patterns is None else tuple(part_patterns)
     first = mixtures[0]
     n_codes = 0 if state_sets is None else len(state_sets)
-    shape = Layout(first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, **layout)
+    reversible = first.components.is_reversible
+    shape = Layout(
+        first.n_states, first.n_components, len(codes), parts, vw, n_codes=n_codes, reversible=reversible, **layout
+    )
     engine = NumpyEngine(shape, n_slots, EngineData(codes, weights, state_sets), memory)
     engine.set_model([mixture.components for mixture in mixtures])
     return engine
@@ -238,7 +275,8 @@ def likelihood_of(tree, codes, weights, model, n_scratch=12, n_slots=None, state
     model = model.as_model() if isinstance(model, Mixture) else model
     components = model.components()
     n_codes = 0 if state_sets is None else len(state_sets)
-    layout = Layout(components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4, n_codes=n_codes)
+    shape = components.n_states, components.n_components, tree.n_taxa, (codes.shape[1],), 4
+    layout = Layout(*shape, n_codes=n_codes, reversible=components.is_reversible)
     engine = NumpyEngine(layout, n_slots or 3 * (tree.n_taxa - 2) + n_scratch, EngineData(codes, weights, state_sets))
     return TreeLikelihood(tree, [model], engine)
 

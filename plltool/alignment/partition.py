@@ -22,6 +22,7 @@ from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
 from plltool.alignment.states import StateSpace
 from plltool.arrays import IndexArray
+from plltool.constants import ROOT_NAME
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
 
@@ -110,11 +111,34 @@ class Dataset:
     def __repr__(self) -> str:
         data = ", ".join(dict.fromkeys(block.states.name for block in self.alignments))
         several = f" in {len(self.parts)} parts" if len(self.parts) > 1 else ""
-        return f"<Dataset: {self.n_taxa} taxa, {self.n_sites} sites{several}, {data}, {self.source}>"
+        return f"<Dataset: {self.n_sequences} taxa, {self.n_sites} sites{several}, {data}, {self.source}>"
 
     @property
     def n_taxa(self) -> int:
         return len(self.names)
+
+    @property
+    def n_sequences(self) -> int:
+        """The number of taxa, without a root."""
+        return self.n_taxa - self.has_root
+
+    @property
+    def has_root(self) -> bool:
+        """Whether taxon 0 is the root of all trees and has no data, see `with_root`."""
+        return self.names[0] == ROOT_NAME
+
+    def with_root(self) -> Dataset:
+        """The same data with a first row of gaps, which stands for the root of trees, see `plltool.tree.rooted`."""
+        if self.has_root:
+            return self
+        names = (ROOT_NAME, *self.names)
+        parts = []
+        for part in self.parts:
+            own = part.alignment
+            codes = np.vstack([np.full_like(own.codes[:1], own.states.all_states_code), own.codes])
+            codes.setflags(write=False)
+            parts.append(replace(part, alignment=replace(own, names=names, codes=codes)))
+        return replace(self, names=names, parts=tuple(parts))
 
     @property
     def alignments(self) -> list[Alignment]:
@@ -219,6 +243,9 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
         `data` is in one group.
     """
     first_of = first_identical(data.alignments)
+    if data.has_root:  # which is no twin of taxa without data
+        empty = [taxon for taxon, first in enumerate(first_of) if taxon and not first]
+        first_of = [first_of[taxon] if taxon not in empty else empty[0] for taxon in range(data.n_taxa)]
     if places is not None:
         first_of = _first_at_place(first_of, places)
     duplicates = [taxon for taxon, first in enumerate(first_of) if first != taxon]

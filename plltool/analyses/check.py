@@ -39,7 +39,7 @@ def check(
     DeviceError
         If a device asked for by name is missing or cannot be used.
     """
-    data, models = resolve_inputs(alignment, model)
+    data, models = resolve_inputs(alignment, model, rooted=True)
     reduced = without_duplicates(data)[0]
     patterns = [compress(part) for part in reduced.alignments]
     memory = plan_memory(patterns, models, Hardware(**hardware))
@@ -48,7 +48,7 @@ def check(
     return {
         "alignment": data.source,
         "data": ", ".join(dict.fromkeys(part["data"] for part in parts)),
-        "n_taxa": data.n_taxa,
+        "n_taxa": data.n_sequences,
         "n_duplicates": data.n_taxa - reduced.n_taxa,
         "n_sites": data.n_sites,
         "n_patterns": sum(part["n_patterns"] for part in parts),

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, Unpack
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.site_rates import evaluate_site_rates
 from plltool.constants import DEFAULT_LINKAGE
+from plltool.errors import InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, refuse_site_rates, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -40,6 +41,7 @@ def evaluate(
     site_lnl: bool = False,
     site_rates: bool = False,
     length_errors: bool = False,
+    root_scan: bool = False,
     **settings: Unpack[EvaluationSettings],
 ) -> EvaluationResult:
     """The likelihood of a fixed topology; its branch lengths and the free model parameters are optimised.
@@ -49,11 +51,13 @@ def evaluate(
     Parameters
     ----------
     alignment, model, outgroup, brlen, listener : as for `plltool.search`
-    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, and
-        lengths outside the bounds are moved to them, with another
+    tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete. Its root is removed, with a warning, unless
+        the model is not time-reversible; then a root with two branches stays on its branch, and without one the best
+        branch is found. Lengths outside the bounds are moved to them, with another warning
     site_lnl : also return the lnL of each site
     site_rates : also return the posterior mean rate of each site, see `Likelihood.site_rates`
     length_errors : also return standard errors of the branch lengths, see `Likelihood.length_errors`
+    root_scan : also return the lnL of the root on each branch, under a model that is not time-reversible
     fixed : optimise nothing; parameters without a value keep their start values, and a warning says so
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
@@ -73,9 +77,11 @@ def evaluate(
             "site_lnl": likelihood.site_lnl() if site_lnl else None,
             "site_rates": likelihood.site_rates() if site_rates else None,
             "length_errors": likelihood.length_errors() if length_errors else None,
+            "root_places": likelihood.scan_root() if root_scan else None,
         }
 
-    held = {"lnl_only": settings.get("fixed", False) and not length_errors}
+    fixed = settings.get("fixed", False)
+    held = {"lnl_only": fixed and not (length_errors or root_scan), "roots": root_scan or not fixed}
     return evaluate_and_ask(ask, EvaluationResult, alignment, tree, model, held, **settings)
 
 
@@ -104,7 +110,7 @@ def evaluate_and_ask(
     alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
     """
     began = time.perf_counter()
-    data, models = resolve_inputs(alignment, model, brlen)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=kind is EvaluationResult)
     outgroup = as_outgroup(outgroup, data.names)
 
     if fixed or kind is not EvaluationResult:
@@ -120,6 +126,11 @@ def evaluate_and_ask(
             announce("lengths and model")
             if not fixed:
                 lnl = likelihood.optimise(listener=listener)
+            if likelihood.is_rooted and not fixed:
+                announce("root")
+                lnl = likelihood.place_root(listener=listener)
+            if likelihood.is_rooted and fixed and not likelihood.root_is_given:
+                raise InputError("the tree given: found no root, expected one, with two branches, to keep it fixed")
             answer = ask(likelihood)
             lnls = likelihood.part_lnl()
         described, rooting = describe_tree(

@@ -18,6 +18,7 @@ from plltool.constants import (
     DEFAULT_SEED,
     ERROR_STEP,
     MAX_BRANCH_LENGTH,
+    MAX_ROOT_MOVES,
     MIN_BRANCH_LENGTH,
     NEIGHBOUR_KINDS,
     SH_ALRT,
@@ -54,6 +55,7 @@ from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
+from plltool.tree_search.root_scan import RootPlace, describe_places, explore_roots, move_root, scan_root
 
 LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
@@ -73,7 +75,7 @@ class Likelihood(Parameters):
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
         (n_edges, n_parts)
     lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `derivatives` and `optimise` raise EngineError
-    neighbours, states : hold what `support_branches`, or `node_states`, needs
+    neighbours, states, roots : hold what `support_branches`, `node_states`, or `scan_root` and `place_root` need
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Attributes
@@ -83,6 +85,7 @@ class Likelihood(Parameters):
     engine : the engine that does the arithmetic, with its layout and counters
     reason : why its device was chosen
     warnings : what a user should know about the trees that were set, one line each
+    root_is_given : whether the tree came with a root that means something, see `is_rooted`
 
     Raises
     ------
@@ -103,20 +106,22 @@ class Likelihood(Parameters):
         lnl_only: bool = False,
         neighbours: bool = False,
         states: bool = False,
+        roots: bool = False,
         **hardware: Unpack[HardwareSettings],
     ):
         asked = Hardware(**hardware)
-        self.data, models = resolve_inputs(alignment, model, brlen)
+        self.data, models = resolve_inputs(alignment, model, brlen, rooted=not (neighbours or states))
         self._brlen = brlen
         self._precision = asked.precision
         unlinked = brlen == UNLINKED
         given = as_tree(tree, self.data.names, unlinked)
         self._tree = link_lengths(given, len(models) if unlinked else 1)
         self.patterns = [compress(part.alignment) for part in self.data.parts]
+        self.root_is_given = given.root_is_given
         self.warnings = (*given.warnings, *self._bound_lengths())
         n_taxa = self.data.n_taxa
         slots = Slots(stack_slots(n_taxa) if lnl_only else round_slots(n_taxa))
-        if neighbours or states:
+        if neighbours or states or (roots and self.data.has_root):
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns
         self.engine, self.reason = open_engine(held, models, slots, asked)
@@ -134,7 +139,7 @@ class Likelihood(Parameters):
     def __repr__(self) -> str:
         """One line; it computes nothing."""
         models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self._likelihood.models)))
-        size = f"{self.data.n_taxa} taxa, {self.data.n_sites} sites"
+        size = f"{self.data.n_sequences} taxa, {self.data.n_sites} sites"
         return f"<Likelihood: {size}, {models}, {self.engine.device_name}>"
 
     def __enter__(self) -> Likelihood:
@@ -240,6 +245,32 @@ class Likelihood(Parameters):
             shares = np.exp(lnl - lnl.max(axis=0))
             rates.append(own[category_of] if category_of is not None else own @ shares / shares.sum(axis=0))
         return self.spread_over_sites(np.concatenate(rates))
+
+    @property
+    def is_rooted(self) -> bool:
+        """Whether a model is not time-reversible; tip 0 of `tree` is then the root, on which lnL depends."""
+        return self._likelihood.is_rooted
+
+    def scan_root(self) -> tuple[RootPlace, ...]:
+        """The lnL of the root on each branch, best first, with its two lengths optimised; made with `roots` only."""
+        if not self.is_rooted:
+            raise InputError(f"model {self.model_string!r} is time-reversible: expected another for a root to matter")
+        return describe_places(self._likelihood, scan_root(self._likelihood))
+
+    def place_root(self, listener: Listener = ignore) -> float:
+        """Optimise the place of the root, and then what `optimise` does, until neither gains; return lnL.
+
+        A root that was given stays on its branch. The likelihood must have been made with `roots`.
+        """
+        lnl = self.lnl()
+        if not self.root_is_given:
+            lnl = explore_roots(self._likelihood, lnl)
+        for _ in range(MAX_ROOT_MOVES):
+            moved = move_root(self._likelihood, lnl, stay=self.root_is_given)
+            if moved == lnl:
+                break
+            lnl = self.optimise(listener=listener)
+        return lnl
 
     def length_errors(self) -> FloatArray:
         """Standard errors of the branch lengths, in the shape of `lengths`.

@@ -141,7 +141,7 @@ def search(
         raise InputError(f"time: found {time}, expected a positive number of seconds")
     deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
-    data, models = resolve_inputs(alignment, model, brlen)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
     options = options or SearchOptions()
     if starts is not None:

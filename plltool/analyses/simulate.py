@@ -13,7 +13,7 @@ from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
 from plltool.alignment.spaces import find_space
 from plltool.alignment.states import StateSpace
-from plltool.constants import DEFAULT_SEED
+from plltool.constants import DEFAULT_SEED, ROOT_NAME
 from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
 from plltool.io.bridge import tree_from_object
@@ -23,7 +23,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
-from plltool.run.inputs import TreeLike, link_lengths, refuse_site_rates
+from plltool.run.inputs import TreeLike, as_tree, link_lengths, refuse_site_rates
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
 from plltool.run.seeds import SIMULATION, generator
@@ -103,8 +103,10 @@ def simulate(
     check_least("seed", seed, 0)
     scheme, models = _fill(model)
     refuse_site_rates(models, "a simulation")
+    rooted = not all(own.spec.is_reversible for own in models)
     _refuse_corrections(models)
     on = _as_tree(tree, len(models))
+    on = _with_root(on) if rooted else on
     if on.lengths.ndim > 1:
         on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
@@ -118,8 +120,8 @@ def simulate(
     for remark in remarks:
         _log.warning(remark)
     return Simulation(
-        on.names,
-        tuple(row.tobytes().decode("ascii") for row in letters),
+        on.names[rooted:],
+        tuple(row.tobytes().decode("ascii") for row in letters[rooted:]),
         spaces[0] if len(set(map(id, spaces))) == 1 else None,
         write_newick(mean_tree(on, np.array([len(sites) for sites in columns]))),
         tuple(own.to_string() for own in models),
@@ -146,6 +148,14 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
             raise InputError(f"{found}, expected values: +FU{{...}}")
         models.append(Model(part.model))
     return scheme, models
+
+
+def _with_root(tree: Tree) -> Tree:
+    """The tree with the root that it was read with, from which columns evolve; InputError if it had none."""
+    if not (tree.is_rooted or tree.root_place):
+        why = "because the model is not time-reversible"
+        raise InputError(f"the tree given: found no root, expected one, with two branches, {why}")
+    return tree if tree.is_rooted else as_tree(tree, (ROOT_NAME, *tree.names))
 
 
 def _refuse_corrections(models: Sequence[Model]) -> None:

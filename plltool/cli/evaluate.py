@@ -40,6 +40,7 @@ class SiteChoice:
     site_lnl: Path | None
     site_rates: Path | None
     length_errors: bool
+    root_scan: bool
 
 
 @command(
@@ -71,6 +72,11 @@ class SiteChoice:
         is_flag=True,
         help="Compute standard errors of the branch lengths, the model given, for the record (--json).",
     ),
+    click.option(
+        "--root-scan",
+        is_flag=True,
+        help="Print the lnL of the root on each branch, under a model that is not time-reversible, such as UNREST.",
+    ),
 )
 @tree_task_options
 @hardware_options
@@ -89,6 +95,7 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
         site_lnl=sites.site_lnl is not None,
         site_rates=sites.site_rates is not None,
         length_errors=sites.length_errors,
+        root_scan=sites.root_scan,
     )
     result = task.run(analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse)
     if sites.site_lnl:
@@ -96,4 +103,5 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
     if sites.site_rates:
         plltool.write_text(sites.site_rates, result.format_site_rates())
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"tree: {result.newick}"]
+    lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
     task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe()])

@@ -30,6 +30,7 @@ from plltool.model.components import Components
 
 Parts = Sequence[Components]  # one model per part
 
+BALANCE_ROUNDING = 1e-6  # of flows between states, relative to the largest; far above the rounding of an eigensystem
 _IN_EIGENBASIS = [Opcode.DERIVATIVE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT]
 _BRANCHES_READ = {  # by instructions that make values; others read PB
     Opcode.INSERT: [InstructionWord.PA, InstructionWord.PB],
@@ -243,17 +244,19 @@ class Engine(Holder):
             return np.zeros((self.n_parts, request.n_values))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
+        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
         tables = Tables(
-            decays=bool(kinds[_IN_EIGENBASIS].any()),
-            slopes=bool(kinds[Opcode.TRIPLET]),
+            decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
+            slopes=bool(kinds[Opcode.TRIPLET] or (kinds[Opcode.DERIVATIVE] and not self.layout.reversible)),
             divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
         )
         lengths = self._per_part(lengths)
         try:
             return self._execute(request, lengths, tables)
         except NotFiniteError as error:
-            found = ", ".join(f"{length:g}" for length in lengths[error.part, _branches(request.program, error.value)])
+            across = np.abs(lengths[error.part, _branches(request.program, error.value)])
+            found = ", ".join(f"{length:g}" for length in across)
             raise EngineError(f"{error}, across branches of length {found}") from error
 
     def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
@@ -322,6 +325,7 @@ class Engine(Holder):
             return np.zeros((request.n_values, self.n_patterns))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
+        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
         values = self._site_values(request, self._per_part(lengths))
         if request.parts is not None:
             values[:, np.repeat(~request.parts, self.part_patterns)] = 0.0
@@ -349,6 +353,13 @@ class Engine(Holder):
             )
         if any(np.any(part.eigenvalues[:, -1] != 0.0) for part in parts):
             raise EngineError("the last eigenvalue of every component must be exactly 0")
+        if any(part.is_reversible != self.layout.reversible for part in parts):
+            kinds = ("not reversible", "reversible")
+            found = kinds[not self.layout.reversible]
+            raise EngineError(f"the layout is for {kinds[self.layout.reversible]} processes, found {found} ones")
+        for number, part in enumerate(parts):
+            if self.layout.reversible and not _is_balanced(part):
+                raise EngineError(f"part {number}: processes are said to be reversible, found pi_i Q_ij != pi_j Q_ji")
 
     def _check_finite(self, values: FloatArray, bad_lane: int | None, value: int = 0) -> None:
         """Raise NotFiniteError if a sum is not finite.
@@ -372,6 +383,13 @@ class Engine(Holder):
                 where = f"pattern {int(hits[0])}"
         of_part = f" of part {part}" if self.n_parts > 1 else ""
         raise NotFiniteError(f"the likelihood of {where} is not positive and finite{of_part}", part, value)
+
+
+def _is_balanced(part: Components) -> bool:
+    """Whether every component is in detailed balance, up to the rounding of its eigensystem."""
+    flow = part.frequencies[:, :, None] * part.rate_matrices()
+    excess, largest = np.abs(flow - flow.swapaxes(1, 2)), np.abs(flow).max(axis=(1, 2), keepdims=True)
+    return bool(np.all(excess <= BALANCE_ROUNDING * largest))
 
 
 def _branches(program: IntArray, value: int) -> IntArray:

@@ -165,9 +165,9 @@ _ARRAYS = (
         "eigen",
         "double",
         ("n_psets", "n_components", "eigen_values"),
-        "eigenvalue * rate | U as [k][i] | U^-1 as [k][j]",
+        "eigenvalue * rate | U as [k][i] | U^-1 as [k][j] | without REVERSIBLE, imaginary parts of eigenvalue * rate",
     ),
-    KernelArgument("lengths", "double", _OF_BRANCHES, "expected substitutions per site"),
+    KernelArgument("lengths", "double", _OF_BRANCHES, "expected substitutions per site; negative: against time"),
     KernelArgument(
         "at_tips", "uchar", ("n_branches",), "1 for branches with a tip below, whose tables for tips are made"
     ),
@@ -184,7 +184,7 @@ _ARRAYS = (
     KernelArgument(
         "divided_differences",
         "REAL",
-        ("want_differences", *_OF_BRANCHES, "n_components", "n_states", "n_states"),
+        ("want_differences", *_OF_BRANCHES, "difference_tables", "n_components", "n_states", "n_states"),
         "F(t)_kl, how P(t) changes with the rate matrix, see `pmatrices.cl`",
     ),
     KernelArgument("program", "int", ("n_instructions", INSTRUCTION_WORDS), "instructions"),

@@ -61,6 +61,7 @@ class Layout:
     precision : "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
     max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
     n_codes : rows of the table of state sets that comes with the codes; 0 where codes are bit masks (see `codes.py`)
+    reversible : all processes are time-reversible, so no branch has a direction and no eigenvalue is complex
 
     Raises
     ------
@@ -82,6 +83,7 @@ class Layout:
     precision: str = "double"
     max_groups: int = 64
     n_codes: int = 0
+    reversible: bool = True
 
     def __post_init__(self) -> None:
         if self.max_codes > MAX_CODES:
@@ -129,8 +131,18 @@ class Layout:
 
     @property
     def eigen_values(self) -> int:
-        """Numbers of a component in the array `eigen`: eigenvalues, U, U^-1."""
-        return self.n_states + 2 * self.n_states**2
+        """Numbers of a component in the array `eigen`: eigenvalues, U, U^-1, and the eigenvalues' imaginary parts."""
+        return self.n_states * (1 if self.reversible else 2) + 2 * self.n_states**2
+
+    @property
+    def difference_tables(self) -> int:
+        """Tables of divided differences of a branch and component, see `pmatrices.cl`."""
+        return 1 if self.reversible else 4
+
+    @property
+    def gradient_values(self) -> int:
+        """Numbers that RATE_MATRIX_GRADIENT makes."""
+        return self.difference_tables * self.n_components * self.n_states**2
 
     @property
     def shared_states(self) -> bool:
@@ -333,6 +345,8 @@ class Layout:
             "BRANCH_VALUES": self.branch_values,
             "MODEL_VALUES": self.model_values,
             "EIGEN_VALUES": self.eigen_values,
+            "REVERSIBLE": int(self.reversible),
+            "DIFFERENCE_TABLES": self.difference_tables,
         }
         if self.shared_states:
             values |= {

@@ -34,6 +34,7 @@ class DataShape:
     n_taxa: int
     part_patterns: tuple[int, ...]
     n_codes: int = 0
+    reversible: bool = True
 
 
 def choose_layout(device: Device | None, shape: DataShape, precision: str = "double", vw: int | None = None) -> Layout:
@@ -116,6 +117,7 @@ def _make_layout(
         precision=precision,
         max_groups=max_groups,
         n_codes=shape.n_codes,
+        reversible=shape.reversible,
     )
 
 

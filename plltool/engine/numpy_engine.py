@@ -18,6 +18,7 @@ from plltool.engine.base import Engine, EngineData, Parts, Tables
 from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
+from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
 
@@ -95,29 +96,47 @@ class NumpyEngine(Engine):
         self._right = np.stack([part.right for part in parts])
         self._left = np.stack([part.left for part in parts])
         self._mass = np.stack([part.masses() for part in parts])  # part, C, S
+        self._stationary = np.stack([part.frequencies for part in parts])  # part, C, S
+        self._rotations: FloatArray | None = None
+        turning = [part.rotations * part.rates[:, None] for part in parts if part.rotations is not None]
+        if turning:
+            self._rotations = np.stack(turning)
 
     def _branch_tables(self, lengths: FloatArray, tables: Tables) -> None:
         """P matrices of every branch and part, and the other tables asked for: twin of `pmatrices.cl`."""
         rates = self._eigenvalues[:, None]  # part, branch, C, S
-        grow = np.expm1(rates * lengths[:, :, None, None])
-        slope = rates * (grow + 1.0)
-        curve = rates * slope
-        right, left = self._right[:, None], self._left[:, None]
+        turns = None if self._rotations is None else self._rotations[:, None]
+        t = np.abs(lengths)[:, :, None, None]
+        grow, turn = exponential(rates * t, None if turns is None else turns * t)
+        slope, slope_turn = _times_eigenvalues(rates, turns, grow + 1.0, turn)
+        curve, curve_turn = _times_eigenvalues(rates, turns, slope, slope_turn)
 
-        def combine(diagonal: FloatArray) -> FloatArray:
-            return (right * diagonal[..., None, :]) @ left
+        def make(diagonal: FloatArray, beside: FloatArray | None) -> FloatArray:
+            forward = combine(self._right[:, None], diagonal, beside, self._left[:, None])
+            return forward if turns is None else self._in_time(forward, lengths)
 
         real = self.layout.real
-        self._matrices = np.maximum(combine(grow) + np.eye(self.layout.n_states), 0.0).astype(real)
-        self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
+        self._matrices = np.maximum(make(grow, turn) + np.eye(self.layout.n_states), 0.0).astype(real)
+        if tables.decays:
+            self._decays = np.stack([grow, slope, curve], axis=3).astype(real)  # part, branch, C, 3, S
         if tables.slopes:
-            self._slopes = np.stack([combine(slope), combine(curve)], axis=2).astype(real)  # part, branch, 2, C, S, S
+            both = [make(slope, slope_turn), make(curve, curve_turn)]
+            self._slopes = np.stack(both, axis=2).astype(real)  # part, branch, 2, C, S, S
         if tables.divided_differences:
-            t = lengths[:, :, None, None, None]
-            gap = np.abs(rates[..., :, None] - rates[..., None, :]) * t
-            ratio = np.where(gap == 0, 1.0, -np.expm1(-gap) / np.where(gap == 0, 1.0, gap))
-            differences = t * (np.maximum(grow[..., :, None], grow[..., None, :]) + 1.0) * ratio
-            self._divided_differences = differences.astype(real)  # part, branch, C, k, l
+            if turns is None:
+                differences = divided_differences(rates, rates, t[..., None])[..., None, :, :, :]
+            else:
+                differences = rotating_differences(rates + 1j * turns, t[..., None])
+            self._divided_differences = differences.astype(real)  # part, branch, table, C, k, l
+
+    def _in_time(self, forward: FloatArray, lengths: FloatArray) -> FloatArray:
+        """P, or a slope of it, of every branch; of the process in reverse for branches of negative length.
+
+        The process in reverse has P*_ij = pi_j P_ji / pi_i, see `pmatrices.cl`.
+        """
+        pi = self._stationary[:, None]
+        reverse = forward.swapaxes(-1, -2) * pi[..., None, :] / pi[..., :, None]
+        return np.where((lengths < 0)[:, :, None, None, None], reverse, forward)
 
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         self._branch_tables(lengths, tables)
@@ -248,6 +267,11 @@ class NumpyEngine(Engine):
         (x, y), scale = self._aligned(row[InstructionWord.A], row[InstructionWord.B])
         part = self._block_part
         mass = self._block_mass
+        if not self.layout.reversible:
+            tables = [self._matrices, self._slopes[:, :, 0], self._slopes[:, :, 1]]
+            orders = [_sum_states(mass * x * self._times(table, row[InstructionWord.PB], y)) for table in tables]
+            d1 = orders[1] / orders[0]
+            return np.stack([self._log(orders[0], scale), d1, orders[2] / orders[0] - d1 * d1])
         s = (self._right[part].swapaxes(-1, -2) @ (mass * x)) * (self._left[part] @ y)  # block, C, k, lane
         decays = self._decays[part, row[InstructionWord.PB]]  # block, C, 3, k
         sums = np.einsum("bcdk,bckv->dbv", decays, s)
@@ -262,7 +286,7 @@ class NumpyEngine(Engine):
         sb = self._left[part] @ y
         likelihood = _sum_states(self._block_mass * x * self._times(self._matrices, row[InstructionWord.PB], y))
         terms = np.einsum(
-            "bckv,bclv,bckl->cklbv",
+            "bckv,bclv,bqckl->qcklbv",
             sa / likelihood[:, None, None],
             sb,
             self._divided_differences[part, row[InstructionWord.PB]],
@@ -309,6 +333,36 @@ class NumpyEngine(Engine):
             )
         ]
         return np.stack([self._log(likelihood, scale), *g, *curves])
+
+
+def _times_eigenvalues(
+    rates: FloatArray, turns: FloatArray | None, diagonal: FloatArray, beside: FloatArray | None
+) -> tuple[FloatArray, FloatArray | None]:
+    """The product of two matrices in the form that `Components` describes, of which the first holds the eigenvalues."""
+    if turns is None or beside is None:
+        return rates * diagonal, None
+    return rates * diagonal - turns * beside, rates * beside + turns * diagonal
+
+
+def divided_differences(
+    first: npt.NDArray[np.inexact], second: npt.NDArray[np.inexact], t: FloatArray
+) -> npt.NDArray[np.inexact]:
+    """(exp(x t) - exp(y t)) / (x - y), or t exp(x t) where x = y, of each pair x, y of eigenvalues: (..., S, S).
+
+    It starts from the slower decay, so that nothing overflows.
+    """
+    x, y = first[..., :, None], second[..., None, :]
+    slow, fast = np.where(x.real >= y.real, x, y), np.where(x.real >= y.real, y, x)
+    gap = (fast - slow) * t
+    ratio = np.where(gap == 0, 1.0, np.expm1(gap) / np.where(gap == 0, 1.0, gap))
+    return np.asarray(t * (np.expm1(slow * t) + 1.0) * ratio)
+
+
+def rotating_differences(values: npt.NDArray[np.complexfloating], t: FloatArray) -> FloatArray:
+    """The four tables of a rate matrix whose eigenvalues may be complex, see `pmatrices.cl`: (..., 4, C, S, S)."""
+    plain, mirrored = divided_differences(values, values, t), divided_differences(values, values.conj(), t)
+    total, rest = (plain + mirrored) / 2, (plain - mirrored) / 2
+    return np.stack([total.real, total.imag, -rest.imag, rest.real], axis=-4)
 
 
 def _sum_states(values: FloatArray) -> FloatArray:

@@ -78,6 +78,6 @@ class PreparedClas(Requests):
             lengths, own = (np.broadcast_to(x, (self.n_parts, x.shape[-1])) for x in (lengths, self.lengths))
         else:
             own = self.lengths
-        making = self._program.copy()
-        making[:, prog.BRANCHES] += lengths.shape[-1]
+        first = lengths.shape[-1]
+        making = prog.renumber_branches(self._program, lambda branches: branches + np.int32(first))
         return np.concatenate([making, program]), np.concatenate([lengths, own], axis=-1)

@@ -3,21 +3,25 @@
 An instruction is a row of int32, see `contract.InstructionWord`: opcode, result, a, pa, b, pb, c, pc. ``a``, ``b`` and
 ``c`` name CLAs: a slot (>= 0) or a tip (``~taxon``). ``pa``, ``pb`` and ``pc`` are branches: indices into the lengths
 that go with the program. ``result`` is a slot for instructions that make a CLA, and an index into the answer for those
-that make numbers. The builders below broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be
-joined with ``np.concatenate``. `kernels/traverse.cl` gives the formula of each instruction.
+that make numbers. ``~branch`` in place of a branch says that a likelihood passes it against time, from its lower to its
+upper end as seen from the root; this matters only under processes that are not time-reversible. The builders below
+broadcast their arguments and return int32 arrays (n, INSTRUCTION_WORDS), to be joined with ``np.concatenate``.
+`kernels/traverse.cl` gives the formula of each instruction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import BoolArray, ByteArray, IndexArray, IntArray
+from plltool.arrays import BoolArray, ByteArray, FloatArray, IndexArray, IntArray
 from plltool.engine.contract import INSTRUCTION_WORDS, InstructionWord, Opcode
 
 BRANCHES = [InstructionWord.PA, InstructionWord.PB]  # all branches of every instruction but TRIPLET
+_ALL_BRANCHES = [*BRANCHES, InstructionWord.PC]
 
 
 def one_piece() -> IntArray:
@@ -65,6 +69,34 @@ class Request:
     def of_parts(self, members: IndexArray) -> Request:
         """The same request to an engine that holds only some parts."""
         return self if self.parts is None else replace(self, parts=self.parts[members])
+
+
+def with_directions(request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+    """The request without ``~branch``: branches passed against time come once more, behind all others.
+
+    Their lengths have a minus sign, which is how engines tell them apart. `lengths` is (..., n_branches).
+    """
+    if not has_directions(request.program):
+        return request, lengths
+    program = request.program.copy()
+    branches = program[:, _ALL_BRANCHES]
+    program[:, _ALL_BRANCHES] = np.where(branches < 0, lengths.shape[-1] + ~branches, branches)
+    return replace(request, program=program), np.concatenate([lengths, -lengths], axis=-1)
+
+
+def has_directions(program: IntArray) -> bool:
+    """Whether a branch is passed against time."""
+    return any(bool(np.any(program[:, word] < 0)) for word in _ALL_BRANCHES)
+
+
+def renumber_branches(program: IntArray, number: Callable[[IntArray], IntArray]) -> IntArray:
+    """A copy with other numbers of branches, which stay those that are passed against time; no TRIPLET."""
+    program = program.copy()
+    branches = program[:, BRANCHES]
+    against = branches < 0
+    new = number(np.where(against, ~branches, branches) if against.any() else branches)
+    program[:, BRANCHES] = np.where(against, ~new, new)
+    return program
 
 
 def slots_written(program: IntArray) -> int:

@@ -8,7 +8,8 @@ from os import PathLike
 import numpy as np
 
 from plltool.errors import InputError
-from plltool.io.newick import RootedNodes, list_names, match_labels, parse_nodes, refuse_duplicates, unrooted_branches
+from plltool.io.labels import list_names, match_labels, refuse_duplicates
+from plltool.io.newick import RootedNodes, parse_nodes, unrooted_branches
 from plltool.io.tree_files import load_nodes
 from plltool.tree.constraint import Constraint, make_constraint
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
@@ -21,10 +20,9 @@ import numpy as np
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
+from plltool.io.labels import list_names, number_labels
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.topology import NO_NODE, Tree
-
-LISTED_NAMES = 5  # how many names an error lists before it counts the rest
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f\v]+)
@@ -36,8 +34,8 @@ _TOKEN = re.compile(
 )
 _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
-_MARK_IN_NAME = re.compile(r"[^A-Za-z0-9_.|/-]")  # for which IQ-TREE writes an underscore
 _END = "the end of the text"
+ROOT_REMOVED = "the tree is rooted, its root is removed"
 
 
 @dataclass
@@ -135,7 +133,7 @@ def number_tips(
     has_children = set(nodes.parents)
     tips = [node for node in range(len(nodes.parents)) if node not in has_children]
     labels = [nodes.labels[tip] for tip in tips]
-    return dict(zip(tips, _number_tips(labels, nodes.bare, source, names, whose), strict=True))
+    return dict(zip(tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
 
 
 def is_length(value: str | float) -> bool:
@@ -263,14 +261,15 @@ class _Parser:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
+    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`.
+    """
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]
-    numbers = _number_tips(labels, nodes.bare, source, names)
+    numbers = number_labels(labels, nodes.bare, source, names)
     if len(tips) < 3:
         raise InputError(f"{source}: found a tree of {len(tips)} taxa, expected at least 3")
-    ends, lengths = unrooted_branches(nodes, n_children)
+    ends, lengths, root_place = unrooted_branches(nodes, n_children)
     if resolve_seed is None:
         _refuse_multifurcations(nodes, ends, source)
     else:
@@ -280,7 +279,9 @@ def unrooted_tree(
     inner = np.setdiff1d(ends, tips)
     new_numbers[inner] = np.arange(len(tips), len(tips) + len(inner))
     lengths[np.isnan(lengths)] = DEFAULT_BRANCH_LENGTH
-    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths).renumbered()
+    tree = Tree.from_edges(labels if names is None else names, new_numbers[ends], lengths)
+    tree.root_place = root_place
+    tree = tree.renumbered()
     tree.warnings = (*_describe_root(n_children, source), *nodes.describe_negative(source))
     return tree
 
@@ -289,11 +290,16 @@ def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     """A warning of a root that is removed, which is one with two branches."""
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
     hint = "to root a result, name an outgroup (--outgroup)"
-    return [f"{source}: the tree is rooted, its root is removed; {hint}"] if n_branches == 2 else []
+    return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
 
 
-def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntArray, FloatArray]:
-    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths."""
+def unrooted_branches(
+    nodes: RootedNodes, n_children: IndexArray
+) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
+    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths.
+
+    The third value is where a root with two branches was: `Tree.root_place`.
+    """
     parents, lengths = list(nodes.parents), list(nodes.lengths)
     single = (n_children == 1).tolist()
     for node, parent in enumerate(nodes.parents):
@@ -304,12 +310,15 @@ def unrooted_branches(nodes: RootedNodes, n_children: IndexArray) -> tuple[IntAr
     ends = [(node, parents[node]) for node in kept]
     kept_lengths = [lengths[node] for node in kept]
     root = next(node for node, parent in enumerate(parents) if not single[node] and parent == NO_NODE)
+    place = None
     if n_children[root] == 2:
         first, second = (branch for branch, end in enumerate(ends) if end[1] == root)
         ends[first] = ends[first][0], ends[second][0]
-        kept_lengths[first] = _add_lengths(kept_lengths[first], kept_lengths[second])
+        both = _add_lengths(kept_lengths[first], kept_lengths[second])
+        place = first, _add_lengths(kept_lengths[first], 0.0) / both if both > 0 else 0.5
+        kept_lengths[first] = both
         del ends[second], kept_lengths[second]
-    return np.array(ends, dtype=np.int32), np.array(kept_lengths)
+    return np.array(ends, dtype=np.int32), np.array(kept_lengths), place
 
 
 def _add_lengths(a: float, b: float) -> float:
@@ -334,67 +343,3 @@ def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> 
         f"{source}: the node above {list_names(below)} has {degrees[node]} branches, expected 3; "
         "resolve such nodes at random with --resolve SEED"
     )
-
-
-def match_labels(labels: Sequence[str], bare: set[str], names: Sequence[str]) -> dict[str, int]:
-    """The place in `names` of each name, and of each label that stands for one: see `parse_newick`."""
-    numbers = {name: number for number, name in enumerate(names)}
-    unused = numbers.keys() - set(labels)
-    spaced: dict[str, list[str]] = {}
-    for label in labels:
-        if " " in label and label not in numbers:
-            spaced.setdefault(label.replace(" ", "_"), []).append(label)
-    spare: dict[str, list[int]] = {}
-    for name in unused:
-        if len(spaced.get(name, ())) == 1:
-            numbers[spaced[name][0]] = numbers[name]
-            continue
-        whole_and_first = [name, *name.split()[:1]]
-        plain = [_MARK_IN_NAME.sub("_", text) for text in whole_and_first]
-        for short in {name.replace(" ", "_"), *whole_and_first[1:], *plain}:
-            spare.setdefault(short, []).append(numbers[name])
-    numbers.update(
-        (label, spare[label][0])
-        for label in labels
-        if label in bare and label not in numbers and len(spare.get(label, ())) == 1
-    )
-    return numbers
-
-
-def _number_tips(
-    labels: Sequence[str], bare: set[str], source: str, names: Sequence[str] | None, whose: str = "the alignment"
-) -> list[int]:
-    """The number of each tip, given the labels of the tips."""
-    refuse_duplicates(labels, f"{source}: the tree")
-    if names is None:
-        return list(range(len(labels)))
-    refuse_duplicates(names, whose)
-    numbers = match_labels(labels, bare, names)
-    unknown = [label for label in labels if label not in numbers]
-    used = {numbers[label] for label in labels if label in numbers}
-    missing = [name for number, name in enumerate(names) if number not in used]
-    differences = [
-        f"{what}: {list_names(taxa)}"
-        for what, taxa in (("missing from the tree", missing), (f"unknown to {whose}", unknown))
-        if taxa
-    ]
-    if differences:
-        raise InputError(f"{source}: the taxa are not those of {whose}: {'; '.join(differences)}")
-    return [numbers[label] for label in labels]
-
-
-def refuse_duplicates(names: Sequence[str], owner: str) -> None:
-    """Raise InputError if a name occurs twice."""
-    if len(set(names)) < len(names):
-        repeated = [name for name, count in Counter(names).items() if count > 1]
-        raise InputError(f"{owner} has the same taxon more than once: {list_names(repeated)}")
-
-
-# --- errors ---------------------------------------------------------------------------------------------
-
-
-def list_names(names: Iterable[str]) -> str:
-    """The first few names and the number of the others."""
-    names = list(names)
-    listed = ", ".join(map(show_name, names[:LISTED_NAMES]))
-    return listed if len(names) <= LISTED_NAMES else f"{listed} and {len(names) - LISTED_NAMES} more"

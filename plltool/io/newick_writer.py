@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from plltool.arrays import BoolArray
 from plltool.errors import InputError, show_name
-from plltool.io.newick import list_names
+from plltool.io.labels import list_names
 from plltool.tree.topology import Tree
 
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
@@ -21,7 +21,7 @@ def write_newick(
     labels: Sequence[str] | None = None,
     left_out: BoolArray | None = None,
 ) -> str:
-    """Write a tree on one line, as a trifurcation at the inner node next to tip 0.
+    """Write a tree on one line, as a trifurcation at the inner node next to tip 0; with a root, as a bifurcation there.
 
     Children are in the order of their first tips, so that equal trees with equal names give equal strings.
 
@@ -47,6 +47,8 @@ def write_newick(
     pieces = ["("]
     unclosed = [(root, "")]
     for node, parent, branch in tree.ordered_from(root, left_out):
+        if tree.is_rooted and node == 0:
+            continue
         while unclosed[-1][0] != parent:
             pieces.append(")" + unclosed.pop()[1])
         if pieces[-1] != "(":

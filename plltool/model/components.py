@@ -17,9 +17,13 @@ class Components:
     one expected substitution per unit of branch length, and ``P(t) = right @ diag(exp(eigenvalues * rate * t)) @ left``
     (Felsenstein 2004, chapter 13).
 
+    If a process is not time-reversible, its eigenvalues may be complex, in pairs ``a + bi`` and ``a - bi``.
+    Such a pair has neighbouring places, the first of them even, and the diagonal matrix has the block
+    ``[[a, b], [-b, a]]`` there, so that nothing is complex: ``rotations`` holds b and -b.
+
     Attributes
     ----------
-    eigenvalues : float64 (C, S)
+    eigenvalues : float64 (C, S), or their real parts
     right : float64 (C, S, S), right eigenvectors in columns
     left : float64 (C, S, S), the inverse of ``right``
     frequencies : float64 (C, S), stationary frequencies; each row sums to 1
@@ -27,6 +31,8 @@ class Components:
     weights : float64 (C,), summing to 1; all 1 where each pattern has one component
     category_of : (n_patterns,) the component of each pattern, where each has only one (+PSR); None for a mixture, in
         which each pattern has all of them
+    rotations : float64 (C, S), imaginary parts of the eigenvalues, 0 where they are real; None for time-reversible
+        processes
     """
 
     eigenvalues: FloatArray
@@ -36,6 +42,7 @@ class Components:
     rates: FloatArray
     weights: FloatArray
     category_of: IndexArray | None = None
+    rotations: FloatArray | None = None
 
     @property
     def n_components(self) -> int:
@@ -47,9 +54,19 @@ class Components:
 
     def transition_matrices(self, length: float) -> FloatArray:
         """float64 (C, S, S): P of a branch of this length; rows sum to 1 up to rounding, no entry is negative."""
-        grow = np.expm1(self.eigenvalues * self.rates[:, None] * length)
-        change: FloatArray = (self.right * grow[:, None, :]) @ self.left
+        angles = None if self.rotations is None else self.rotations * self.rates[:, None] * length
+        grow, turn = exponential(self.eigenvalues * self.rates[:, None] * length, angles)
+        change = combine(self.right, grow, turn, self.left)
         return np.maximum(change + np.eye(self.n_states), 0.0)
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether all processes are time-reversible: pi_i Q_ij = pi_j Q_ji."""
+        return self.rotations is None
+
+    def rate_matrices(self) -> FloatArray:
+        """float64 (C, S, S): Q of each component, without its rate."""
+        return combine(self.right, self.eigenvalues, self.rotations, self.left)
 
     def alone(self, component: int) -> Components:
         """The same components, one with weight 1 and all others with weight 0."""
@@ -68,3 +85,33 @@ class Components:
     def masses(self) -> FloatArray:
         """float64 (C, S): weight times frequency."""
         return self.weights[:, None] * self.frequencies
+
+
+def partners(n_states: int) -> IndexArray:
+    """(n_states,) the other place of the pair to which each place belongs if its eigenvalues are complex."""
+    return np.minimum(np.arange(n_states) ^ 1, n_states - 1)
+
+
+def exponential(exponents: FloatArray, angles: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+    """exp(B) - I of matrices B of the form that `Components` describes.
+
+    Parameters
+    ----------
+    exponents, angles : (..., S) real and imaginary parts of the eigenvalues; None if all are real
+
+    Returns
+    -------
+    (..., S) its diagonal, and its elements (k, partner of k); None if they are all 0.
+    """
+    grow = np.expm1(exponents)
+    if angles is None:
+        return grow, None
+    return grow * np.cos(angles) - 2 * np.sin(angles / 2) ** 2, (grow + 1.0) * np.sin(angles)
+
+
+def combine(right: FloatArray, diagonal: FloatArray, beside: FloatArray | None, left: FloatArray) -> FloatArray:
+    """(..., S, S): ``right @ B @ left``, where B has this diagonal and these elements (k, partner of k)."""
+    product: FloatArray = (right * diagonal[..., None, :]) @ left
+    if beside is not None:
+        product = product + (right * beside[..., None, :]) @ left[..., partners(left.shape[-1]), :]
+    return product

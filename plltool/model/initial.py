@@ -8,6 +8,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray
 from plltool.errors import InputError
 from plltool.model import proteins
+from plltool.model.nonreversible import frequencies_of_rates
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 
@@ -28,6 +29,8 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
     """The start frequencies; equal ones if classes have frequencies of their own."""
+    if not spec.is_reversible:
+        return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
     if spec.frequencies is not None:
         return np.array(spec.frequencies)
     if spec.frequency_mode == "equal":

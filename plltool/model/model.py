@@ -14,6 +14,7 @@ from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
+from plltool.model.nonreversible import directed_components, frequencies_of_rates
 from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
@@ -150,6 +151,8 @@ class Model:
         has one per class. Invariable sites are a component in front, with the mean frequencies of the classes.
         """
         class_of, frequencies, rates, weights = self._mixture()
+        if not self.spec.is_reversible:
+            return directed_components(self.exchangeabilities, rates, weights)
         if self._systems is None:
             self._systems = [eigensystem(*pair) for pair in self._processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
@@ -165,6 +168,8 @@ class Model:
         masses : float64 (C, S), weight times frequency
         """
         class_of, frequencies, rates, weights = self._mixture()
+        if not self.spec.is_reversible:
+            return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
             self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
         return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
@@ -204,7 +209,7 @@ class Model:
     def pack(self) -> dict[str, FloatArray]:
         """All values as doubles, for `unpack`."""
         return {
-            "exchangeabilities": self._rates,
+            "exchangeabilities": self._rates,  # apart from "rates" of `SiteRates.pack`
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
             "scaler": np.array(self._scaler),
@@ -253,6 +258,8 @@ class Model:
             If the number of values is wrong, one is not positive, their sum differs from 1 by more than 1e-3, or the
             model is a mixture, whose classes have frequencies of their own.
         """
+        if not self.spec.is_reversible:
+            raise InputError(f"the frequencies of {str(self.spec)!r} follow from its rates and cannot be set")
         if self.has_classes:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
@@ -379,7 +386,7 @@ class Model:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
-        if not self.has_classes and (
+        if spec.is_reversible and not self.has_classes and (
             spec.frequency_mode not in ("equal", "model") or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
@@ -390,3 +397,5 @@ class Model:
     def _set_rates(self, rates: FloatArray) -> None:
         self._rates = self._design.relative(rates)
         self._systems = self._matrices = None
+        if not self.spec.is_reversible:
+            self._frequencies = frequencies_of_rates(self.exchangeabilities)

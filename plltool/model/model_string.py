@@ -99,6 +99,10 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
         kinds_seen.add(kind)
     if {"base frequencies", "profiles"} <= kinds_seen:
         raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
+    if spec.ascertainment is not None and not spec.is_reversible:
+        raise tokens[0].error("corrections for ascertainment bias (+ASC) need a time-reversible model")
+    if spec.sites.kind == "psr" and not spec.is_reversible:
+        raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
     if spec.sites.kind == "psr" and (spec.sites.invariable or spec.is_mixture or spec.profiles is not None):
         raise tokens[0].error(_ONE_RATE_PER_SITE)
     if spec.ascertainment is not None and (spec.sites.invariable or spec.sites.kind == "psr"):
@@ -135,6 +139,8 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
 
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
+    if not spec.is_reversible:
+        raise token.error(f"the frequencies of {spec.name} follow from its rates, so no others are accepted")
     if spec.is_mixture:
         raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
     if token.values is None:

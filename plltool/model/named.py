@@ -100,6 +100,8 @@ class NamedModel:
     rates : how exchangeabilities follow from parameters
     frequency_mode : the frequencies that the name implies
     frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
+    is_reversible : whether processes are time-reversible; if not, `pairs` are ordered, from and to, frequencies follow
+        from rates, and trees have a root
     """
 
     data: str
@@ -108,6 +110,7 @@ class NamedModel:
     rates: RateDesign
     frequency_mode: FrequencyMode
     frequencies: FloatArray
+    is_reversible: bool = True
 
 
 def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import genotypes, multistate, proteins, user
+from plltool.model import genotypes, multistate, nonreversible, proteins, user
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
@@ -16,10 +16,12 @@ MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # o
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"(?:RY|WS|MK)?[0-9]{1,2}\.[0-9]{1,2}[ABC]?", "Lie Markov models other than 12.12 and WS6.6 are"),
+    (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
 )
 _ACCEPTED = (
-    f"{', '.join(SYMMETRIES)}, six digits such as 010010, a protein model such as LG, or one of multistate data such as"
-    " MK (see docs/models.md)"
+    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a protein model such as LG, or one"
+    " of multistate data such as MK (see docs/models.md)"
 )
 
 
@@ -32,6 +34,9 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     if word in CANONICAL_NAMES:
         name = CANONICAL_NAMES[word]
         return _read_nucleotide(token, name, SYMMETRIES[name])
+    if word in nonreversible.CANONICAL_NAMES:
+        name = nonreversible.CANONICAL_NAMES[word]
+        return _read_nucleotide(token, name, nonreversible.CLASSES[name])
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
@@ -58,7 +63,7 @@ def _read_nucleotide(token: Token, name: str, code: str) -> ModelSpec:
 
 
 def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float, ...] | None:
-    """The rate of each class relative to GT, in the order in which the classes first occur in `code`."""
+    """The rate of each class relative to the last one, in the order in which the classes first occur in `code`."""
     if token.values is None:
         return None
     classes = list(dict.fromkeys(code))
@@ -69,7 +74,7 @@ def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float,
         given, form = sorted(classes), "separated by slashes: one per distinct rate"
     else:
         given = [digit for digit in classes if digit != code[-1]]
-        form = "separated by commas: one per distinct rate except that of GT, which is 1"
+        form = f"separated by commas: one per distinct rate except that of {pairs[-1]}, which is 1"
     if len(values) != len(given):
         raise token.error(f"expected {len(given)} rates {form}; found {len(values)}")
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))

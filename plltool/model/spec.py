@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from plltool.model import multistate, nucleotides, proteins
+from plltool.model import genotypes, multistate, nonreversible, nucleotides, proteins, user
 from plltool.model.ascertainment import Ascertainment
-from plltool.model import multistate, nucleotides, proteins, user
-from plltool.model import genotypes, multistate, nucleotides, proteins, user
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
@@ -17,6 +15,8 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+F
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
+    if name in nonreversible.CLASSES:
+        return nonreversible.named_model(name)
     if name == genotypes.GT10:
         return genotypes.named_model()
     if user.is_user(name):
@@ -93,6 +93,11 @@ class ModelSpec:
     def pairs(self) -> tuple[str, ...]:
         """Names of the pairs of states, in the order of exchangeabilities."""
         return self.named.pairs
+
+    @property
+    def is_reversible(self) -> bool:
+        """Whether the process is time-reversible."""
+        return self.named.is_reversible
 
     @property
     def is_mixture(self) -> bool:

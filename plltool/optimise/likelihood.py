@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,12 +14,19 @@ from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
 from plltool.engine.layout import Layout
 from plltool.engine.shards import AnyClas, AnyEngine
-from plltool.model.components import Components
+from plltool.model.components import Components, partners
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots
 from plltool.tree.topology import Tree
 
 Value = TypeVar("Value", bound=np.generic)
+Index = TypeVar("Index", bound=np.signedinteger[Any])
+
+
+def _add_tables(tables: FloatArray) -> FloatArray:
+    """The gradient (C, S, S) from the sums of four tables of differences (4, C, S, S), see `pmatrices.cl`."""
+    other = partners(tables.shape[-1])
+    return np.asarray(tables[0] + tables[1][:, other] + tables[2][:, :, other] + tables[3][:, other][:, :, other])
 
 
 def add_linked(values: FloatArray, lengths: FloatArray) -> FloatArray:
@@ -33,6 +40,10 @@ class TreeLikelihood:
     If parts have lengths of their own, the tree's lengths have a last axis for the parts: (n_edges, n_parts)
     (`Tree.unlink`). Code that works element by element serves both shapes; the engine gets the lengths transposed.
 
+    Under a process that is not time-reversible the tree has a root: its tip 0 stands for it and has no data, see
+    `plltool.tree.rooted`. P matrices then have a direction, and programs say which branches they pass against it, see
+    `plltool.engine.program`.
+
     Other code may change the tree and the models, and must then call `topology_changed` or `model_changed`. Changed
     branch lengths need no call: every request sends the lengths.
 
@@ -41,6 +52,7 @@ class TreeLikelihood:
     tree, models, engine : as given
     part_sites : (n_parts,) number of sites of each part: the sum of its pattern weights
     scratch : the first slot behind those of the directed CLAs
+    is_rooted : whether a model's process is not time-reversible
     """
 
     def __init__(self, tree: Tree, models: Sequence[Model], engine: AnyEngine):
@@ -50,6 +62,7 @@ class TreeLikelihood:
         self.part_sites = np.add.reduceat(engine.weights, np.cumsum((0, *engine.part_patterns[:-1])))
         self.scratch = directed_slots(tree.n_taxa)
         self._screen: Screen | None = None
+        self.is_rooted = not all(part.is_reversible for part in self._components())
         self.topology_changed()
         self.model_changed()
 
@@ -89,6 +102,18 @@ class TreeLikelihood:
             yield
         finally:
             self._set_weights(own)
+
+    @contextmanager
+    def any_root(self) -> Iterator[AnyClas]:
+        """Within the context, directed CLAs are those of a tree whose root is where they meet; its own is ignored.
+
+        Nothing but these CLAs may be asked for.
+        """
+        rooted, self.is_rooted, self._prepared = self.is_rooted, False, None
+        try:
+            yield self.directed()
+        finally:
+            self.is_rooted, self._prepared = rooted, None
 
     def _set_weights(self, weights: FloatArray) -> None:
         self.engine.set_weights(weights)
@@ -168,7 +193,11 @@ class TreeLikelihood:
         parent, sibling = descent.parent[below], descent.sibling[below]
         facing_parent = np.where(parent == top, ~ROOT, stack[parent])  # the CLA of the side with the root tip
         newviews = prog.newview(
-            stack[below], facing_parent, descent.branch[parent], operands[sibling], descent.branch[sibling]
+            stack[below],
+            facing_parent,
+            self.against(descent.branch[parent], True),
+            operands[sibling],
+            descent.branch[sibling],
         )
         beyond = np.append(np.int32(~ROOT), stack[below])
         numbers = number(beyond, operands[descent.order], descent.branch[descent.order])
@@ -187,8 +216,14 @@ class TreeLikelihood:
         view = self.view
         nodes, columns = view.preorder.T
         children = np.stack([(columns + 1) % 3, (columns + 2) % 3], axis=1).ravel()
-        post_order = prog.newview(*view.sources(nodes[::-1], columns[::-1]))
-        return np.concatenate([post_order, prog.newview(*view.sources(np.repeat(nodes, 2), children))])
+        post_order = self._newviews(nodes[::-1], columns[::-1])
+        return np.concatenate([post_order, self._newviews(np.repeat(nodes, 2), children)])
+
+    def _newviews(self, nodes: IntArray, columns: IntArray) -> IntArray:
+        """The instructions that make directed CLAs."""
+        slot, a, branch_a, b, branch_b = self.view.sources(nodes, columns)
+        up_a, up_b = (self.view.toward_root[nodes, (columns + turn) % 3] for turn in (1, 2))
+        return prog.newview(slot, a, self.against(branch_a, up_a), b, self.against(branch_b, up_b))
 
     def _in_order_of_use(self, program: IntArray) -> IntArray:
         """The program with branches numbered in `DirectedView.branch_order`.
@@ -196,9 +231,11 @@ class TreeLikelihood:
         P matrices are then stored in the order in which they are read, so the processor prefetches them: lnL and rounds
         of 1,288 taxa take 0.93 times as long.
         """
-        program = program.copy()
-        program[:, prog.BRANCHES] = self.view.branch_place[program[:, prog.BRANCHES]]
-        return program
+        return prog.renumber_branches(program, lambda branches: self.view.branch_place[branches])
+
+    def against(self, branches: npt.NDArray[Index], up: BoolArray | bool) -> npt.NDArray[Index]:
+        """The branches as instructions name them, if those that are `up` lead to the root from where they are read."""
+        return np.where(up, ~branches, branches) if self.is_rooted else branches
 
     def _execute(self, program: IntArray, lengths: FloatArray, n_values: int, kind: str) -> FloatArray:
         """Run a program that overwrites the directed CLAs; its own CLAs are not read afterwards."""
@@ -282,8 +319,7 @@ class TreeLikelihood:
         _, b, branch = self._root_operands(np.arange(self.tree.n_nodes, dtype=np.int32) - self.tree.n_taxa)
 
         def request(layout: Layout) -> prog.Request:
-            masses = layout.n_components * layout.n_states
-            squares = masses * layout.n_states
+            squares, masses = layout.gradient_values, layout.n_components * layout.n_states
             at_root = [prog.evaluate(0, ~ROOT, b, branch), prog.mass_gradient(1 + squares, ~ROOT, b, branch)]
             program = self._in_order_of_use(np.concatenate([gradients[:at], *at_root, gradients[at:]]))
             return prog.Request(program, 1 + squares + masses, "gradient", keep=False, parts=parts)
@@ -292,9 +328,10 @@ class TreeLikelihood:
         values = self.engine.execute_shaped(request, self.tree.lengths[self.view.branch_order].T)
         matrices, masses = [], []
         for row, shape in zip(values, self._shapes, strict=True):
-            squares = shape[0] * shape[1] ** 2
-            matrices.append(row[1 : 1 + squares].reshape(*shape, shape[1]))
-            masses.append(row[1 + squares :].reshape(shape))
+            n_masses = shape[0] * shape[1]
+            tables = row[1 : len(row) - n_masses].reshape(-1, *shape, shape[1])
+            matrices.append(tables[0] if len(tables) == 1 else _add_tables(tables))
+            masses.append(row[len(row) - n_masses :].reshape(shape))
         return np.array([row[0] for row in values]), matrices, masses
 
     def all_derivatives(self, lengths: npt.ArrayLike | None = None) -> tuple[FloatArray, FloatArray]:

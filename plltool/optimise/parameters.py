@@ -8,7 +8,9 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import DIFFERENCE_STEP
+from plltool.model.components import partners
 from plltool.model.model import SCALER, Model
+from plltool.model.nonreversible import rate_slopes
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 
@@ -36,6 +38,10 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
     """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
     here = model.components()
+    if not model.spec.is_reversible:
+        by_matrix = np.einsum("c,cij->ij", here.rates, by_rates)
+        by_log = rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
+        return model.spec.named.rates.free_slopes(by_log)
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     by_pair, by_frequency = rate_matrix_slopes(
         exchangeabilities, here.frequencies, here.rates[:, None, None] * by_rates
@@ -67,10 +73,16 @@ def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: Fl
 def scale_slope(model: Model, matrices: FloatArray) -> float:
     """d lnL / d log of a factor of a part's branch lengths, bounds ignored; it is the same as a factor of all rates.
 
-    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal.
+    `matrices` (C, S, S) are those of `TreeLikelihood.rate_matrix_gradient`; in the eigenbasis Q is diagonal, except for
+    pairs of complex eigenvalues.
     """
     components = model.components()
-    return float(np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None]))
+    slope = np.einsum("ckk,ck->", matrices, components.eigenvalues * components.rates[:, None])
+    if components.rotations is not None:
+        places = np.arange(components.n_states)
+        beside = matrices[:, places, partners(components.n_states)]
+        slope += np.sum(beside * components.rotations * components.rates[:, None])
+    return float(slope)
 
 
 def _matrices_at(

@@ -31,7 +31,7 @@ def state_sets(patterns: Patterns) -> BoolArray | None:
 
 @dataclass(frozen=True, eq=False)
 class PartsShard:
-    """The parts that one engine holds: those of one number of states and of components.
+    """The parts that one engine holds: those of one number of states and of components, reversible or not.
 
     `share` is that of the memory of all shards that it takes. `categories` is the most categories into which the
     patterns of each part may be sorted; empty if their components are a mixture. `corrections` are those of the parts
@@ -79,6 +79,7 @@ class PartsShard:
             self.patterns[0].n_taxa,
             part_patterns,
             0 if sets is None else len(sets),
+            self.components.is_reversible,
         )
 
     @property
@@ -103,9 +104,10 @@ class ShardPlan:
 def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: bool = False) -> ShardPlan:
     """Shards in the order of their first parts.
 
-    With `screening` there is a screen, unless CLAs have one component anyway or there are so few patterns that
-    transition matrices, which a screen does not save, take most of the time. There is none if a part has a correction
-    for ascertainment bias either, since this needs the likelihood of sites under all components.
+    With `screening` there is a screen, unless CLAs have one component anyway, or a process is not time-reversible, or
+    there are so few patterns that transition matrices, which a screen does not save, take most of the time. There is
+    none if a part has a correction for ascertainment bias either, since this needs the likelihood of sites under all
+    components.
     """
     components = [model.components() for model in models]
     site_categories = [model.spec.sites.n_categories if model.has_site_rates else 0 for model in models]
@@ -113,15 +115,17 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
     corrections = [model.spec.ascertainment for model in models]
     is_corrected = any(own is not None for own in corrections)
     screening &= not is_corrected and max(n_components) > 1
+    screening &= all(own.is_reversible for own in components)
     screening &= sum(part.n_patterns for part in parts) >= SCREENING_PATTERNS
     sizes = [part.n_patterns * own.n_states for part, own in zip(parts, components, strict=True)]
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
         """Shards of parts with so many components, sorted into at most so many categories, 0 for a mixture."""
-        members: dict[tuple[str, int, int, bool], list[int]] = {}
-        for number, (part, n, most) in enumerate(zip(parts, counts, categories, strict=True)):
-            members.setdefault((part.states.name, part.states.n_states, n, most > 0), []).append(number)
+        members: dict[tuple[str, int, int, bool, bool], list[int]] = {}
+        for number, (part, own, n, most) in enumerate(zip(parts, components, counts, categories, strict=True)):
+            key = (part.states.name, part.states.n_states, n, own.is_reversible, most > 0)
+            members.setdefault(key, []).append(number)
         return tuple(
             PartsShard(
                 tuple(some),

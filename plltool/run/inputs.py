@@ -23,6 +23,7 @@ from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_MODELS,
     LINKAGES,
+    ROOT_NAME,
     SCALED,
 )
 from plltool.errors import InputError, show_name
@@ -35,13 +36,15 @@ from plltool.io.bridge import (
     tree_from_object,
 )
 from plltool.io.constraint_reader import constraint_from_nodes, parse_constraint, read_constraint
+from plltool.io.labels import list_names
 from plltool.io.model_reader import read_model, read_scheme
-from plltool.io.newick import is_newick, list_names, parse_newick
+from plltool.io.newick import ROOT_REMOVED, is_newick, parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.model.model import Model
 from plltool.model.spec import ModelSpec
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.duplicates import restrict_tree
+from plltool.tree.rooted import add_root
 from plltool.tree.topology import Tree
 
 AlignmentLike: TypeAlias = str | PathLike[str] | Sequences | Alignment | Dataset | AlignmentObject
@@ -65,7 +68,7 @@ def as_data(given: AlignmentLike) -> Sequences | Alignment | Dataset:
 
 
 def resolve_inputs(
-    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str = DEFAULT_LINKAGE, rooted: bool = False
 ) -> tuple[Dataset, list[Model]]:
     """An alignment, cut into the parts that have models of their own, and new objects of these models.
 
@@ -74,12 +77,24 @@ def resolve_inputs(
     model : see `plltool.search`; a list of models, one for each part, needs an alignment that is cut already
     brlen : how the branch lengths of the parts are linked, one of LINKAGES; if they are scaled, the models of several
         parts have scalers
+    rooted : whether models may need a root, because they are not time-reversible; the alignment then has a row for it
 
     Raises
     ------
     InputError
         If the alignment or the model cannot be used, or they do not fit each other.
     """
+    data, models = _resolve_inputs(alignment, model, brlen)
+    needy = [model for model in models if not model.spec.is_reversible]
+    if needy and not rooted:
+        found = f"model {str(needy[0].spec)!r} is not time-reversible, which only search, evaluate and simulate can use"
+        raise InputError(f"{found}; expected another model")
+    return (data.with_root() if needy else data), models
+
+
+def _resolve_inputs(
+    alignment: AlignmentLike, model: ModelLike | None, brlen: str
+) -> tuple[Dataset, list[Model]]:
     data = as_data(alignment)
     scheme = _as_scheme(model)
     if isinstance(data, Dataset):
@@ -172,13 +187,16 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
 
     It comes from a file, a Newick string (which begins with a parenthesis or a comment), a tree of dendropy, Biopython
     or ete, or a Tree, which is copied; its branches keep their numbers if its tips are numbered so already. With
-    `several` a file may hold one tree for each part, see `read_tree`.
+    `several` a file may hold one tree for each part, see `read_tree`. Where ROOT_NAME is the first name, the tree has a
+    root, see `plltool.tree.rooted`: that with two branches, or one on the first branch.
 
     Raises
     ------
     InputError
         If it cannot be read, is not accepted, is not binary, or its taxa are not `names`.
     """
+    if names[0] == ROOT_NAME and not (isinstance(given, Tree) and given.is_rooted):
+        return _with_root(given if isinstance(given, Tree) else as_tree(given, names[1:], several), names)
     if isinstance(given, Tree):
         differing = sorted(set(given.names) ^ set(names))
         if differing:
@@ -186,13 +204,21 @@ def as_tree(given: TreeLike, names: Sequence[str], several: bool = False) -> Tre
             missing = f"{show_name(differing[0])} is missing from {where}"
             raise InputError(f"the taxa of the tree are not those of the alignment: {missing}")
         tree = given.copy() if given.names == tuple(names) else restrict_tree(given, names)
-        tree.warnings = given.warnings
+        tree.warnings, tree.root_is_given = given.warnings, given.is_rooted
         return tree
     if is_newick(given):
         return parse_newick(str(given), "the tree given", names)
     if isinstance(given, (str, PathLike)):
         return read_tree(given, names, unlinked=several)
     return tree_from_object(given, names)
+
+
+def _with_root(tree: Tree, names: Sequence[str]) -> Tree:
+    """The tree with the root that it was read with, or with one on its first branch."""
+    rooted = as_tree(add_root(tree, *(tree.root_place or (0, 0.5))), names)
+    rooted.warnings = tuple(warning for warning in tree.warnings if ROOT_REMOVED not in warning)
+    rooted.root_is_given = tree.root_place is not None
+    return rooted
 
 
 def as_constraint(given: TreeLike, names: Sequence[str]) -> Constraint | None:

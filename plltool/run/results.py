@@ -15,7 +15,7 @@ import numpy as np
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
-from plltool.constants import COLLAPSE_LENGTH, VERSION
+from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.shards import AnyEngine, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
@@ -30,6 +30,7 @@ from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Progress
+from plltool.tree_search.root_scan import RootPlace
 
 LIBRARIES = ("numpy", "scipy", "pyopencl")
 
@@ -261,19 +262,25 @@ class EvaluationResult(Result):
     ----------
     site_rates : (n_sites,) posterior mean rate of each site in the alignment's order, if asked for
     length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
+    root_places : the root on each branch, best first, if asked for
     """
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
+    root_places: tuple[RootPlace, ...] | None = field(default=None, kw_only=True)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the branches and their lengths' errors if these were asked for."""
         record = super().as_record(command)
+        if self.root_places is not None:
+            record["root_places"] = [asdict(place) for place in self.root_places]
         if self.length_errors is None:
             return record
         sides = smaller_sides(self.tree, np.arange(self.tree.n_edges))
+        if self.tree.is_rooted:
+            sides = [[name for name in taxa if name != ROOT_NAME] for taxa in sides]
         rows = zip(sides, self.tree.lengths.tolist(), nan_to_null(self.length_errors.tolist()), strict=True)
-        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows]}
+        return record | {"branches": [{"taxa": t, "length": x, "error": error} for t, x, error in rows if t]}
 
     def texts(
         self, command: str | None = None, *, nexus: bool = False, collapse: float = COLLAPSE_LENGTH
@@ -356,7 +363,7 @@ def describe_run(data: Dataset, engine: AnyEngine, reason: str) -> dict[str, Any
     """The fields of a result that describe its alignment and engine."""
     return {
         "data": data,
-        "n_taxa": data.n_taxa,
+        "n_taxa": data.n_sequences,
         "n_sites": data.n_sites,
         "n_patterns": engine.n_patterns,
         "device": engine.device_name,

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
+from plltool.constants import ROOT_NAME
 from plltool.errors import InputError, show_name
 from plltool.io.newick_writer import find_root, write_newick
 from plltool.tree.splits import smaller_sides
@@ -36,6 +37,8 @@ def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "
     """
     if given is None:
         return None
+    if names[0] == ROOT_NAME:
+        raise InputError("an outgroup, where the model is not time-reversible and finds the root; expected none")
     outgroup = _split_names(given, names)
     unknown = sorted(set(outgroup).difference(names))
     if unknown:

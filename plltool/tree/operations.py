@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from plltool.arrays import IntArray
+from plltool.arrays import BoolArray, IntArray
 from plltool.tree.topology import Tree
 
 ROOT = 0  # the tip at whose branch traversals start; any branch gives the same likelihood
@@ -132,6 +132,11 @@ class DirectedView:
     def branch_place(self) -> IntArray:
         """(n_edges,) the place of each branch in `branch_order`."""
         return np.argsort(self.branch_order).astype(np.int32)
+
+    @cached_property
+    def toward_root(self) -> BoolArray:
+        """(n_nodes, 3) whether the neighbour in a column is the one towards the root tip."""
+        return np.asarray((self.tree.neighbours == self.descent.parent[:, None]) & (self.tree.neighbours >= 0))
 
     def sources(self, nodes: IntArray, columns: IntArray) -> tuple[IntArray, IntArray, IntArray, IntArray, IntArray]:
         """The newview of each CLA (node, column): slot, operand a, its branch, operand b, its branch."""

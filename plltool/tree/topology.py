@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH, ROOT_NAME
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,11 @@ class Tree:
         lengths of their own, see `unlink`.
     warnings : tuple of str
         What a user should know about the tree as it was read, one line each; copies have none.
+    root_place : tuple of int and float, or None
+        Where the root of the tree was as it was read, if it had two branches: on which branch, and at which share of
+        its length from its first end. Copies do not know.
+    root_is_given : bool
+        Of a tree with a root, whether who gave the tree said where; copies do not know.
     """
 
     def __init__(
@@ -52,6 +57,8 @@ class Tree:
         self.ends = ends
         self.lengths = lengths
         self.warnings: tuple[str, ...] = ()
+        self.root_place: tuple[int, float] | None = None
+        self.root_is_given = False
 
     @classmethod
     def from_edges(
@@ -99,6 +106,11 @@ class Tree:
         return len(self.names)
 
     @property
+    def is_rooted(self) -> bool:
+        """Whether tip 0 is no taxon but the root, see `plltool.tree.rooted`."""
+        return self.names[0] == ROOT_NAME
+
+    @property
     def n_nodes(self) -> int:
         return 2 * self.n_taxa - 2
 
@@ -122,6 +134,7 @@ class Tree:
         """A copy with other branch lengths, (n_edges,) or (n_edges, n_parts)."""
         tree = self.copy()
         tree.lengths = np.array(lengths, dtype=np.float64)
+        tree.root_place = self.root_place
         return tree
 
     def unlink(self, n_parts: int) -> Tree:
@@ -197,7 +210,12 @@ class Tree:
         inner = nodes[nodes >= self.n_taxa]
         number[inner] = np.arange(self.n_taxa, self.n_nodes)
         ends = np.column_stack([number[parents], number[nodes]])
-        return Tree.from_edges(self.names, ends, self.lengths[branches])
+        tree = Tree.from_edges(self.names, ends, self.lengths[branches])
+        if self.root_place is not None:
+            branch, share = self.root_place
+            place = int(np.flatnonzero(branches == branch)[0])
+            tree.root_place = place, share if self.ends[branch, 0] == parents[place] else 1.0 - share
+        return tree
 
     def total_length(self) -> float:
         """The sum of all branch lengths, in expected substitutions per site."""
@@ -212,7 +230,7 @@ class Tree:
     # --- other libraries ------------------------------------------------------------------------------------
 
     def to_dendropy(self) -> dendropy.Tree:
-        """An unrooted dendropy tree, seeded at the inner node next to tip 0.
+        """An unrooted dendropy tree, seeded at the inner node next to tip 0; or a rooted one of a tree with a root.
 
         Its taxon namespace holds the names in the tree's order, unchanged; children are in the order in which
         `write_newick` writes them; lengths are in expected substitutions per site.
@@ -222,12 +240,13 @@ class Tree:
         taxa = [dendropy.Taxon(label=name) for name in self.names]
         root = int(self.neighbours[0, 0])
         made = {root: dendropy.Node()}
-        for node, parent, branch in self.ordered_from(root):
+        for node, parent, branch in self._shown_from(root):
             taxon = taxa[node] if self.is_tip(node) else None
             made[node] = dendropy.Node(taxon=taxon, edge_length=float(self.lengths[branch]))
             made[parent].add_child(made[node])
-        result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(taxa), seed_node=made[root])
-        result.is_rooted = False
+        shown = taxa[self.is_rooted :]
+        result = dendropy.Tree(taxon_namespace=dendropy.TaxonNamespace(shown), seed_node=made[root])
+        result.is_rooted = self.is_rooted
         return result
 
     def to_biopython(self) -> Bio.Phylo.BaseTree.Tree:
@@ -245,8 +264,12 @@ class Tree:
             raise ImportError("Tree.to_biopython needs Biopython: pip install biopython") from None
         root = int(self.neighbours[0, 0])
         made = {root: Clade()}
-        for node, parent, branch in self.ordered_from(root):
+        for node, parent, branch in self._shown_from(root):
             name = self.names[node] if self.is_tip(node) else None
             made[node] = Clade(branch_length=float(self.lengths[branch]), name=name)
             made[parent].clades.append(made[node])
-        return BiopythonTree(root=made[root], rooted=False)
+        return BiopythonTree(root=made[root], rooted=self.is_rooted)
+
+    def _shown_from(self, root: int) -> list[tuple[int, int, int]]:
+        """`ordered_from` an inner node, without the tip that stands for the root."""
+        return [visit for visit in self.ordered_from(root) if not (self.is_rooted and visit[0] == 0)]

@@ -85,11 +85,13 @@ def _optimise_batch(
     prune = steps.prune[chosen]
     moving = likelihood.view.incoming[prunes.joints[prune], prunes.columns[prune]]
     operands = np.column_stack([slots, steps.beyond[chosen], moving])
+    upward = steps.upward[chosen] == 1
+    up = np.column_stack([~upward, upward, np.zeros_like(upward)]) & likelihood.is_rooted
     best, best_lnl = start, np.full(start.shape[:-1], -np.inf)
     active, trial = np.arange(len(chosen)), best.copy()
     values = np.empty((*best_lnl.shape, TRIPLET_VALUES))
     for _ in range(TRIPLET_ROUNDS):
-        answer = join(prepared, operands[active], trial)
+        answer = join(prepared, operands[active], trial, up[active])
         better = answer[..., 0] > best_lnl[active]
         best[active] = np.where(better[..., None], trial, best[active])
         values[active] = np.where(better[..., None], answer, values[active])
@@ -104,12 +106,18 @@ def _optimise_batch(
     return add_parts(best_lnl), best
 
 
-def join(clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray) -> FloatArray:
+def join(
+    clas: AnyClas, operands: npt.NDArray[np.integer], lengths: FloatArray, up: BoolArray | None = None
+) -> FloatArray:
     """Values of `program.triplet` at nodes where three operands (n, 3) meet, with lengths (n, [n_parts,] 3).
+
+    `up` (n, 3) are the operands that lie towards a root; by default none does.
 
     Returns (n, 10), or (n, n_parts, 10) if parts have lengths of their own.
     """
     branches = np.arange(operands.size).reshape(-1, 3)
+    if up is not None:
+        branches = np.where(up, ~branches, branches)
     joins = np.stack([operands, branches], axis=2).reshape(-1, 6)
     by_branch = flatten_lengths(lengths)
     return add_linked(clas.triplets(joins, by_branch.T), by_branch)

@@ -86,7 +86,7 @@ def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
             clas = likelihood.directed().extend(newviews, flatten_lengths(at[..., [far_0, far_1]]).T)
             joined = np.column_stack([operands[active, near_0], operands[active, near_1], slots])
             places = [near_0, near_1, INNER]
-            lnl[active], at[..., places] = _climb(clas, joined, at[..., places])
+            lnl[active], at[..., places] = optimise_joins(clas, joined, at[..., places])
             best[active] = at
         active = active[lnl[active] - before >= NEIGHBOUR_EPSILON]
         if not len(active):
@@ -94,7 +94,7 @@ def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
     return best
 
 
-def _climb(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+def optimise_joins(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Optimise the lengths (n, [n_parts,] 3) at nodes where operands (n, 3) meet; returns lnL (n,) and the lengths.
 
     A Newton step changes all three lengths together. If it fails, each length takes a step of its own uphill, which is

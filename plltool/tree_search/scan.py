@@ -56,8 +56,9 @@ class Steps:
     depth : (n,) number of branches walked before this one
     source, source_branch : (n,) the CLA from which the step starts, and the branch to it; at the gap, the CLA on the
         other side and the healed branch; at later steps ``source`` is not used
-    side, side_branch : (n,) CLA and branch of the sibling
+    side, side_branch : (n,) CLA and branch of the sibling; branches are as instructions name them
     beyond, branch : (n,) the CLA beyond the branch of insertion, and that branch
+    upward : (n,) 1 if that branch leads towards the root tip, else 0
     key : (n,) orders the steps of a prune depth first
     scores : (n,) lnL after regrafting the subtree in the middle of the branch, with all other lengths unchanged
     typical_loss : median loss of lnL of the insertions next to the gap, at least 0; a scale of lnL for these data
@@ -72,6 +73,7 @@ class Steps:
     side_branch: IndexArray
     beyond: IndexArray
     branch: IndexArray
+    upward: IndexArray
     key: IndexArray
     scores: FloatArray
     typical_loss: float
@@ -91,6 +93,9 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
         joints = np.arange(tree.n_taxa, tree.n_nodes)
     nodes = np.repeat(joints.astype(np.int32), 3)
     columns = np.tile(np.arange(3, dtype=np.int32), len(joints))
+    if likelihood.is_rooted:  # a subtree does not move with the root in it
+        kept = ~likelihood.view.toward_root[nodes, columns]
+        nodes, columns = nodes[kept], columns[kept]
     return Prunes(nodes, columns, heal(likelihood, nodes, columns))
 
 
@@ -99,7 +104,8 @@ def heal(likelihood: TreeLikelihood, nodes: IntArray, columns: IntArray) -> Floa
     tree, view = likelihood.tree, likelihood.view
     k1, k2 = (columns + 1) % 3, (columns + 2) % 3
     trial = tree.lengths[tree.edges[nodes, k1]] + tree.lengths[tree.edges[nodes, k2]]
-    ends = np.column_stack([view.incoming[nodes, k1], view.incoming[nodes, k2], np.arange(len(nodes))])
+    branches = likelihood.against(np.arange(len(nodes)), view.toward_root[nodes, k2])
+    ends = np.column_stack([view.incoming[nodes, k1], view.incoming[nodes, k2], branches])
     healed, best_lnl = trial, np.full(trial.shape, -np.inf)
     for _ in range(HEALING_ROUNDS):
         values = add_linked(likelihood.directed().derivatives(ends, trial.T), trial)
@@ -167,7 +173,7 @@ def _gaps(likelihood: TreeLikelihood, prunes: Prunes) -> Columns:
         "node": tree.neighbours[joints, near].astype(np.int64),
         "entry": view.back[joints, near].astype(np.int64),
         "source": view.incoming[joints, far].astype(np.int64),
-        "source_branch": 2 * tree.n_edges + prune,
+        "source_branch": likelihood.against(2 * tree.n_edges + prune, view.toward_root[joints, far]),
         "key": (sides - 1) << (2 * MAX_RADIUS),
         "parent": np.full(2 * len(prunes), -1),
         "depth": np.zeros(2 * len(prunes), dtype=np.int64),
@@ -193,6 +199,7 @@ def _walk(
         node, depth = at["node"], at["depth"]
         onward, side = (at["entry"] + turn) % 3, (at["entry"] + 3 - turn) % 3
         branch = tree.edges[node, onward].astype(np.int64)
+        upward = view.toward_root[node, onward]
         key = at["key"] | (turn << (2 * (MAX_RADIUS - 1 - depth)))
         levels.append({
             "prune": at["prune"],
@@ -201,9 +208,10 @@ def _walk(
             "source": at["source"],
             "source_branch": at["source_branch"],
             "side": view.incoming[node, side].astype(np.int64),
-            "side_branch": tree.edges[node, side].astype(np.int64),
+            "side_branch": likelihood.against(tree.edges[node, side].astype(np.int64), view.toward_root[node, side]),
             "beyond": view.incoming[node, onward].astype(np.int64),
             "branch": branch,
+            "upward": upward.astype(np.int64),
             "key": key,
         })  # fmt: skip
         frontier = {
@@ -211,7 +219,7 @@ def _walk(
             "node": tree.neighbours[node, onward].astype(np.int64),
             "entry": view.back[node, onward].astype(np.int64),
             "source": np.zeros(len(node), dtype=np.int64),
-            "source_branch": branch,
+            "source_branch": likelihood.against(branch, ~upward),
             "key": key,
             "parent": n_steps + np.arange(len(node)),
             "depth": depth + 1,
@@ -277,9 +285,10 @@ def _scan_request(
     made = first_slot + depth
     source = np.where(depth == 0, columns["source"], made - 1)
     newviews = prog.newview(made, source, columns["source_branch"], columns["side"], columns["side_branch"])
-    half = tree.n_edges + columns["branch"]
+    half, upward = tree.n_edges + columns["branch"], columns["upward"] == 1
     value = np.cumsum(scored) - 1
-    inserts = prog.insert(value, made, half, columns["beyond"], half, moving)
+    here, beyond = likelihood.against(half, ~upward), likelihood.against(half, upward)
+    inserts = prog.insert(value, made, here, columns["beyond"], beyond, moving)
     heads = np.flatnonzero(np.diff(prune, prepend=-1))
     joints, column = prunes.joints[prune[heads]], prunes.columns[prune[heads]]
     propagates = prog.propagate(moving, view.incoming[joints, column], tree.edges[joints, column])

@@ -14,6 +14,7 @@ from plltool.constants import (
     NNI_EPSILON,
     NNI_SHARE,
     PERTURB,
+    POLISH_GAIN,
     STAGE_EPSILON,
     STAGE_MOST,
     STAGE_SHARE,
@@ -31,6 +32,7 @@ from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.fusing import fuse
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
 from plltool.tree_search.ratchet import Ratchet
+from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
 
@@ -198,11 +200,14 @@ class TreeSearch:
         return self._state(interrupted), done
 
     def polish(self) -> ClimbState:
-        """Optimise lengths and model in turn until neither gains; not under +PSR, whose lnL is not the result."""
+        """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result."""
         at = self._at
 
+        is_rooted = self.likelihood.is_rooted
+
         def report(done: PolishRound) -> None:
-            at.lnl, at.round, at.polished, at.polish = done.lnl, done.number, done.is_last, done.pack()
+            at.lnl, at.round, at.polish = done.lnl, done.number, done.pack()
+            at.polished = done.is_last and not is_rooted
             self._end_step("polish", done.number)
 
         self._forecast.begin(at.round)
@@ -213,7 +218,16 @@ class TreeSearch:
         announce("polish")
         try:
             with self._naming_models():
+                if is_rooted and done is None:
+                    explore_roots(self.likelihood, self.likelihood.lnl(), groups)
                 polish(self.likelihood, groups=groups, report=report, done=done)
+                while not at.polished:
+                    before = at.lnl
+                    at.lnl = move_root(self.likelihood, before)
+                    at.polished = at.lnl - before < POLISH_GAIN
+                    if not at.polished:
+                        polish(self.likelihood, groups=groups, report=report)
+                self._save_state()
         except StopSearch:
             return self._state(interrupted=True)
         return self._state()
@@ -272,7 +286,7 @@ class TreeSearch:
             self._end_step(stage.name, at.round, moves, stage.radius)
 
     def _tune(self, stage: Stage) -> float:
-        """Optimise lengths, model parameters and lengths again; return lnL.
+        """Optimise lengths, model parameters and lengths again, and the place of a root; return lnL.
 
         At the start, lengths and model may be far from the best, so other scales of all lengths are tried.
         """
@@ -291,4 +305,4 @@ class TreeSearch:
             if is_free and lnl > before:
                 optimise_model(likelihood, epsilon=epsilon)
                 lnl = smooth(likelihood, epsilon).lnl
-        return lnl
+        return move_root(likelihood, lnl) if likelihood.is_rooted else lnl

@@ -70,7 +70,8 @@ def make_engine(request):
 
             first = mixtures[0]
             n_codes = 0 if state_sets is None else len(state_sets)
-            layout = kind.layout(first.n_states, first.n_components, len(codes), parts, precision, n_codes)
+            reversible = first.components.is_reversible
+            layout = kind.layout(first.n_states, first.n_components, len(codes), parts, precision, n_codes, reversible)
             device = device or find_device(request.getfixturevalue("opencl_devices"), kind, precision)
             if device is None:
                 pytest.skip(f"no OpenCL device is known to handle {precision} vectors of {kind.vw} lanes")

@@ -30,7 +30,7 @@ class Kind:
         workers = "" if self.workers is None else f"-workers{self.workers}"
         return f"{self.kind}-vw{self.vw}-tile{self.tile_blocks}-groups{self.max_groups}{workers}"
 
-    def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double", n_codes=0):
+    def layout(self, n_states, n_components, n_taxa, part_patterns, precision="double", n_codes=0, reversible=True):
         layout = Layout(
             n_states,
             n_components,
@@ -43,6 +43,7 @@ class Kind:
             precision=precision,
             max_groups=self.max_groups,
             n_codes=n_codes,
+            reversible=reversible,
         )
         layout = use_local_memory(layout, MOST_ITEMS, LOCAL_BYTES)
         return layout if self.workers is None else replace(layout, state_workers=self.workers)

@@ -3,13 +3,15 @@
 import numpy as np
 import pytest
 from helpers import likelihood_of, make_tree, mix, random_ends, simulate_codes
-from oracles.likelihood import pruning
+from oracles.likelihood import derivative, pruning, with_root
 from oracles.substitution import gamma_category_means, gamma_category_medians, q_matrix
+from scipy.linalg import null_space
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.parameters import parameter_slopes, scale_slope
+from plltool.tree.rooted import add_root
 
 STEP = 1e-4
 
@@ -92,6 +94,50 @@ def test_factor_of_all_lengths(data, text):
     up, down = (oracle_lnl((ends, lengths * np.exp(step), codes), model) for step in (STEP, -STEP))
     expected = (up - down) / (2 * STEP)
     assert scale_slope(model, matrices[0]) == pytest.approx(expected, rel=1e-5, abs=1e-6 * codes.shape[1])
+
+
+# --- models that are not time-reversible --------------------------------------------------------------------
+
+
+def oracle_with_root(data, model):
+    """lnL with the root on branch 2, at a third of it; the oracle's pruning goes away from the root."""
+    ends, lengths, codes = data
+    q = np.zeros((4, 4))
+    q[~np.eye(4, dtype=bool)] = model.exchangeabilities
+    np.fill_diagonal(q, -q.sum(axis=1))
+    pi = null_space(q.T)[:, 0]
+    pi /= pi.sum()
+    q /= -(pi @ np.diag(q))
+    components = [(weight, pi, q * rate) for weight, rate in oracle_categories(model.sites)]
+    return sum(pruning(*with_root(ends.tolist(), lengths, 5, 2, 1 / 3), codes.T.tolist(), components))
+
+
+@pytest.mark.parametrize("text", ["UNREST", "STRSYM+G4", "UNREST+I+R2", "UNREST+I+G2"])
+def test_parameters_with_a_root(data, text):
+    ends, lengths, codes = data
+    model = Model(parse_model(text))
+    names = model.free_parameters
+    start = get_vector(model, names) + np.random.default_rng(2).normal(0, 0.5, len(get_vector(model, names)))
+    set_vector(model, start, names)
+    tree = add_root(make_tree(ends, lengths, 5), 2, 1 / 3)
+    rows = np.vstack([np.full_like(codes[:1], 15), codes])
+    likelihood = likelihood_of(tree, rows, np.ones(codes.shape[1]), model)
+    lnl, matrices, masses = likelihood.rate_matrix_gradient()
+    assert lnl.sum() == pytest.approx(oracle_with_root(data, model), rel=1e-11)
+    slopes = parameter_slopes(model, names, matrices[0], masses[0])
+    for k, found in enumerate(slopes):
+
+        def shifted(step, k=k):
+            moved = model.copy()
+            set_vector(moved, start + step * (np.arange(len(start)) == k), names)
+            return oracle_with_root(data, moved)
+
+        assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-7 * codes.shape[1])
+
+    def longer(step):
+        return oracle_with_root((ends, lengths * np.exp(step), codes), model)
+
+    assert scale_slope(model, matrices[0]) == pytest.approx(derivative(longer, 0.0, STEP)[0], rel=1e-6)
 
 
 # --- proteins -----------------------------------------------------------------------------------------------

@@ -36,6 +36,20 @@ def orient(branches, root):
     return order
 
 
+def with_root(branches, lengths, n_tips, branch, share):
+    """Branches and lengths of a tree whose root, node n_tips, lies on a branch, at a share of it from its first end.
+
+    All functions here begin at node n_tips and go away from it, so they serve processes that are not reversible.
+    """
+    moved = [tuple(node + (node >= n_tips) for node in pair) for pair in branches]
+    a, b = moved[branch]
+    moved[branch] = (n_tips, a)
+    given = list(lengths)
+    own = given[branch]
+    given[branch] = share * own
+    return [*moved, (n_tips, b)], [*given, (1 - share) * own]
+
+
 def members(code, n_states):
     """The states in a set."""
     return [state for state in range(n_states) if code >> state & 1]

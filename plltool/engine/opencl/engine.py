@@ -185,6 +185,8 @@ class OpenCLEngine(Engine):
             for c in range(part.n_components):
                 right, left = part.right[c], part.left[c]
                 eigen += [part.eigenvalues[c] * part.rates[c], right.T.ravel(), left.ravel()]
+                if part.rotations is not None:
+                    eigen.append(part.rotations[c] * part.rates[c])
                 model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left), part.rates[c : c + 1]]
         self._made = None
         sizes = {"n_psets": len(parts)}

@@ -1,0 +1,158 @@
+"""Models that are not time-reversible, from the files to the result: roots given, roots found, simulation, refusals."""
+
+import json
+
+import numpy as np
+import pytest
+
+import plltool
+from plltool.errors import InputError
+from plltool.io.newick import parse_newick
+from plltool.io.newick_writer import write_newick
+from plltool.tree.splits import rf_distance
+
+PRIMATES = "data/primates.phy"
+# IQ-TREE 2.0.7, -m UNREST+G4 -te: the tree, the rates, alpha and lnL of its checkpoint
+IQTREE_TREE = (
+    "((Tarsius_syrichta:0.5781382008,Lemur_catta:0.4004337974):0.3133336537,((((((Homo_sapiens:0.0489057043,"
+    "Pan:0.0620146864):0.02714005305,Gorilla:0.0603449271):0.08623167151,Pongo:0.1540480837):0.05958362175,"
+    "Hylobates:0.1835075759):0.1378733512,((Macaca_fuscata:0.0158310358,M_mulatta:0.0222439792):0.03392816713,"
+    "(M_fascicularis:0.0565351120,M_sylvanus:0.1174099237):0.001994631482):0.3146134583):0.1271563697,"
+    "Saimiri_sciureus:0.5100485366):2.893039877e-06);"
+)
+IQTREE_MODEL = (
+    "UNREST{1.881956219/5.614612234/1.242723901/1.765104138/0.1124813051/13.33158415/26.92732543/1.348878135/0.0001/"
+    "1.534799074/17.11108264/1}+G4{0.3669434662}"
+)
+IQTREE_LNL = -5716.59773846
+IQTREE_STRSYM = -5888.96556138  # optimised, -m STRSYM+G4 -te
+SMALL = "((a:0.1,b:0.2):0.15,((c:0.3,d:0.1):0.1,(e:0.2,f:0.1):0.2):0.05);"
+SIMULATED = "UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}"
+
+
+def unrooted(text):
+    return write_newick(parse_newick(text, "text"))
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_the_lnl_of_another_program(device):
+    result = plltool.evaluate(PRIMATES, IQTREE_TREE, IQTREE_MODEL, fixed=True, device=device)
+    assert result.lnl == pytest.approx(IQTREE_LNL, abs=1e-6)
+    assert result.n_taxa == 12
+
+
+def test_the_place_of_the_root_matters():
+    swapped = IQTREE_TREE.replace("0.3133336537", "0").replace("2.893039877e-06", "0.3133365467")
+    other = plltool.evaluate(PRIMATES, swapped, IQTREE_MODEL, fixed=True, device="numpy")
+    assert IQTREE_LNL - other.lnl > 0.1
+
+
+def test_optimised_as_well_as_elsewhere():
+    result = plltool.evaluate(PRIMATES, IQTREE_TREE, "STRSYM+G4")
+    assert result.lnl > IQTREE_STRSYM - 0.01
+    assert result.newick.count("(") == 11  # two branches at the root
+    rooted = plltool.evaluate(PRIMATES, result.newick, result.model, fixed=True, device="numpy")
+    assert rooted.lnl == pytest.approx(result.lnl, abs=1e-8)
+    again = plltool.evaluate(PRIMATES, result.tree, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, abs=1e-8)
+    shown = result.tree.to_dendropy()
+    clades = [{leaf.taxon.label for leaf in child.leaf_iter()} for child in shown.seed_node.child_nodes()]
+    assert {"Tarsius_syrichta", "Lemur_catta"} in clades  # the root stays where it was given
+    assert len(clades) == 2
+    assert shown.is_rooted
+
+
+def test_root_scan():
+    result = plltool.evaluate(PRIMATES, IQTREE_TREE, "STRSYM", root_scan=True)
+    assert len(result.root_places) == 21
+    rows = json.loads(result.to_json())["root_places"]
+    assert [row["lnl"] for row in rows] == sorted((row["lnl"] for row in rows), reverse=True)
+    own = next(row for row in rows if set(row["taxa"]) == {"Tarsius_syrichta", "Lemur_catta"})
+    assert own["lnl"] == pytest.approx(result.lnl, abs=0.01)
+
+
+def test_a_tree_without_a_root_gets_one():
+    text = unrooted(IQTREE_TREE)
+    found = plltool.evaluate(PRIMATES, text, "STRSYM", root_scan=True)
+    given = plltool.evaluate(PRIMATES, IQTREE_TREE, "STRSYM")
+    assert found.lnl > given.lnl - 0.01
+    assert found.root_places[0].lnl < found.lnl + 0.02
+    with pytest.raises(InputError, match="found no root, expected one, with two branches"):
+        plltool.evaluate(PRIMATES, text, IQTREE_MODEL, fixed=True, device="numpy")
+
+
+def test_a_search_ends_with_a_rooted_tree():
+    data = plltool.simulate(SMALL, SIMULATED, 1500, seed=3).as_sequences()
+    result = plltool.search(data, "UNREST", seed=1, effort="fast")
+    assert rf_distance(parse_newick(result.newick, "found"), parse_newick(SMALL, "true").renumbered()) == 0
+    assert result.newick.count("(") == 5
+    truth = plltool.evaluate(data, SMALL, "UNREST")
+    assert result.lnl > truth.lnl - 0.01
+    again = plltool.evaluate(data, result.newick, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, abs=1e-6)
+    rates = truth.models[0].exchangeabilities
+    expected = [2, 5, 1, 0.5, 1, 9, 3, 1, 0.6, 1.5, 8, 1]
+    assert np.log(rates) == pytest.approx(np.log(expected), abs=1.2)  # 1,500 sites leave errors of about a third
+
+
+def test_simulated_rates_come_back():
+    """Long alignments give the rates back; the frequencies of all columns are the stationary ones."""
+    data = plltool.simulate(SMALL, SIMULATED, 10000, seed=5)
+    result = plltool.evaluate(data.as_sequences(), SMALL, "UNREST")
+    expected = np.array([2, 5, 1, 0.5, 1, 9, 3, 1, 0.6, 1.5, 8, 1])
+    found = result.models[0].exchangeabilities
+    assert np.log(found / found.sum()) == pytest.approx(np.log(expected / expected.sum()), abs=0.4)
+    letters = "".join(data.sequences)
+    shares = [letters.count(base) / len(letters) for base in "ACGT"]
+    assert result.models[0].frequencies == pytest.approx(shares, abs=0.01)
+    assert data.names == tuple("abcdef")
+
+
+def test_duplicates_and_a_taxon_without_data():
+    data = plltool.simulate(SMALL, SIMULATED, 300, seed=3).as_sequences()
+    rows = dict(zip(data.names, (row.decode() for row in data.rows), strict=True))
+    rows |= {"twin": rows["a"], "empty": "-" * 300}
+    result = plltool.search(rows, "STRSYM", seed=1, effort="fast")
+    assert set(result.tree.names) == {"(root)", *rows}
+    assert result.n_taxa == 8
+    assert "root" not in result.newick
+
+
+@pytest.mark.opencl
+def test_devices_agree():
+    results = [
+        plltool.evaluate(PRIMATES, IQTREE_TREE, "UNREST+G4", device=device, **vw)
+        for device, vw in (("numpy", {}), ("opencl", {}), ("opencl", {"vw": 32}))
+    ]
+    assert results[1].lnl == pytest.approx(results[0].lnl, abs=0.005)
+    assert results[2].lnl == pytest.approx(results[0].lnl, abs=0.005)
+
+
+def test_parts(tmp_path):
+    """A part that needs a root and one that does not share a tree."""
+    path = tmp_path / "two.part"
+    path.write_text(f"{IQTREE_MODEL}, first = 1-400\nJC, second = 401-898\n")
+    result = plltool.evaluate(PRIMATES, IQTREE_TREE, path, fixed=True, device="numpy")
+    with plltool.Likelihood(PRIMATES, IQTREE_TREE, IQTREE_MODEL, device="numpy") as first:
+        expected = [first.site_lnl()[:400].sum()]
+    with plltool.Likelihood(PRIMATES, unrooted(IQTREE_TREE), "JC", device="numpy") as second:
+        expected.append(second.site_lnl()[400:].sum())
+    assert [part.lnl for part in result.parts] == pytest.approx(expected, rel=1e-9)
+    optimised = plltool.evaluate(PRIMATES, IQTREE_TREE, path)
+    assert optimised.lnl > result.lnl + 10
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "is not time-reversible, which only search"),
+        (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
+        (lambda: plltool.ancestral_states(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
+        (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),
+        (lambda: plltool.search(PRIMATES, "UNREST", outgroup="Pan"), "outgroup"),
+        (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "JC", root_scan=True), "is time-reversible: expected another"),
+    ],
+)
+def test_refused(call, problem):
+    with pytest.raises(InputError, match=problem):
+        call()
