@@ -108,6 +108,7 @@ ABANDON_MARGIN = 5.0  # lnL that the climb may be behind in addition
 STOP_RULES = ("epsilon", "rf", "kh")  # see tree_search/stopping.py
 KH_QUANTILE = 1.645  # of the standard normal distribution: gains with a one-sided p-value below 5 % count
 RF_SHARE = 0.01  # of the inner branches that a stage of a climb must change (RAxML's -D)
+MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the number of taxa
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 PERTURB = "perturb"  # the stage of the ratchet
 FUSE = "fuse"  # the stage that fuses the climbs from several start trees

@@ -292,7 +292,8 @@ def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = options.plan(score, problem.masks.size, len(problem.parts), problem.unlinked)
+    n_taxa, n_patterns = problem.masks.shape
+    plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked)
     plan = replace(plan, constraint=problem.constraint)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
