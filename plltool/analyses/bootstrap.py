@@ -172,7 +172,8 @@ def bootstrap(
     parts = [compress(part) for part in reduced.alignments]
     n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
     options = options or replicate_options(rapid=rapid)
-    plan = replace(options.plan(0.0, sum(part.codes.size for part in parts)), starts=1, constraint=restricted)
+    n_patterns = sum(part.codes.shape[1] for part in parts)
+    plan = replace(options.plan(0.0, len(reduced.names), n_patterns), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
     resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share)
     store = None

@@ -171,7 +171,7 @@ class Replicator:
                 search = TreeSearch(likelihood, asked.plan, Forecast(planned_stages(asked.plan)), ignore, Cursor())
                 found = search.climb()
                 if asked.plan.perturbations:
-                    found, _ = search.perturb(rng)
+                    found = search.perturb(rng)
                 return found
 
         return until_memory_suffices(attempt, asked.hardware)

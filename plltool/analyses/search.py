@@ -26,7 +26,7 @@ from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, START_KINDS, UNLINKED
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, START_KINDS, UNLINKED
 from plltool.engine.shards import AnyEngine
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -59,13 +59,12 @@ from plltool.tree.random_tree import random_tree
 from plltool.tree.topology import Tree
 from plltool.tree_search.difficulty import assess_difficulty
 from plltool.tree_search.effort import SearchOptions, SearchPlan
-from plltool.tree_search.multistart import SearchOutcome, climb_in_turn, search_starts
+from plltool.tree_search.multistart import Climbing, Pool, SearchOutcome, Watch
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, Listener, Trace, announce, ignore
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts
 from plltool.tree_search.stopping import Deadline
-from plltool.tree_search.timed import TimedSearch
 
 _log = logging.getLogger("plltool")
 
@@ -164,10 +163,7 @@ def search(
             identity["timed"] = deadline is not None
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
-                if deadline is None:
-                    found = _find(problem, models, plan, engine, hardware, n_workers, store, trace.hear)
-                else:
-                    found = _find_until(deadline, problem, models, plan, engine, store, trace.hear)
+                found = _find(problem, models, plan, engine, hardware, n_workers, store, Watch(trace.hear, deadline))
             part_lnls = TreeLikelihood(found.tree, found.models, engine).part_lnl()
         unsaved = store.problem if store is not None else ""
         return found, part_lnls, describe_run(data, engine, reason), fallback, unsaved
@@ -292,7 +288,8 @@ def _plan(problem: _Problem, options: SearchOptions) -> SearchPlan:
         rng = generator(problem.seed, DIFFICULTY)
         difficulty = assess_difficulty(problem.parts, problem.names, rng, problem.constraint, problem.unlinked)
         score, reason = difficulty.score, f"; difficulty {difficulty}"
-    plan = options.plan(score, problem.masks.size, len(problem.parts), problem.unlinked)
+    n_taxa, n_patterns = problem.masks.shape
+    plan = options.plan(score, n_taxa, n_patterns, len(problem.parts), problem.unlinked)
     plan = replace(plan, constraint=problem.constraint)
     if isinstance(problem.start, Tree) and options.starts is None:
         plan = replace(plan, starts=1)
@@ -310,37 +307,23 @@ def _find(
     hardware: Hardware,
     workers: int | None,
     store: Checkpoint | None,
-    listener: Listener,
+    watch: Watch,
 ) -> SearchOutcome:
-    """The search itself, by one process or several."""
+    """The search itself, by one process or several; only by one if there is a deadline."""
+    deadline = watch.deadline
+    starts = ClimbStarts(partial(_start_tree, problem), models, store, deadline, isinstance(problem.start, Tree))
+    if deadline is not None:
+        _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
+        workers, plan = 1, replace(plan, perturbations=ENDLESS)
     n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
-    forecast = Forecast(planned_stages(plan))
-    starts = ClimbStarts(partial(_start_tree, problem), models, store)
-    if n_workers > 1:
-        engine.release_clas()  # the children may take all of the memory
-        elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, listener, engine.add_closed)
-        climbs = climb_at_once(*elsewhere)
-    else:
-        climbs = climb_in_turn(starts, engine, plan, forecast, listener)
-    rng = generator(problem.seed, PERTURBATIONS)
-    return search_starts(climbs, starts, engine, plan, rng, forecast, listener)
-
-
-def _find_until(
-    deadline: Deadline,
-    problem: _Problem,
-    models: Sequence[Model],
-    plan: SearchPlan,
-    engine: AnyEngine,
-    store: Checkpoint | None,
-    listener: Listener,
-) -> SearchOutcome:
-    """The search of what fits into a limited time."""
-    _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.seconds)
-    starts = ClimbStarts(partial(_start_tree, problem), models, store)
-    make_rng = partial(generator, problem.seed, PERTURBATIONS)
-    single = isinstance(problem.start, Tree)
-    return TimedSearch(deadline, starts, engine, plan, make_rng, listener, single).run()
+    forecast = deadline or Forecast(planned_stages(plan))
+    climbing = Climbing(starts, engine, plan, forecast, watch)
+    pool = Pool(climbing, watch, generator(problem.seed, PERTURBATIONS))
+    if n_workers == 1:
+        return pool.search()
+    engine.release_clas()  # the children may take all of the memory
+    elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, watch, engine.add_closed)
+    return pool.search(climb_at_once(*elsewhere))
 
 
 def _ask_whole(

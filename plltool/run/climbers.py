@@ -19,7 +19,7 @@ from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.run.workers import Workers
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.multistart import search_on
+from plltool.tree_search.multistart import Climbing
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import planned_stages
 from plltool.tree_search.state import ClimbStarts, ClimbState
@@ -55,7 +55,7 @@ def share_hardware(
 
 
 class Climber:
-    """The task of a worker: the climb from start tree `number`, see `climb_in_turn`."""
+    """The task of a worker: the climb from start tree `number`, see `climb_at_once`."""
 
     def __init__(
         self,
@@ -78,8 +78,8 @@ class Climber:
                 raise StopSearch
 
         starts, forecast = self._starts, Forecast(_stages_of_a_climb(self._plan))
-        search = search_on(number, starts.begin(number), starts, self._engine, self._plan, forecast, listen)
-        climbed = search.climb(rivals)
+        climbing = Climbing(starts, self._engine, self._plan, forecast, listen)
+        climbed = climbing.search_on(number, starts.begin(number)).climb(rivals)
         if starts.store:
             starts.store.flush()
         return climbed, os.getpid(), work_of(self._engine)
@@ -95,7 +95,7 @@ def climb_at_once(
     report: Listener,
     count: Callable[[Counters], None],
 ) -> Iterator[ClimbState]:
-    """What `climb_in_turn` yields, bit for bit, from `n_workers` processes.
+    """The climbs that one process would make one after the other, bit for bit, from `n_workers` processes.
 
     A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
     the climbs that have ended suffice for that.

@@ -11,6 +11,7 @@ from plltool.constants import (
     DEFAULT_EFFORT,
     EASY,
     LARGE_ALIGNMENT,
+    MANY_TAXA,
     RATCHET_PATIENCE,
     SEARCH_EPSILON,
     SEARCH_RADII,
@@ -114,19 +115,23 @@ class SearchOptions:
         free = [(self.starts, preset.starts), (self.perturbations, preset.perturbations)]
         return any(given is None and low != high for given, (low, high) in free)
 
-    def plan(self, difficulty: float = 0.0, size: int = 0, n_parts: int = 1, unlinked: bool = False) -> SearchPlan:
-        """The plan for data of this difficulty, 0 to 1, and of this size, taxa times patterns.
+    def plan(
+        self, difficulty: float = 0.0, n_taxa: int = 0, n_patterns: int = 0, n_parts: int = 1, unlinked: bool = False
+    ) -> SearchPlan:
+        """The plan for data of this difficulty, 0 to 1.
 
         There are `n_parts` parts; `unlinked` says that each of them has branch lengths of its own.
-        If the size is LARGE_ALIGNMENT or more and the effort is not thorough, a climb ends when a stage gains nothing
-        significant.
+        The limit of the perturbations grows with the taxa beyond MANY_TAXA: the more places there are where a climb
+        can get stuck, the longer each perturbation mends some. If taxa times patterns are LARGE_ALIGNMENT or more and
+        the effort is not thorough, a climb ends when a stage gains nothing significant.
         """
         preset = EFFORTS[self.effort]
         starts, perturbations = (
             math.ceil(float(np.interp(difficulty, (EASY, 1.0), ends))) for ends in (preset.starts, preset.perturbations)
         )
         chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "effort"}
-        large = size >= LARGE_ALIGNMENT and self.effort != "thorough"
+        perturbations = math.ceil(perturbations * max(1.0, n_taxa / MANY_TAXA))
+        large = n_taxa * n_patterns >= LARGE_ALIGNMENT and self.effort != "thorough"
         stop = "kh" if large else preset.plan.stop
         persistence = preset.persistence[unlinked] if n_parts > 1 else 1
         perturbations, nstop = persistence * perturbations, persistence * preset.plan.nstop

@@ -1,22 +1,24 @@
-"""Searches from several start trees: climb from each, fuse the best with the others, perturb and polish it."""
+"""Searches from one or more start trees: climb from each, fuse and perturb the trees, and polish the best one."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.constants import PLATEAU_DEPTH
+from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
-from plltool.tree_search.progress import Forecast, Listener
+from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
 from plltool.tree_search.stages import TreeSearch
 from plltool.tree_search.state import ClimbStarts, ClimbState
+from plltool.tree_search.stopping import Deadline
 
 _log = logging.getLogger("plltool")
 
@@ -38,88 +40,181 @@ class SearchOutcome:
     interrupted: bool
 
 
-def climb_in_turn(
-    starts: ClimbStarts, engine: AnyEngine, plan: SearchPlan, forecast: Forecast, report: Listener
-) -> Iterator[ClimbState]:
-    """Climb from one start tree after the other, each made when needed, until a climb is interrupted."""
-    rivals: list[Sequence[float]] = []
-    for number in range(plan.starts):
-        _log.info("start tree %d of %d", number + 1, plan.starts)
-        climbed = search_on(number, starts.begin(number), starts, engine, plan, forecast, report).climb(rivals)
-        if not climbed.cursor.given_up:
-            rivals.append(climbed.cursor.marks)
-        yield climbed
-        if climbed.interrupted:
-            return
+@dataclass(frozen=True, eq=False)
+class Climbing:
+    """What all climbs of a search in one process share; see `TreeSearch`."""
+
+    starts: ClimbStarts
+    engine: AnyEngine
+    plan: SearchPlan
+    forecast: Forecast
+    report: Listener
+
+    def search_on(self, number: int, state: ClimbState) -> TreeSearch:
+        """The search from start tree `number`, continued from `state`."""
+        likelihood = TreeLikelihood(state.tree, state.models, self.engine)
+        save = self.starts.saver(number)
+        return TreeSearch(likelihood, self.plan, self.forecast, self.report, state.cursor, save)
 
 
-def search_on(
-    number: int,
-    state: ClimbState,
-    starts: ClimbStarts,
-    engine: AnyEngine,
-    plan: SearchPlan,
-    forecast: Forecast,
-    report: Listener,
-) -> TreeSearch:
-    """The search from start tree `number`, continued from `state`."""
-    likelihood = TreeLikelihood(state.tree, state.models, engine)
-    return TreeSearch(likelihood, plan, forecast, report, state.cursor, starts.saver(number))
+class Watch:
+    """A listener that notes when another one stops the search, and stops it itself in time for the polish.
 
-
-def search_starts(
-    climbs: Iterable[ClimbState],
-    starts: ClimbStarts,
-    engine: AnyEngine,
-    plan: SearchPlan,
-    rng: np.random.Generator,
-    forecast: Forecast,
-    report: Listener,
-) -> SearchOutcome:
-    """The best of all climbs, fused with the others, after perturbations and a polish.
-
-    The climbs are made as they are drawn from `climbs`. `rng` is the source of the perturbations. If the best climb
-    does not use all of them, the next best gets the rest. Climbs that were given up play no part. What an earlier run
-    has fused, perturbed or polished is not repeated.
+    Attributes
+    ----------
+    deadline : the end of a search with a limited time
+    stopped : whether the other listener has stopped the search
     """
-    everyone: list[ClimbState] = []
 
-    def go_on(number: int) -> TreeSearch:
-        return search_on(number, everyone[number], starts, engine, plan, forecast, report)
+    def __init__(self, listener: Listener, deadline: Deadline | None = None):
+        self._listener = listener
+        self.deadline = deadline
+        self.stopped = False
 
-    for climbed in climbs:
-        everyone.append(climbed)
+    def __call__(self, event: Progress) -> None:
+        if self.deadline is not None:
+            self.deadline.end_step(event.stage)
+        try:
+            self._listener(event)
+        except StopSearch:
+            self.stopped = True
+            raise
+        if self.is_over and event.stage != "polish":
+            raise StopSearch
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is no time for another step."""
+        return self.stopped or (self.deadline is not None and self.deadline.is_due)
+
+
+class Pool:
+    """The climbs of a search.
+
+    Without a deadline, every step is a function of the plan and the data, and what an earlier run has climbed, fused,
+    perturbed or polished is not repeated.
+
+    Parameters
+    ----------
+    watch : the listener of all climbs
+    rng : the source of the perturbations
+    """
+
+    def __init__(self, climbing: Climbing, watch: Watch, rng: np.random.Generator):
+        self._climbing = climbing
+        self._watch = watch
+        self._rng = rng
+        self._climbs: list[ClimbState] = []
+        self._climb_seconds = 0.0  # of the longest climb
+        if watch.deadline is not None:
+            self._climbs = climbing.starts.saved()
+            watch.deadline.resume(max((one.cursor.seconds for one in self._climbs), default=0.0))
+
+    def search(self, elsewhere: Iterable[ClimbState] | None = None) -> SearchOutcome:
+        """The best of all climbs, fused with the others, after perturbations and a polish.
+
+        The climbs of the plan are made one after the other, or `elsewhere`. If the best one does not use all
+        perturbations, the next best gets the rest. Climbs that were given up play no part. If there is a deadline, more
+        start trees and perturbations follow until it is time for the polish.
+        """
+        deadline = self._watch.deadline
+        if deadline is None or not any(one.cursor.polished for one in self._climbs):
+            self._climb_and_improve(elsewhere)
+            while deadline is not None and not self._watch.is_over:
+                self._go_on(deadline)
+        n_perturbations = sum(one.cursor.spent for one in self._climbs)
+        _log.info("start trees: %d, perturbations: %d", len(self._climbs), n_perturbations)
+        leader = _leader([one.lnl for one in self._climbs], self._in_order())
+        if not self._watch.stopped:
+            if deadline is not None:
+                self._climbs[leader].cursor.come_to_rest()
+            self._climbs[leader] = self._search_on(leader).polish()
+        best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
+        return SearchOutcome(best.lnl, best.tree, best.models, lnls, self._watch.stopped)
+
+    def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
+        """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""
+        plan = self._climbing.plan
+        if elsewhere is None:
+            for number in range(plan.starts):
+                self._climb(number)
+        else:
+            for climbed in elsewhere:
+                self._climbs.append(climbed)
+                self._tell_if_given_up(len(self._climbs) - 1)
+        ready = [number for number in self._in_order() if self._climbs[number].cursor.climbed]
+        if len(self._climbs) > 1 and ready:
+            self._fuse(ready[0], ready[1:])
+        if plan.perturbations and ready:
+            self._perturb([number for number in ready if not self._climbs[number].cursor.settled])
+
+    def _go_on(self, deadline: Deadline) -> None:
+        """Climb from one more start tree, fuse the climb with the best ones, and perturb it.
+
+        If the time left is too short for a climb, or there is one start tree only, perturb the best tree again instead.
+        """
+        ranked = sorted(self._in_order(), key=lambda number: -self._climbs[number].lnl)
+        if self._climbing.starts.single or deadline.seconds_left < self._climb_seconds:
+            self._climbs[ranked[0]].cursor.leave_rest()
+            self._perturb(ranked[:1])
+            return
+        last = self._climbs[-1].cursor
+        number = len(self._climbs) - (last.rest_lnl is None and not last.given_up)  # an earlier run may have left it
+        self._climb(number)
+        if not self._climbs[number].cursor.given_up:
+            self._fuse(number, [other for other in ranked if other != number][:POOL_SIZE])
+            self._perturb([number])
+
+    def _climb(self, number: int) -> None:
+        """Climb from start tree `number`, or go on with that climb; the first one makes a step at least."""
+        if self._climbs and self._watch.is_over:
+            return
+        if number == len(self._climbs):
+            of = "" if self._watch.deadline else f" of {self._climbing.plan.starts}"
+            _log.info("start tree %d%s", number + 1, of)
+            self._climbs.append(self._climbing.starts.begin(number))
+        earlier = [one.cursor for one in self._climbs[:number]]
+        began = time.perf_counter()
+        climbed = self._search_on(number).climb([one.marks for one in earlier if one.climbed and not one.given_up])
+        self._climbs[number] = climbed
+        self._tell_if_given_up(number)
+        if not climbed.interrupted and not climbed.cursor.given_up:
+            self._climb_seconds = max(self._climb_seconds, time.perf_counter() - began)
+
+    def _tell_if_given_up(self, number: int) -> None:
+        climbed = self._climbs[number]
         if climbed.cursor.given_up:
-            _log.info("start tree %d given up at lnL %.3f: too far behind", len(everyone), climbed.lnl)
-    hopeful = [number for number, climbed in enumerate(everyone) if not climbed.cursor.given_up]
-    leader = _leader([one.climb_lnl for one in everyone], hopeful)
-    hopeful.sort(key=lambda number: (number != leader, -everyone[number].climb_lnl))
-    if plan.starts > 1 and not _interrupted(everyone):
-        forecast.begin(everyone[leader].cursor.fused)
-        everyone[leader] = go_on(leader).fuse([everyone[number].tree for number in hopeful[1:]])
-    if plan.perturbations and not _interrupted(everyone):
-        forecast.begin(max(one.cursor.spent or 0 for one in everyone))
+            _log.info("start tree %d given up at lnL %.3f: too far behind", number + 1, climbed.lnl)
+
+    def _fuse(self, number: int, donors: Sequence[int]) -> None:
+        """Fuse a climb with others."""
+        if not self._watch.is_over:
+            self._climbing.forecast.begin(self._climbs[number].cursor.fused)
+            self._climbs[number] = self._search_on(number).fuse([self._climbs[other].tree for other in donors])
+
+    def _perturb(self, numbers: Sequence[int]) -> None:
+        """Perturb climbs, one after the other, until the plan's perturbations are spent."""
         done = 0
-        for number in hopeful:
-            if done < plan.perturbations and not everyone[number].cursor.settled and not _interrupted(everyone):
-                everyone[number], done = go_on(number).perturb(rng, done)
-        leader = _leader([one.rest_lnl for one in everyone], hopeful)
-    if _interrupted(everyone):
-        leader = max(hopeful, key=lambda number: everyone[number].lnl)
-    else:
-        everyone[leader] = go_on(leader).polish()
-    best = everyone[leader]
-    return SearchOutcome(best.lnl, best.tree, best.models, tuple(one.lnl for one in everyone), _interrupted(everyone))
+        self._climbing.forecast.begin(sum(one.cursor.spent for one in self._climbs))
+        for number in numbers:
+            if done < self._climbing.plan.perturbations and not self._watch.is_over:
+                self._climbs[number] = self._search_on(number).perturb(self._rng, done)
+                done += self._climbs[number].cursor.spent
+
+    def _search_on(self, number: int) -> TreeSearch:
+        return self._climbing.search_on(number, self._climbs[number])
+
+    def _in_order(self) -> list[int]:
+        """The climbs that were not given up, by the lnL of the climb; the leader first."""
+        hopeful = [number for number, one in enumerate(self._climbs) if not one.cursor.given_up]
+        leader = _leader([one.climb_lnl for one in self._climbs], hopeful)
+        return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].climb_lnl))
 
 
 def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:
-    """The first of the best in that order; differences below PLATEAU_DEPTH are left over from convergence."""
+    """The first of the best in that order; differences below CLIMB_TIE are left over from convergence."""
     leader = order[0]
     for number in order:
-        if lnls[number] > lnls[leader] + PLATEAU_DEPTH:
+        if lnls[number] > lnls[leader] + CLIMB_TIE:
             leader = number
     return leader
-
-
-def _interrupted(climbs: Sequence[ClimbState]) -> bool:
-    return any(climbed.interrupted for climbed in climbs)

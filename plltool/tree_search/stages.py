@@ -31,7 +31,7 @@ from plltool.tree_search.climb import climb_round
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.fusing import fuse
 from plltool.tree_search.progress import Forecast, Listener, Move, Progress, StopSearch, announce
-from plltool.tree_search.ratchet import Ratchet
+from plltool.tree_search.ratchet import perturb
 from plltool.tree_search.root_scan import explore_roots, move_root
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 from plltool.tree_search.stopping import StopRule
@@ -156,7 +156,7 @@ class TreeSearch:
     def fuse(self, donors: Sequence[Tree]) -> ClimbState:
         """Take from each of `donors` what is better there than in the tree of this climb."""
         at = self._at
-        if at.rest_lnl is not None or at.spent is not None:
+        if at.generator is not None:
             return self._state()
         announce(FUSE)
         try:
@@ -170,34 +170,31 @@ class TreeSearch:
             return self._state(interrupted=True)
         return self._state()
 
-    def perturb(self, rng: np.random.Generator, done: int = 0) -> tuple[ClimbState, int]:
+    def perturb(self, rng: np.random.Generator, elsewhere: int = 0) -> ClimbState:
         """Perturb until ``plan.perturbations`` are spent or ``plan.nstop`` in a row have failed.
 
-        `done` perturbations have been spent on other trees. Also returns the number spent in total.
+        `elsewhere` is the number of perturbations spent on other trees.
         """
-        at, interrupted, plan = self._at, False, self.plan
+        at, plan = self._at, self.plan
         announce(PERTURB)
         at.category_of = self.likelihood.start_screening(at.category_of)
-        if at.spent is None or at.generator is None:
+        if at.generator is None:
             at.lnl = smooth(self.likelihood).lnl
         else:
-            done, rng.bit_generator.state = at.spent, at.generator
-        ratchet = Ratchet(self.likelihood, at.lnl, rng, at.best, plan.constraint)
+            rng.bit_generator.state = at.generator
         try:
             while at.rest_lnl is None:
+                before = at.lnl
                 with self._naming_models():
-                    n_taken = ratchet.step()
-                done += 1
-                at.failures = 0 if ratchet.lnl - at.lnl >= plan.epsilon else at.failures + 1
-                at.lnl, at.best, at.spent, at.generator = ratchet.lnl, ratchet.best, done, rng.bit_generator.state
-                if done >= plan.perturbations or at.failures >= plan.nstop:
-                    ratchet.finish()
-                    at.rest_lnl, at.best = at.lnl, None
-                self._end_step(PERTURB, done, n_moves=n_taken)
+                    at.lnl, n_taken = perturb(self.likelihood, before, rng, plan.constraint)
+                at.failures = 0 if at.lnl - before >= plan.epsilon else at.failures + 1
+                at.spent, at.generator = at.spent + 1, rng.bit_generator.state
+                if elsewhere + at.spent >= plan.perturbations or at.failures >= plan.nstop:
+                    at.rest_lnl = at.lnl
+                self._end_step(PERTURB, elsewhere + at.spent, n_moves=n_taken)
         except StopSearch:
-            interrupted = True
-        ratchet.finish()
-        return self._state(interrupted), done
+            return self._state(interrupted=True)
+        return self._state()
 
     def polish(self) -> ClimbState:
         """Optimise lengths, model and the place of a root until none gains; not under +PSR, whose lnL is no result."""

@@ -21,7 +21,7 @@ from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import ABANDON_FACTOR, ABANDON_MARGIN, ABANDON_STAGES
 from plltool.model.model import Model
 from plltool.tree.topology import Tree
-from plltool.tree_search.stopping import Memory
+from plltool.tree_search.stopping import Deadline, Memory
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -34,7 +34,7 @@ class Cursor:
 
     Attributes
     ----------
-    lnl : current lnL; during perturbations, that of the best tree
+    lnl : current lnL; it never falls
     marks : lnL at the end of each finished stage of the climb
     round : number of finished rounds of the current stage, later of the polish
     stage_over : whether the current stage needs no more rounds
@@ -47,10 +47,9 @@ class Cursor:
     given_up : whether it fell hopelessly behind another climb; lnL and marks are those of that stage
     settled : whether the stop rule ended the climb, so that perturbations are not worthwhile
     fused : number of other climbs that the tree was fused with
-    spent : number of perturbations of this climb and the climbs before it; None before the first
+    spent : number of perturbations
     failures : number of perturbations without gain since the last success
-    generator : the state of the random numbers for perturbations, after the last one
-    best : the best tree, if the current tree is another one
+    generator : the state of the random numbers after the last perturbation; None before the first
     rest_lnl : lnL at the end of the perturbations; None until then
     polish : the last round of the polish, packed; None before the first
     polished : whether the search is finished
@@ -69,10 +68,9 @@ class Cursor:
     given_up: bool = False
     settled: bool = False
     fused: int = 0
-    spent: int | None = None
+    spent: int = 0
     failures: int = 0
     generator: Mapping[str, Any] | None = None
-    best: Tree | None = None
     rest_lnl: float | None = None
     polish: FloatArray | None = None
     polished: bool = False
@@ -88,6 +86,17 @@ class Cursor:
         self.marks += (self.lnl,)
         self.round, self.stage_over, self.joints = 0, False, None
 
+    def come_to_rest(self) -> None:
+        """End the climb and the perturbations, wherever they are, so that the polish can follow."""
+        if not self.climbed:
+            self.end_stage()
+            self.climbed = True
+        self.rest_lnl = self.lnl
+
+    def leave_rest(self) -> None:
+        """Begin to perturb again."""
+        self.rest_lnl, self.failures, self.round, self.polish = None, 0, 0, None
+
 
 @dataclass(frozen=True, eq=False)
 class ClimbState:
@@ -95,7 +104,7 @@ class ClimbState:
 
     Attributes
     ----------
-    tree, models : the current ones
+    tree, models : the current ones, and the best so far
     cursor : the position of the climb
     interrupted : whether the listener stopped the search
     """
@@ -107,25 +116,18 @@ class ClimbState:
 
     @property
     def lnl(self) -> float:
-        """The lnL of `best`."""
+        """The lnL of the tree."""
         return self.cursor.lnl
 
     @property
     def best(self) -> Tree:
-        """The best tree so far."""
-        return self.cursor.best or self.tree
+        """The tree, as a checkpoint asks for it."""
+        return self.tree
 
     @property
     def climb_lnl(self) -> float:
         """lnL at the end of the climb, without perturbations; the current one if the climb is not over."""
         return self.cursor.marks[-1] if self.cursor.climbed else self.lnl
-
-    @property
-    def rest_lnl(self) -> float:
-        """lnL after fusing and perturbations, or after the climb if there were none, without a polish."""
-        if self.cursor.rest_lnl is not None:
-            return self.cursor.rest_lnl
-        return self.lnl if self.cursor.fused else self.climb_lnl
 
     def judge(self, rivals: Sequence[Sequence[float]]) -> ClimbState:
         """The state, given up at the stage after which the climb was hopelessly behind one of `rivals`, if any."""
@@ -148,8 +150,6 @@ class ClimbState:
         for number, model in enumerate(self.models):
             packed |= {f"model {number} {name}": values for name, values in model.pack().items()}
         present = {name: value for name, value in vars(self.cursor).items() if value is not None}
-        if "best" in present:
-            packed |= pack_tree("best", present.pop("best"))
         if "generator" in present:
             present["generator"] = json.dumps(present["generator"])
         return packed | {name: np.array(value) for name, value in present.items()}
@@ -167,8 +167,6 @@ class ClimbState:
         plain["marks"] = tuple(given["marks"].tolist())
         if "generator" in plain:
             plain["generator"] = json.loads(plain["generator"])
-        if "best lengths" in packed:
-            plain["best"] = unpack_tree("best", packed, names)
         return cls(unpack_tree("tree", packed, names), own, Cursor(**plain))
 
 
@@ -226,11 +224,15 @@ class ClimbStarts:
     make_tree : makes start tree `number`, from 0; it can be pickled: a function of a module, or a partial of one
     models : with their start values
     store : the saved states of this search, if there are any
+    deadline : of a search with a limited time
+    single : whether there is one start tree only
     """
 
     make_tree: Callable[[int], Tree]
     models: Sequence[Model]
     store: Store | None = None
+    deadline: Deadline | None = None
+    single: bool = False
 
     def begin(self, number: int) -> ClimbState:
         """The state from which climb `number` starts or continues."""
@@ -248,7 +250,12 @@ class ClimbStarts:
 
     def saver(self, number: int) -> Callable[[ClimbState], None] | None:
         """The function that saves every state of climb `number`; None without a store."""
-        return partial(self.store.save, _name(number)) if self.store else None
+        return partial(self._save, self.store, number) if self.store else None
+
+    def _save(self, store: Store, number: int, state: ClimbState) -> None:
+        if self.deadline is not None:
+            state.cursor.seconds = self.deadline.seconds
+        store.save(_name(number), state)
 
 
 def _name(number: int) -> str:

@@ -13,6 +13,7 @@ from plltool.constants import KH_QUANTILE, PERTURB, RF_SHARE
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
+from plltool.tree_search.progress import Forecast
 
 Memory = npt.NDArray[Any]
 
@@ -49,20 +50,21 @@ class StopRule:
         return False
 
 
-class Deadline:
-    """The end of a search with a limited time.
+class Deadline(Forecast):
+    """The end of a search with a limited time, and the forecast of that.
 
     A perturbation is expected to take as long as the longest one before, a round of a climb likewise, and the polish at
     the end as long as the first stage of a climb, which also optimises lengths and model.
 
     Parameters
     ----------
-    seconds : that the search may take
+    limit : seconds that the search may take
     began : when it began, by `time.perf_counter`
     """
 
-    def __init__(self, seconds: float, began: float):
-        self.seconds = seconds
+    def __init__(self, limit: float, began: float):
+        super().__init__(())
+        self.limit = limit
         self._began = began
         self._used_before = 0.0
         self._step_ended = 0.0
@@ -72,30 +74,37 @@ class Deadline:
     def resume(self, used: float) -> None:
         """Count what the search had used when the state was saved from which it goes on, in this process or another."""
         self._used_before = max(0.0, used - self._elapsed)
-        self._step_ended = self.used
+        self._step_ended = self.seconds
 
     def end_step(self, stage: str) -> None:
         """Note that a step of a stage has ended, and another one begins."""
-        took, self._step_ended = self.used - self._step_ended, self.used
+        took, self._step_ended = self.seconds - self._step_ended, self.seconds
         kind = PERTURB if stage == PERTURB else ""
         self._step = self._longest[kind] = max(took, self._longest.get(kind, 0.0))
         if stage == "start":
             self._polish = max(self._polish, took)
 
     @property
-    def used(self) -> float:
-        """Seconds since the beginning."""
+    def seconds(self) -> float:
+        """Seconds since the beginning, those of earlier processes included."""
         return self._used_before + self._elapsed
 
     @property
-    def left(self) -> float:
-        """Seconds left, negative if it is too late."""
-        return self.seconds - self.used
+    def seconds_left(self) -> float:
+        """Negative if it is too late."""
+        return self.limit - self.seconds
 
     @property
     def is_due(self) -> bool:
         """Whether another step would leave too little time for the polish."""
-        return self.left <= self._step + self._polish
+        return self.seconds_left <= self._step + self._polish
+
+    def begin(self, rounds_before: int = 0) -> None:
+        """Start another stage; how many there will be is not known."""
+
+    def left(self, round_: int) -> tuple[float | None, float | None]:
+        """The end of a stage cannot be foreseen; that of the search is the deadline."""
+        return None, max(0.0, self.seconds_left)
 
     @property
     def _elapsed(self) -> float:

@@ -35,10 +35,17 @@ def test_what_a_user_asks_for_overrides_the_preset():
 
 
 def test_default_searches_of_parts_persist():
-    alone, shared, own = (SearchOptions().plan(1.0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
+    alone, shared, own = (SearchOptions().plan(1.0, 0, 0, *parts) for parts in ((1, False), (2, False), (2, True)))
     assert [(plan.perturbations, plan.nstop) for plan in (alone, shared, own)] == [(12, 3), (24, 6), (36, 9)]
-    assert SearchOptions("fast").plan(1.0, 0, 2, True) == SearchOptions("fast").plan(1.0)
-    assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 2, True).perturbations == 2
+    assert SearchOptions("fast").plan(1.0, 0, 0, 2, True) == SearchOptions("fast").plan(1.0)
+    assert SearchOptions(nstop=1, perturbations=2).plan(1.0, 0, 0, 2, True).perturbations == 2
+
+
+def test_large_trees_may_be_perturbed_more_often():
+    limits = [SearchOptions().plan(1.0, n_taxa).perturbations for n_taxa in (4, 1000, 1500, 2000, 10_000)]
+    assert limits == [12, 12, 18, 24, 120]
+    assert SearchOptions(perturbations=5).plan(1.0, 10_000).perturbations == 5
+    assert SearchOptions("fast").plan(1.0, 10_000).perturbations == 0
 
 
 @pytest.mark.parametrize(

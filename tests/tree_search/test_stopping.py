@@ -28,10 +28,10 @@ def test_a_pattern_counts_as_often_as_it_occurs():
 
 
 def test_large_alignments_ask_for_significance():
-    assert SearchOptions().plan(0.0, LARGE_ALIGNMENT).stop == "kh"
-    assert SearchOptions().plan(0.0, LARGE_ALIGNMENT - 1).stop == "epsilon"
-    assert SearchOptions("thorough").plan(0.0, LARGE_ALIGNMENT).stop == "epsilon"
-    assert SearchOptions(stop="rf").plan(0.0, LARGE_ALIGNMENT).stop == "rf"
+    assert SearchOptions().plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "kh"
+    assert SearchOptions().plan(0.0, 1000, LARGE_ALIGNMENT // 1000 - 1).stop == "epsilon"
+    assert SearchOptions("thorough").plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "epsilon"
+    assert SearchOptions(stop="rf").plan(0.0, 1000, LARGE_ALIGNMENT // 1000).stop == "rf"
 
 
 @pytest.mark.parametrize("rule", ["rf", "kh"])

@@ -74,7 +74,7 @@ def test_a_deadline_leaves_room_for_the_longest_step_and_the_polish(clock):
     deadline.end_step("spr")
     clock.now += 1
     deadline.end_step("spr")
-    assert (deadline.used, deadline.left) == (12, 48)
+    assert (deadline.seconds, deadline.seconds_left) == (12, 48)
     clock.now += 36
     assert not deadline.is_due  # 12 left, 4 + 7 needed
     clock.now += 1
@@ -83,10 +83,10 @@ def test_a_deadline_leaves_room_for_the_longest_step_and_the_polish(clock):
     deadline.end_step("perturb")  # of 30
     assert deadline.is_due
     deadline.resume(20.0)
-    assert deadline.used == 42, "what this process has used is not counted twice"
+    assert deadline.seconds == 42, "what this process has used is not counted twice"
     later = Deadline(60.0, clock.now)
     later.resume(20.0)
-    assert later.used == 20
+    assert later.seconds == 20
 
 
 def test_more_starts_and_perturbations_as_long_as_there_is_time(few, clock, caplog):
@@ -99,6 +99,7 @@ def test_more_starts_and_perturbations_as_long_as_there_is_time(few, clock, capl
     assert 70 <= n_before <= 79
     assert set(ticks.stages[n_before:]) == {"polish"}
     assert "perturb" in ticks.stages
+    assert 1 < ticks.stages.count("fuse") < 3 * ticks.stages.count("start"), "further climbs with the best three"
     assert ticks.stages.count("start") == len(found.start_lnls)
     assert [event.seconds for event in ticks.heard[:50]] == list(range(50))
     assert ticks.heard[9].left == 71
