@@ -163,6 +163,19 @@ def test_per_site_rates_beside_a_correction(variable):
         assert likelihood.site_lnl()[30:].sum() == pytest.approx(expected, rel=1e-10)
 
 
+def test_lnl_of_iqtree_for_morphological_characters(tmp_path):
+    """IQ-TREE 2.0.7 -st MORPH -m MK+ASC -te TREE -blfix: three states."""
+    rows = ["001201012011", "011200012110", "101101?10210", "112011010021", "112011001020", "010210100112"]
+    path = tmp_path / "characters.phy"
+    path.write_text("6 12\n" + "".join(f"{name} {row}\n" for name, row in zip("abcdef", rows, strict=True)))
+    tree = (
+        "(a:0.0000027669,(b:0.0000023583,f:0.7647025707):0.4045853023,(c:0.3824591248,"
+        "(d:0.0000028787,e:0.2782370626):0.8139408513):0.2390474641);"
+    )
+    # abs: half of the last digit that it prints
+    assert evaluate(path, tree, "MK+ASC", fixed=True, device="numpy").lnl == pytest.approx(-68.0424, abs=5e-5)
+
+
 def test_proteins():
     """20 states, which are codes of a table rather than bit masks."""
     rows = {"a": "ARNDCQEGHILK", "b": "ARNDVQEWHIMK", "c": "RRNECQEGYILR", "d": "AKDDCHEGHVLX"}
