@@ -134,6 +134,16 @@ def test_parameters_with_a_root(data, text):
 
         assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-7 * codes.shape[1])
 
+
+def test_factor_of_all_lengths_with_a_root(data):
+    """Rates that circle A C G T A, so that two eigenvalues are complex."""
+    ends, lengths, codes = data
+    model = Model(parse_model("UNREST{9/1/1/1/9/1/1/1/9/9/1/1}+G2{0.7}"))
+    assert np.any(model.components().rotations != 0)
+    rows = np.vstack([np.full_like(codes[:1], 15), codes])
+    tree = add_root(make_tree(ends, lengths, 5), 2, 1 / 3)
+    _, matrices, _ = likelihood_of(tree, rows, np.ones(codes.shape[1]), model).rate_matrix_gradient()
+
     def longer(step):
         return oracle_with_root((ends, lengths * np.exp(step), codes), model)
 
