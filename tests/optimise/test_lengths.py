@@ -15,7 +15,7 @@ from helpers import (
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
+from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
 from plltool.optimise.lengths import predicted_gain, smooth, try_longer, try_scales
 from plltool.optimise.polish import polish
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -205,6 +205,19 @@ def test_a_better_optimum_is_kept_and_another_one_is_not():
     reached = try_longer(likelihood, worse)
     assert best - 0.01 < reached < best + 1e-6
     assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
+
+
+def test_common_steps_save_rounds(monkeypatch):
+    """The same maximum is reached with fewer rounds if neighbours, which interact, take steps together."""
+    found = []
+    for gain in (0.0, COUPLING_GAIN):
+        monkeypatch.setattr("plltool.optimise.lengths.COUPLING_GAIN", gain)
+        found.append(smooth(many_taxa("JC"), FINE, 500))
+    alone, together = found
+    assert alone.converged
+    assert together.converged
+    assert together.lnl == pytest.approx(alone.lnl, abs=1e-7)
+    assert together.rounds < 0.8 * alone.rounds
 
 
 def return_at_once(likelihood):
