@@ -1093,14 +1093,12 @@ def check_mutants(mutants: list[Mutant]) -> list[str]:
         file = REPOSITORY / mutant.file
         problem = find_staleness(mutant, file.read_text(encoding="utf-8")) if file.exists() else "the file is gone"
         lost = [name for name in mutant.tests if name.endswith(".py") and not (REPOSITORY / name).exists()]
-        problems += [
-            f"{mutant.file}: {mutant.what}: {found}" for found in (problem, *map("no {}".format, lost)) if found
-        ]
+        problems += [f"{mutant.file}: {mutant.what}: {found}" for found in (problem, *map("no {}".format, lost)) if found]
     return problems
 
 
 def try_mutant(mutant: Mutant, folder: Path) -> str:
-    """ "caught", or why not. The copy is as before afterwards."""
+    """"caught", or why not. The copy is as before afterwards."""
     file = folder / mutant.file
     original = file.read_text(encoding="utf-8")
     if problem := find_staleness(mutant, original):

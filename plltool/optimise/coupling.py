@@ -20,7 +20,7 @@ class Coupling:
         self._pairs: deque[tuple[FloatArray, FloatArray]] = deque(maxlen=REMEMBERED_STEPS)
 
     def learn(self, step: FloatArray, turn: FloatArray, is_near: BoolArray) -> None:
-        """Remember that the slopes fell by `turn` over a `step`; only for parts that are near the maximum, (n_parts,)."""
+        """Remember that the slopes fell by `turn` over a `step`; only for parts that are near the maximum."""
         self._pairs.append((np.where(is_near, step, 0.0), np.where(is_near, turn, 0.0)))
 
     def forget(self, parts: BoolArray) -> None:
