@@ -59,18 +59,35 @@ def test_parts_are_coupled_on_their_own():
     np.testing.assert_allclose(start + coupled[:, 1], top, rtol=1e-8)
 
 
+def test_steps_that_are_not_conjugate():
+    """The inverse is that of the update as its definition has it, with whole matrices (Nocedal 1980)."""
+    rng = np.random.default_rng(4)
+    hessian, start, top = a_ridge(rng, N)
+    steps = rng.normal(size=(4, N))
+    inverse = np.diag(1 / np.diag(hessian))
+    for step in steps:
+        turn = hessian @ step
+        share = 1 / (step @ turn)
+        left = np.eye(N) - share * np.outer(step, turn)
+        inverse = left @ inverse @ left.T + share * np.outer(step, step)
+    slopes = hessian @ (top - start)
+    coupled, _ = learnt(hessian, steps).couple(slopes / np.diag(hessian), slopes)
+    np.testing.assert_allclose(coupled, inverse @ slopes, rtol=1e-8)
+
+
 def test_lengths_that_stay_do_not_count():
-    """A length at its bound, whose own step is 0: the others end where their quadratic function has its maximum."""
+    """A length whose own step is 0, as at a bound, stays, and the others take the steps that they take without it."""
     rng = np.random.default_rng(3)
     hessian, start, top = a_ridge(rng, N)
-    hessian[0, 1:] = hessian[1:, 0] = 0.0
-    steps = [np.append(0.0, step) for step in conjugate_steps(hessian[1:, 1:], rng)]
+    steps = rng.normal(size=(4, N))
     slopes = hessian @ (top - start)
-    own = slopes / np.diag(hessian)
-    own[0] = 0.0
+    own = np.append(0.0, (slopes / np.diag(hessian))[1:])
     coupled, _ = learnt(hessian, steps).couple(own, slopes)
+    without = Coupling()
+    for step in steps:
+        without.learn(step[1:], (hessian @ step)[1:], np.array(True))
     assert coupled[0] == 0.0
-    np.testing.assert_allclose(start[1:] + coupled[1:], top[1:], rtol=1e-8)
+    np.testing.assert_allclose(coupled[1:], without.couple(own[1:], slopes[1:])[0], rtol=1e-12)
 
 
 @pytest.mark.parametrize("is_near", [True, False])
