@@ -44,6 +44,7 @@ STORAGE_TESTS = "tests/engine/test_storage.py"
 MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
+COUPLING = "tests/optimise/test_coupling.py"
 PEAKS = "tests/engine/test_peaks.py"
 SCHEDULE = "tests/engine/test_schedule.py"
 SUMS = "tests/engine/test_sums.py"
@@ -644,6 +645,18 @@ MUTANTS = [
     Mutant("lengths: worse rounds are kept", "plltool/optimise/lengths.py", "better = lnl > best_lnl",
            "better = lnl > -np.inf",
            (LENGTHS,)),
+    Mutant("lengths: no common steps", "plltool/optimise/lengths.py", "np.where(is_coupled, apply_step(best, coupled),",
+           "np.where(False, apply_step(best, coupled),", (LENGTHS, "-k", "common")),
+    Mutant("coupling: steps far from the maximum count", "plltool/optimise/coupling.py",
+           "np.where(is_near, step, 0.0), np.where(is_near, turn, 0.0)", "step, turn", (COUPLING,)),
+    Mutant("coupling: all parts forget", "plltool/optimise/coupling.py", "(np.where(parts, 0.0, step), np.where(parts, 0.0, turn))",
+           "(0.0 * step, 0.0 * turn)", (COUPLING,)),
+    Mutant("coupling: lengths at a bound count", "plltool/optimise/coupling.py",
+           "moves = (steps != 0.0) & (slopes != 0.0)", "moves = slopes != 0.0", (COUPLING,)),
+    Mutant("coupling: convex steps count", "plltool/optimise/coupling.py", "is_concave = curvature > 0.0",
+           "is_concave = curvature != 0.0", (COUPLING,)),
+    Mutant("coupling: the second loop runs backwards", "plltool/optimise/coupling.py",
+           "in reversed(used):", "in used:", (COUPLING,)),
     Mutant("scan: whole instead of half lengths", "plltool/tree_search/scan.py",
            "half, upward = tree.n_edges + columns", "half, upward = columns", (SCAN,)),
     Mutant("scan: walks into the wrong side", "plltool/tree_search/scan.py",
@@ -681,9 +694,11 @@ MUTANTS = [
     Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
            "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
            ("tests/analyses/test_constraints.py", "-k", "twins")),
-    Mutant("lengths: no floor", "plltool/optimise/lengths.py", "+ FORESIGHT * predicted > floor", "> -math.inf",
+    Mutant("lengths: no floor", "plltool/optimise/lengths.py",
+           "+ FORESIGHT * predicted.sum() > floor", "> -math.inf",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
-    Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py", "FORESIGHT * predicted", "0.0",
+    Mutant("lengths: nothing is foreseen", "plltool/optimise/lengths.py",
+           "FORESIGHT * predicted.sum()", "0.0",
            ("tests/optimise/test_lengths.py", "-k", "floor")),
     Mutant("driver: radii always widen", "plltool/tree_search/stages.py", "wide_enough = at.lnl - at.marks[-1] <",
            "wide_enough = at.lnl - at.marks[-1] > 1e300 +", (DRIVER,)),

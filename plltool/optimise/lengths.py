@@ -9,16 +9,19 @@ import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.constants import (
+    COUPLING_GAIN,
     DAMPING_GROWTH,
     FORESIGHT,
+    LENGTHS_PRECISION,
     MAX_BRANCH_LENGTH,
     MAX_SMOOTHING_ROUNDS,
     MIN_BRANCH_LENGTH,
-    POLISH_PRECISION,
+    POLISH_GAIN,
     SMOOTHING_EPSILON,
 )
 from plltool.errors import EngineError
 from plltool.model.model import SCALER
+from plltool.optimise.coupling import Coupling
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -65,18 +68,21 @@ def smooth(
 
     Each round computes lnL and both derivatives of every branch and changes all lengths at once. Neighbours interact,
     so each length has its own damping, which is halved when the first derivative changes its sign and grows back
-    otherwise. If lnL falls, the next round tries half the step. Parts with lengths of their own are judged by their own
-    lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The optimisation stops
-    early when lnL is not expected to reach `floor`.
+    otherwise. Near the maximum, lengths take the steps that the last rounds suggest for all together (`Coupling`). If
+    lnL falls, the next round tries half the step of each length alone. Parts with lengths of their own are judged by
+    their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The
+    optimisation stops early when lnL is not expected to reach `floor`.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl, slopes = likelihood.all_derivatives(best)
-    damping = np.ones(best.shape)
-    predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
+    damping, coupling = np.ones(best.shape), Coupling()
+    predicted = predicted_gains(best, slopes[..., 0], slopes[..., 1]).sum(axis=0)
     rounds = 1
-    while predicted >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted > floor:
-        trial = best + damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
+    while predicted.sum() >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted.sum() > floor:
+        steps = damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
+        coupled, is_coupled = coupling.couple(steps, slopes[..., 0])
+        trial = np.where(is_coupled, apply_step(best, coupled), best + steps)
         trial = np.clip(trial, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)  # rounding may pass a bound
         try:
             lnl, trial_slopes = likelihood.all_derivatives(trial)
@@ -87,26 +93,29 @@ def smooth(
         better = lnl > best_lnl
         shrunk = np.where(flipped, damping / 4, damping / 2)
         grown = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
-        damping = np.where(better, grown, shrunk)
+        damping = np.where(is_coupled, damping, np.where(better, grown, shrunk))
+        coupling.learn(trial - best, slopes[..., 0] - trial_slopes[..., 0], predicted < COUPLING_GAIN)
+        coupling.forget(is_coupled & ~better)
         best, best_lnl = np.where(better, trial, best), np.where(better, lnl, best_lnl)
         slopes = np.where(better[..., None], trial_slopes, slopes)
         if not np.any(better) and np.all(damping < 1e-6):
             break
-        predicted = predicted_gain(best, slopes[..., 0], slopes[..., 1])
+        predicted = predicted_gains(best, slopes[..., 0], slopes[..., 1]).sum(axis=0)
     tree.lengths[:] = best
-    return Smoothing(float(best_lnl.sum()), rounds, predicted, predicted < epsilon)
+    promised = float(predicted.sum())
+    return Smoothing(float(best_lnl.sum()), rounds, promised, promised < epsilon)
 
 
 def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
     """Optimise the lengths again, from half their mean where they are shorter; return lnL, which never falls.
 
     lnL has several optima in the lengths: of two neighbours, either may be short. The lengths return to what they are,
-    with lnL `lnl`, unless others are better.
+    with lnL `lnl`, unless others are better. An optimum that cannot gain POLISH_GAIN is not pursued.
     """
     lengths = likelihood.tree.lengths
     before = lengths.copy()
     lengths[:] = np.maximum(before, before.mean(axis=0) / 2)
-    reached = smooth(likelihood, POLISH_PRECISION, floor=lnl).lnl
+    reached = smooth(likelihood, LENGTHS_PRECISION, floor=lnl + POLISH_GAIN).lnl
     if reached > lnl:
         return reached
     lengths[:] = before

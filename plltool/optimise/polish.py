@@ -11,6 +11,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import (
     EXPLORING_SHARE,
     FIRST_POLISH_SHARE,
+    LENGTHS_PRECISION,
     MAX_POLISH_ROUNDS,
     POLISH_GAIN,
     POLISH_PRECISION,
@@ -80,7 +81,7 @@ def polish(
     optimiser = ModelOptimiser(likelihood, chosen, scale=lengths)
     if done is None:
         lnl = likelihood.lnl()
-        precision = max(POLISH_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else POLISH_PRECISION
+        precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
     while not done.is_last:
@@ -93,15 +94,16 @@ def polish(
             lnl = optimiser.run(POLISH_PRECISION)
         if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
             lnl, has_explored = optimiser.explore(), True
-        is_near = lengths and has_explored and done.precision == POLISH_PRECISION
+        is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
         if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = climb_ridge(likelihood, chosen, lnl)
         if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = try_longer(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < POLISH_GAIN and done.precision == POLISH_PRECISION and has_explored
+        is_enough = gain < POLISH_GAIN and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
-        precision = min(done.precision, max(POLISH_PRECISION, POLISH_SHARE * gain))
+        precision = min(done.precision, POLISH_SHARE * gain)
+        precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION
         done = PolishRound(number, lnl, is_last, precision, has_explored, optimiser.curvatures.copy())
         report(done)
     return done.lnl

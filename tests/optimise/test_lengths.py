@@ -15,7 +15,7 @@ from helpers import (
 from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
-from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
+from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
 from plltool.optimise.lengths import predicted_gain, smooth, try_longer, try_scales
 from plltool.optimise.polish import polish
 from plltool.optimise.steps import apply_step, at_bound, newton_step
@@ -207,27 +207,38 @@ def test_a_better_optimum_is_kept_and_another_one_is_not():
     assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
 
 
-def test_lengths_on_a_wrong_scale_return():
+def test_common_steps_save_rounds(monkeypatch):
+    """The same maximum is reached with fewer rounds if neighbours, which interact, take steps together."""
+    found = []
+    for gain in (0.0, COUPLING_GAIN):
+        monkeypatch.setattr("plltool.optimise.lengths.COUPLING_GAIN", gain)
+        found.append(smooth(many_taxa("JC"), FINE, 500))
+    alone, together = found
+    assert alone.converged
+    assert together.converged
+    assert together.lnl == pytest.approx(alone.lnl, abs=1e-7)
+    assert together.rounds < 0.8 * alone.rounds
+
+
+def return_at_once(likelihood):
+    """`try_scales` where Newton's steps stay."""
+    lost = smooth(likelihood, 0.1).lnl
+    assert likelihood.tree.lengths.sum() > 3 * many_taxa("JC+G4{0.5}").tree.lengths.sum()
+    reached = try_scales(likelihood, lost, 0.1)
+    assert reached > lost
+    return reached
+
+
+@pytest.mark.parametrize("find", [return_at_once, polish])
+def test_lengths_on_a_wrong_scale_return(find):
     """Where sites have moved to a neighbouring category, Newton's steps stay; the truth tells the tree's length."""
     likelihood = many_taxa("JC+G4{0.5}")
     lengths = likelihood.tree.lengths
     true_length = lengths.sum()
     lengths *= 3.4
-    lost = smooth(likelihood, 0.1).lnl
-    assert lengths.sum() > 3 * true_length
-    reached = try_scales(likelihood, lost, 0.1)
+    reached = find(likelihood)
     assert lengths.sum() == pytest.approx(true_length, rel=MEAN_RATE_RTOL)
-    assert reached > lost
     assert likelihood.lnl() == pytest.approx(reached, rel=1e-12)
-
-
-def test_a_polish_finds_the_scale():
-    likelihood = many_taxa("JC+G4{0.5}")
-    lengths = likelihood.tree.lengths
-    true_length = lengths.sum()
-    lengths *= 3.4
-    polish(likelihood)
-    assert lengths.sum() == pytest.approx(true_length, rel=MEAN_RATE_RTOL)
 
 
 @pytest.mark.parametrize("model", ["JC+G4{0.5}", "JC"])
