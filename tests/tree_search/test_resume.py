@@ -163,7 +163,7 @@ def test_states_may_be_of_different_times(few, tmp_path):
         (tmp_path / "saved" / f"{name}.state").unlink()
         assert outcome(search(few, **run)) == outcome(expected)
         for ending in (".state", ".state.old"):
-            (tmp_path / "saved" / f"{name}{ending}").unlink()
+            (tmp_path / "saved" / f"{name}{ending}").unlink(missing_ok=True)
         assert outcome(search(few, **run)) == outcome(expected)
 
 
