@@ -35,10 +35,11 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):
         return False
-    if not (narrow.rate_classes and wide.rate_classes):
+    inner, outer = narrow.named.rates.class_of_pair, wide.named.rates.class_of_pair
+    if narrow.name == wide.name or inner is None or outer is None:
         return narrow.name == wide.name
-    pairs = set(zip(wide.rate_classes, narrow.rate_classes, strict=True))
-    return len(pairs) == wide.n_rate_classes  # each class of the wider model lies within one of the other
+    pairs = set(zip(outer.tolist(), inner.tolist(), strict=True))
+    return len(pairs) == wide.named.rates.n_parameters  # each class of the wider model lies within one of the other
 
 
 def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_ALPHA, MIN_PINV, START_ALPHAS, START_PINVS
 from plltool.model.model import Model
 from plltool.model.rates import SiteRates
@@ -42,8 +42,11 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     model = Model(spec, empirical)
     if spec.frequency_mode == "optimised":
         model.set_frequencies(source.frequencies)
-    if spec.rate_classes and source.spec.rate_classes:
-        model.set_exchangeabilities(_mean_rates(source, model))
+    classes = spec.named.rates.class_of_pair
+    if spec.name == source.spec.name and "rates" in model.free_parameters:
+        model.set_ratios("rates", source.ratios("rates"))
+    elif classes is not None and source.spec.named.pairs == spec.named.pairs:
+        model.set_exchangeabilities(_mean_rates(source, model, classes))
     starts = []
     for sites, factor in _carry_sites(source.sites, model.sites, exact):
         starts.append(Start(model.copy(), factor))
@@ -51,9 +54,8 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     return starts[:1] if exact else starts
 
 
-def _mean_rates(source: Model, model: Model) -> FloatArray:
-    """Exchangeabilities for the classes of `model` that keep the number of changes that `source` expects in each."""
-    classes = np.array(model.spec.rate_classes)
+def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
+    """Exchangeabilities, equal within `classes`, that keep the number of changes that `source` expects in each."""
     upper = np.triu_indices(len(model.frequencies), 1)
     flow = source.exchangeabilities * np.outer(source.frequencies, source.frequencies)[upper]
     chance = np.outer(model.frequencies, model.frequencies)[upper]
