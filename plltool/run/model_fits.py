@@ -1,4 +1,4 @@
-"""Fit many models to one part on one tree; engines stay open as long as models of their shape may come."""
+"""Fit many models to one part on one tree."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ class ModelFitter:
         self.fallback: list[str] = []
         self._hardware = hardware
         self._empirical = empirical_frequencies(patterns, patterns.states)
-        self._likelihoods: dict[int, TreeLikelihood] = {}
+        self._likelihood: TreeLikelihood | None = None
+        self._n_components = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -136,18 +137,22 @@ class ModelFitter:
         return Fit(likelihood.models[0], likelihood.tree.lengths.copy(), lnl)
 
     def _at(self, model: Model, lengths: FloatArray) -> TreeLikelihood:
-        """The likelihood of the tree with these lengths under a model."""
+        """The likelihood of the tree with these lengths under a model.
+
+        There is one engine at a time; another number of components needs another one.
+        """
         n_components = model.components().n_components
-        likelihood = self._likelihoods.get(n_components)
-        if likelihood is None:
+        likelihood = self._likelihood
+        if likelihood is None or n_components != self._n_components:
+            self._stack.close()
             slots = Slots(round_slots(self.patterns.n_taxa))
             engine, reason = open_engine([self.patterns], [model], slots, self._hardware)
             self._stack.enter_context(engine)
             if not self.facts:
                 self.fallback = announce_engine(engine, reason, self._hardware)
                 self.facts = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
-            likelihood = TreeLikelihood(self.tree.copy(), [model], engine)
-            self._likelihoods[n_components] = likelihood
+            self._likelihood = likelihood = TreeLikelihood(self.tree.copy(), [model], engine)
+            self._n_components = n_components
         likelihood.tree.lengths[:] = lengths
         likelihood.models = [model]
         likelihood.model_changed()

@@ -78,7 +78,7 @@ def test_the_record_of_a_search_that_chose_its_model(data_dir):
     options = {"device": "numpy", "start": "random", "effort": "fast", "seed": 3}
     result = search(data_dir / "primates.phy", "TEST", **options)
     check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "search")
-    known = RECORD_KEYS + ("model_choice",)
+    known = (*RECORD_KEYS, "model_choice")
     assert set(result.choice.as_record()) <= set(known)
 
 
