@@ -15,7 +15,7 @@ def model(text):
 
 
 def mixture(own, factor=1.0):
-    """Weights by rates, which are multiplied by the factor; rates that agree to 3 digits are one, rare ones are none."""
+    """Weights by rates, which are multiplied by the factor; rates equal to 3 digits are one, rare ones none."""
     rates, weights = own.sites.categories()
     total = {}
     for rate, weight in zip((factor * rates).round(3).tolist(), weights.tolist(), strict=True):
