@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.model_string import parse_model
 from plltool.model.nucleotides import SYMMETRIES
@@ -15,12 +16,13 @@ FREE_RATES = tuple(f"+R{n}" for n in range(2, 11))
 def substitution_models(data: str) -> tuple[str, ...]:
     """Model strings without rates over sites for a kind of data, as in `StateSpace.name`; the widest come first.
 
-    A new kind of data adds its list here.
+    A new kind of data adds its list here. Raises InputError if there is none.
     """
     if data == "DNA":
         return tuple(reversed(SYMMETRIES))
-    matrices = proteins.published_matrices()
-    return tuple(name + frequencies for frequencies in ("", "+F") for name in matrices)
+    if data == "protein":
+        return tuple(name + frequencies for frequencies in ("", "+F") for name in proteins.published_matrices())
+    raise InputError(f"model: there are no candidates for {data} data, expected DNA or proteins")
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -30,7 +32,7 @@ def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
 
 def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether the rate matrices of a model are among those of another one."""
-    if narrow.data != wide.data:
+    if narrow.data != wide.data or narrow.ascertainment != wide.ascertainment:
         return False
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):

@@ -60,6 +60,8 @@ def test_weights_by_hand():
         ("LG", "LG+G4", True),
         ("LG", "WAG+G4", False),
         ("LG", "LG+FC", False),
+        ("JC+ASC", "GTR", False),
+        ("JC+ASC", "GTR+ASC", True),
     ],
 )
 def test_which_models_are_nested(narrow, wide, expected):
@@ -71,6 +73,11 @@ def test_the_candidates_are_those_of_modelfinder():
     proteins = substitution_models("protein")
     assert {"LG", "LG+F", "WAG", "WAG+F", "JTT", "mtZOA+F"} <= set(proteins)
     assert not {"Poisson", "GTR20", "LG4X"} & set(proteins)
+
+
+def test_other_data_have_no_candidates():
+    with pytest.raises(plltool.InputError, match="no candidates for codon data, expected DNA or proteins"):
+        substitution_models("codon")
 
 
 @pytest.fixture(scope="module", params=["numpy", "auto"])
