@@ -107,6 +107,7 @@ def test_the_lnl_of_the_best_is_that_of_its_model_and_tree(choice):
     assert again.lnl == pytest.approx(choice.lnl, rel=1e-11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["primates.phy", "hard.fasta", "simulated.fasta"])
 def test_no_model_ends_below_one_that_is_nested_in_it(name, data_dir):
     choice = plltool.select_model(data_dir / name, criterion="AIC", threads=1)
@@ -171,8 +172,8 @@ def test_a_search_that_is_interrupted_goes_on_under_the_same_model(sequences, tm
     def stop(_event):
         raise plltool.StopSearch
 
-    stopped = plltool.search(sequences, "auto", checkpoint=tmp_path / "c", listener=stop, **settings)
+    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=stop, **settings)
     assert stopped.interrupted
-    resumed = plltool.search(sequences, "auto", checkpoint=tmp_path / "c", **settings)
-    whole = plltool.search(sequences, "auto", **settings)
+    resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **settings)
+    whole = plltool.search(sequences, "TEST", **settings)
     assert (resumed.lnl, resumed.newick, resumed.model) == (whole.lnl, whole.newick, whole.model)
