@@ -23,6 +23,7 @@ from .analyses.likelihood import Likelihood as Likelihood
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports
+from .analyses.select_model import select_model as select_model
 from .analyses.simulate import Simulation as Simulation
 from .analyses.simulate import simulate as simulate
 from .analyses.support import supports as supports
@@ -51,9 +52,11 @@ from .io.record import read_record as read_record
 from .io.record import write_record as write_record
 from .io.record import write_text as write_text
 from .io.tree_files import read_trees as read_trees
+from .run.model_choice import FittedModel as FittedModel
+from .run.model_choice import ModelChoice as ModelChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
-from .run.results import software_versions as software_versions
+from .run.software import software_versions as software_versions
 from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions

@@ -80,6 +80,13 @@ FIRST_POLISH_SHARE = 1e-5  # of lnL: the precision of lengths in the first round
 EXPLORING_SHARE = 2e-4  # of lnL: after a round that gains less, other optima of the parts are looked for
 MAX_POLISH_ROUNDS = 50  # of lengths and model in turn; typical 3 to 8
 
+# --- choice of a model ------------------------------------------------------------------------------------
+CRITERIA = ("BIC", "AIC", "AICc")  # the first is the default, as in ModelFinder
+SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
+SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
+SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
+SELECTION_TOLERANCE = 0.005  # lnL by which a model may be below a special case of it; else it is optimised again
+
 # --- search ---------------------------------------------------------------------------------------------
 HEALING_ROUNDS = 2  # evaluations of the branches that close the gaps of pruned subtrees, with Newton steps in between
 SCAN_VALUES_PER_LAUNCH = 8_000_000  # partial sums of work-groups that the device holds at once (64 MB)

@@ -64,6 +64,7 @@ CALLS = {
     "search_supports": lambda at: plltool.search_supports(
         plltool.search(ROWS, "JC", effort="fast", **NUMPY), ("abayes",), **NUMPY
     ),
+    "select_model": lambda at: plltool.select_model(ROWS, free_rates=False, **NUMPY),
     "software_versions": lambda at: plltool.software_versions(),
     "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
     "simulate": lambda at: plltool.simulate(TREE, "JC", 10),

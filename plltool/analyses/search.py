@@ -24,6 +24,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.analyses.likelihood import Likelihood
+from plltool.analyses.select_model import choose_if_asked
 from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, START_KINDS, UNLINKED
@@ -101,7 +102,8 @@ def search(
         Series or DataFrame, alignment of Biopython or dendropy, or what `read_alignment` returns
     model : string such as "GTR+F+G4", or the models of a result; by default GTR+F+G4 for DNA and LG+G4 for proteins.
         Or a file that holds a model, or one for each part of the alignment: the record of a run, a partition file, or
-        NEXUS with charsets. Values in braces are never optimised
+        NEXUS with charsets. Values in braces are never optimised. "auto" chooses a model by BIC, see
+        `plltool.select_model`, and "AIC" or "AICc" by that criterion; "TEST" leaves out free rates
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
@@ -140,6 +142,7 @@ def search(
         raise InputError(f"time: found {time}, expected a positive number of seconds")
     deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
+    model, choice = choose_if_asked(alignment, model, start, seed, hardware)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
     options = options or SearchOptions()
@@ -204,6 +207,7 @@ def search(
         trace=trace.in_order(),
         constraint=constraint,
         options=options,
+        choice=choice,
         psr=psr,
     )
 

@@ -27,6 +27,7 @@ from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
 from plltool.cli.search import search
+from plltool.cli.select_model import select_model
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
 from plltool.cli.test import test
@@ -152,6 +153,7 @@ def main(debug: bool) -> None:
 
 for _command in (
     search,
+    select_model,
     evaluate,
     bootstrap,
     support,

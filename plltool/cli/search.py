@@ -104,6 +104,8 @@ def search(
 
     It may be FASTA, PHYLIP or NEXUS, gzipped or not.
 
+    --model auto chooses the model first, as `plltool select-model` does.
+
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.
 

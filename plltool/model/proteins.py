@@ -68,10 +68,15 @@ class Classes:
 
 
 @functools.cache
+def published_matrices() -> tuple[str, ...]:
+    """The names of the published matrices that are models of their own."""
+    return tuple(name for name in _sections("matrices.txt") if name not in _PARTS)
+
+
+@functools.cache
 def canonical_names() -> dict[str, str]:
     """The name of each protein model by all its spellings, in upper case."""
-    names = [name for name in _sections("matrices.txt") if name not in _PARTS]
-    names += [GTR20, POISSON, *MIXTURES]
+    names = [*published_matrices(), GTR20, POISSON, *MIXTURES]
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
 
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from importlib import metadata
 from os import PathLike
 from typing import Any
 
@@ -24,15 +21,15 @@ from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model
 from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
+from plltool.run.model_choice import ModelChoice
 from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.software import software_versions
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Progress
 from plltool.tree_search.root_scan import RootPlace
-
-LIBRARIES = ("numpy", "scipy", "pyopencl")
 
 
 @dataclass(frozen=True)
@@ -208,12 +205,14 @@ class SearchResult(Result):
     trace : every round, climb by climb in the order of the start trees
     constraint : the tree whose splits the search had to keep, as it was given
     options : how hard the search was
+    choice : how the model was chosen, if it was
     """
 
     interrupted: bool = field(default=False, kw_only=True)
     trace: tuple[Progress, ...] = field(default=(), kw_only=True)
     constraint: TreeLike | None = field(default=None, kw_only=True)
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
+    choice: ModelChoice | None = field(default=None, kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -236,8 +235,10 @@ class SearchResult(Result):
         }
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The record of any result, with the trace, and with the profile if there is one."""
+        """The record of any result, with the trace, and what there is of a choice of the model and a profile."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
+        if self.choice is not None:
+            record["model_choice"] = self.choice.summary()
         return record if self.profile is None else record | {"profile": self.profile}
 
     def texts(
@@ -293,15 +294,6 @@ class EvaluationResult(Result):
         if self.site_rates is None:
             raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
         return format_sites("rate", self.site_rates)
-
-
-def software_versions() -> dict[str, str]:
-    """Versions of Python and of the libraries on which digits may depend."""
-    found = {"Python": platform.python_version()}
-    for library in LIBRARIES:
-        with suppress(metadata.PackageNotFoundError):
-            found[library] = metadata.version(library)
-    return found
 
 
 def nan_to_null(value: Any) -> Any:

@@ -15,7 +15,7 @@ from pages import PAGES, REPOSITORY, name_of
 SLOW = {  # pages whose commands take more than 5 s in all
     "README.md",
     *("docs/guide/compare.md", "docs/guide/interrupted.md", "docs/guide/models.md", "docs/guide/python.md"),
-    *("docs/guide/search.md", "docs/guide/supports.md", "docs/guide/topology_tests.md"),
+    *("docs/guide/search.md", "docs/guide/select_model.md", "docs/guide/supports.md", "docs/guide/topology_tests.md"),
 }
 SECONDS = 900.0  # that a command may take before the test gives up
 

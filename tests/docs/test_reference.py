@@ -15,7 +15,7 @@ COMMANDS = REPOSITORY / "docs" / "commands"
 
 def stem_of(command):
     """The stem of a command's module, function and page."""
-    return "topology_tests" if command == "test" else command
+    return "topology_tests" if command == "test" else command.replace("-", "_")
 
 
 def options_of(group):
@@ -29,9 +29,10 @@ def options_of(group):
 @pytest.mark.parametrize("command", sorted(main.commands))
 def test_every_command_has_a_page_and_a_row_in_the_readme(command):
     stem = stem_of(command)
+    function = "test" if command == "test" else stem
     page = (COMMANDS / f"{stem}.md").read_text(encoding="utf-8")
     assert page.startswith(f"# {command}: ")
-    assert f".. click:: plltool.cli.{command}:{command}\n   :prog: plltool {command}\n" in page
+    assert f".. click:: plltool.cli.{function}:{function}\n   :prog: plltool {command}\n" in page
     assert f"\n{stem}\n" in (COMMANDS / "index.md").read_text(encoding="utf-8")
     assert f"\n| [`{command}`](docs/commands/{stem}.md) | " in README
 

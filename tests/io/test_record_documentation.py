@@ -74,6 +74,14 @@ def test_the_record_of_a_search(found):
     check(json.loads(json.dumps(found.as_record("plltool search x"))), "search")
 
 
+def test_the_record_of_a_search_that_chose_its_model(data_dir):
+    options = {"device": "numpy", "start": "random", "effort": "fast", "seed": 3}
+    result = search(data_dir / "primates.phy", "TEST", **options)
+    check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "search")
+    known = (*RECORD_KEYS, "model_choice")
+    assert set(result.choice.as_record()) <= set(known)
+
+
 def test_the_record_of_an_evaluation(found, data_dir):
     result = evaluate(data_dir / "primates.phy", found.tree, "JC", fixed=True, device="numpy")
     check(json.loads(json.dumps(result.as_record())), "evaluate")
@@ -114,5 +122,5 @@ def stop(event):
 
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
-    special = ("psr", "trace", "profile", "branches", "supports", "tests", "ancestors")  # of some runs
+    special = ("psr", "model_choice", "trace", "profile", "branches", "supports", "tests", "ancestors")  # of some runs
     assert tuple(key for key in top if key not in special) == RECORD_KEYS

@@ -1,0 +1,115 @@
+"""Start values of one model from the values of another that has been optimised for the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray, IndexArray
+from plltool.constants import MAX_ALPHA, MIN_PINV, START_ALPHAS, START_PINVS
+from plltool.model.model import Model
+from plltool.model.rates import SiteRates
+from plltool.model.spec import ModelSpec
+
+ALPHA_FACTORS = (1.0, 1.5, 2.5)  # of alpha where invariable sites are added
+NEW_WEIGHTS = (0.05, 0.15, 0.4)  # of a rate that is added to free rates
+SLOWER, FASTER = (0.03, 0.2, 0.5), (2.0, 4.0)  # than all rates so far
+NEARLY_ZERO = 1e-3  # rate of sites that were invariable, relative to the next one
+
+
+class Start(NamedTuple):
+    """A model, and the factor of the branch lengths that goes with it."""
+
+    model: Model
+    factor: float = 1.0
+
+
+def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, exact: bool = False) -> list[Start]:
+    """The starts of a model from the values of another one; none if its rates over sites do not lead to the new ones.
+
+    Parameters
+    ----------
+    source : its values are used where it has them
+    spec : of the new model, without values in braces
+    empirical : (n_states,) state frequencies of the data, for models that need them
+    exact : only the start that describes the data as `source` does, if that is nested in the new model. With free rates
+        it has the same rate twice, which is a saddle of lnL
+    """
+    model = Model(spec, empirical)
+    if spec.frequency_mode == "optimised":
+        model.set_frequencies(source.frequencies)
+    classes = spec.named.rates.class_of_pair
+    if spec.name == source.spec.name and "rates" in model.free_parameters:
+        model.set_ratios("rates", source.ratios("rates"))
+    elif classes is not None and source.spec.named.pairs == spec.named.pairs:
+        model.set_exchangeabilities(_mean_rates(source, model, classes))
+    starts = []
+    for sites, factor in _carry_sites(source.sites, model.sites, exact):
+        starts.append(Start(model.copy(), factor))
+        starts[-1].model.set_sites(sites)
+    return starts[:1] if exact else starts
+
+
+def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
+    """Exchangeabilities, equal within `classes`, that keep the number of changes that `source` expects in each."""
+    upper = np.triu_indices(len(model.frequencies), 1)
+    flow = source.exchangeabilities * np.outer(source.frequencies, source.frequencies)[upper]
+    chance = np.outer(model.frequencies, model.frequencies)[upper]
+    return np.asarray((np.bincount(classes, flow) / np.bincount(classes, chance))[classes])
+
+
+def _carry_sites(old: SiteRates, new: SiteRates, exact: bool) -> Iterator[tuple[SiteRates, float]]:
+    """Rates over sites of the kind of `new`, and factors of lengths, from the values of `old`; the exact ones first."""
+    if new.kind == "free" and not new.invariable:
+        yield from _free_starts(old, new, exact)
+    elif old.kind != "free" or new.kind == "free":
+        for sites in _mixed_starts(old, new):
+            yield sites, 1.0
+
+
+def _mixed_starts(old: SiteRates, new: SiteRates) -> Iterator[SiteRates]:
+    """Starts with gamma rates, invariable sites, both or neither."""
+    alphas: tuple[float | None, ...] = (None,)
+    pinvs: tuple[float | None, ...] = (None,)
+    if new.kind == "gamma":
+        alphas = (MAX_ALPHA, *START_ALPHAS)
+        if old.alpha is not None:
+            alphas = (old.alpha,) if old.invariable == new.invariable else tuple(old.alpha * f for f in ALPHA_FACTORS)
+    if new.invariable:
+        pinvs = (MIN_PINV, *START_PINVS) if old.pinv is None else (old.pinv,)
+    for alpha in alphas:
+        for pinv in pinvs:
+            yield replace(new, alpha=alpha, pinv=pinv)
+
+
+def _free_starts(old: SiteRates, new: SiteRates, exact: bool) -> Iterator[tuple[SiteRates, float]]:
+    """Starts with free rates: with the old rates if they are as many, else with one more, or if `exact` with copies."""
+    rates, weights = old.categories()
+    if old.invariable:
+        rates = np.append(NEARLY_ZERO * rates[1], rates[1:])
+    missing = new.n_categories - len(rates)
+    if exact and missing >= 0:
+        heaviest = int(np.argmax(weights))
+        shared = np.append(weights, np.full(missing, weights[heaviest] / (missing + 1)))
+        shared[heaviest] = weights[heaviest] / (missing + 1)
+        yield _with_free_rates(new, np.append(rates, np.full(missing, rates[heaviest])), shared)
+    elif missing == 0:
+        yield _with_free_rates(new, rates, weights)
+    elif missing == 1:
+        ranked = np.sort(rates)
+        between = np.sqrt(ranked[1:] * ranked[:-1])
+        for rate in (*(ranked[0] * np.array(SLOWER)), *between, *(ranked[-1] * np.array(FASTER))):
+            for weight in NEW_WEIGHTS:
+                yield _with_free_rates(new, np.append(rates, rate), np.append((1 - weight) * weights, weight))
+
+
+def _with_free_rates(new: SiteRates, rates: FloatArray, weights: FloatArray) -> tuple[SiteRates, float]:
+    """Free rates, ascending and scaled to mean 1, and the factor of lengths that makes up for the scale."""
+    order = np.argsort(rates, kind="stable")
+    mean = float(weights @ rates)
+    scaled = tuple((rates[order] / mean).tolist())
+    return replace(new, rates=scaled, weights=tuple(weights[order].tolist())), mean

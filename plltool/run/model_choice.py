@@ -1,0 +1,190 @@
+"""The result of the choice of a model: all that were fitted, best first."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from plltool.alignment.partition import Dataset
+from plltool.constants import CRITERIA, VERSION
+from plltool.model.spec import ModelSpec
+from plltool.run.model_fits import Fit
+from plltool.run.software import software_versions
+from plltool.statistics.criteria import information_score, score_weights
+
+COLUMNS = ("AIC", "AICc", "BIC")  # of a table
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A candidate, with all lengths and parameters optimised.
+
+    Attributes
+    ----------
+    name : model string without values
+    model : model string with all values
+    lnl : log-likelihood
+    n_parameters : free parameters of the model, and branch lengths
+    aic, aicc, bic : scores; lower is better. None for AICc if there are too few sites
+    aic_weight, aicc_weight, bic_weight : shares of the evidence among all models that were fitted; None likewise
+    """
+
+    name: str
+    model: str
+    lnl: float
+    n_parameters: int
+    aic: float
+    aicc: float | None
+    bic: float
+    aic_weight: float
+    aicc_weight: float | None
+    bic_weight: float
+
+    def score(self, criterion: str) -> float | None:
+        """AIC, AICc or BIC."""
+        value: float | None = getattr(self, criterion.lower())
+        return value
+
+
+@dataclass(frozen=True, eq=False)
+class ModelChoice:
+    """The models that were fitted to an alignment, and which of them is the best.
+
+    Attributes
+    ----------
+    candidates : the models that were fitted, the best one by the criterion first
+    criterion : one of BIC, AIC and AICc
+    left_out : names of the candidates that were clearly worse, and not optimised
+    newick : the tree, with the lengths of the best model
+    spec : the specification of the best model, without values
+    data : the alignment
+    n_patterns : number of its distinct columns
+    device, driver, reason : the device that did the arithmetic, its driver, and why it was chosen
+    seed : of the start tree
+    seconds : wall time
+    warnings : what a user should know, one line each
+    version : version of plltool
+    """
+
+    candidates: tuple[FittedModel, ...]
+    criterion: str
+    left_out: tuple[str, ...]
+    newick: str
+    spec: ModelSpec
+    data: Dataset
+    n_patterns: int
+    device: str
+    driver: str
+    reason: str
+    seed: int
+    seconds: float
+    warnings: tuple[str, ...]
+    version: str = field(default=VERSION, kw_only=True)
+
+    @property
+    def best(self) -> FittedModel:
+        """The chosen model."""
+        return self.candidates[0]
+
+    @property
+    def lnl(self) -> float:
+        """Log-likelihood of the chosen model."""
+        return self.best.lnl
+
+    def __repr__(self) -> str:
+        fitted = f"{len(self.candidates)} models fitted, {len(self.left_out)} left out"
+        return f"<{type(self).__name__}: {self.best.name} by {self.criterion}, lnL {self.lnl:.3f}, {fitted}>"
+
+    def table(self, most: int | None = None) -> str:
+        """The candidates as text, one a line, the best one first; at most as many as given."""
+        rows: list[tuple[str, ...]] = [("model", "lnL", "k", "AIC", "AICc", "BIC", "w-AIC", "w-AICc", "w-BIC")]
+        for own in self.candidates[:most]:
+            numbers = [own.score(name) for name in COLUMNS]
+            shares = [own.aic_weight, own.aicc_weight, own.bic_weight]
+            rows.append(
+                (
+                    own.name,
+                    f"{own.lnl:.3f}",
+                    str(own.n_parameters),
+                    *("-" if number is None else f"{number:.3f}" for number in numbers),
+                    *("-" if share is None else f"{share:.3f}" for share in shares),
+                )
+            )
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = []
+        for row in rows:
+            cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+            lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
+        return "\n".join(lines)
+
+    def describe(self) -> str:
+        """The chosen model, in one line."""
+        return f"best by {self.criterion}: {self.best.name}"
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
+        return {
+            "lnl": self.lnl,
+            "model": self.best.model,
+            "n_taxa": self.data.n_taxa,
+            "n_sites": self.data.n_sites,
+            "n_patterns": self.n_patterns,
+            "device": self.device,
+            "driver": self.driver,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 3),
+            "tree": self.newick,
+            "seed": self.seed,
+            "model_choice": self.summary(),
+            "warnings": list(self.warnings),
+            "version": self.version,
+            "software": software_versions(),
+            "command": command,
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """What the record of any run says of the choice."""
+        return {
+            "criterion": self.criterion,
+            "best": self.best.name,
+            "candidates": [asdict(own) for own in self.candidates],
+            "left_out": list(self.left_out),
+        }
+
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool select-model` writes, by the ends of their names."""
+        return {"select-model.model": f"{self.best.name}\n", "select-model.json": self.to_json(command) + "\n"}
+
+
+def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[FittedModel, ...]:
+    """All fits with their scores and weights, the best one by the criterion first."""
+    scores = {name: [information_score(name, fit.lnl, fit.n_parameters, n_sites) for fit in fits] for name in CRITERIA}
+    weights = {name: score_weights(values).tolist() for name, values in scores.items()}
+    rows = [
+        FittedModel(
+            str(fit.spec),
+            fit.model.to_string(),
+            fit.lnl,
+            fit.n_parameters,
+            scores["AIC"][number],
+            _finite(scores["AICc"][number]),
+            scores["BIC"][number],
+            weights["AIC"][number],
+            _finite(weights["AICc"][number]),
+            weights["BIC"][number],
+        )
+        for number, fit in enumerate(fits)
+    ]
+    order = sorted(range(len(fits)), key=lambda number: scores[criterion][number])
+    return tuple(rows[number] for number in order)
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

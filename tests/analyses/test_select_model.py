@@ -1,0 +1,179 @@
+"""The choice of a model: scores by hand, IQ-TREE's optima, nested models in order, and the search that follows."""
+
+import itertools
+import json
+import math
+
+import pytest
+
+import plltool
+from plltool.model.candidates import is_nested, substitution_models
+from plltool.model.model_string import parse_model
+from plltool.statistics.criteria import information_score, score_weights
+
+TREE = (
+    "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
+    "M_fascicularis)))),Lemur_catta,Tarsius_syrichta);"
+)
+# lnL, number of parameters and BIC of iqtree2 2.0.7 -s data/primates.phy -te TREE -m CODE+FO+RATES
+IQTREE = {
+    "HKY+FO+G4": (-5711.9406, 26, 11600.6857),
+    "HKY+FO+R3": (-5709.6677, 29, 11616.5404),
+    "HKY+FO+IO+G4": (-5711.9406, 27, 11607.4859),
+    "TPM2uf+FO+G4": (-5710.1001, 27, 11603.8048),
+    "TN93+FO+G4": (-5710.5602, 27, 11604.7249),
+}
+
+
+def test_scores_by_hand():
+    assert information_score("AIC", -100.0, 5, 50) == 210.0
+    assert information_score("BIC", -100.0, 5, 50) == pytest.approx(200 + 5 * math.log(50), rel=1e-15)
+    assert information_score("AICc", -100.0, 5, 50) == pytest.approx(210 + 60 / 44, rel=1e-15)
+    assert information_score("AICc", -100.0, 5, 6) == math.inf
+
+
+def test_weights_by_hand():
+    assert score_weights([10.0, 12.0, math.inf]).tolist() == pytest.approx(
+        [1 / (1 + math.exp(-1)), math.exp(-1) / (1 + math.exp(-1)), 0.0], rel=1e-15
+    )
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "expected"),
+    [
+        ("JC", "GTR", True),
+        ("GTR", "JC", False),
+        ("HKY", "SYM", False),
+        ("K80", "HKY", True),
+        ("TIM2", "TIM3uf", False),
+        ("TPM2", "TIM2uf+R3", True),
+        ("HKY+FC", "HKY", False),
+        ("GTR+G4", "GTR+I+G4", True),
+        ("GTR+I+G4", "GTR+G4", False),
+        ("GTR+I", "GTR+I+G4", True),
+        ("GTR+G4", "GTR+R4", True),
+        ("GTR+G4", "GTR+R3", False),
+        ("GTR+I+G4", "GTR+R4", False),
+        ("GTR+I+G4", "GTR+R5", True),
+        ("GTR+R4", "GTR+R5", True),
+        ("GTR+R4", "GTR+G4", False),
+        ("LG", "LG+G4", True),
+        ("LG", "WAG+G4", False),
+        ("LG", "LG+FC", False),
+        ("JC+ASC", "GTR", False),
+        ("JC+ASC", "GTR+ASC", True),
+    ],
+)
+def test_which_models_are_nested(narrow, wide, expected):
+    assert is_nested(parse_model(narrow), parse_model(wide)) is expected
+
+
+def test_the_candidates_are_those_of_modelfinder():
+    assert len(set(substitution_models("DNA"))) == 22
+    proteins = substitution_models("protein")
+    assert {"LG", "LG+F", "WAG", "WAG+F", "JTT", "mtZOA+F"} <= set(proteins)
+    assert not {"Poisson", "GTR20", "LG4X"} & set(proteins)
+
+
+def test_other_data_have_no_candidates():
+    with pytest.raises(plltool.InputError, match="no candidates for codon data, expected DNA or proteins"):
+        substitution_models("codon")
+
+
+@pytest.fixture(scope="module", params=["numpy", "auto"])
+def choice(request, data_dir):
+    return plltool.select_model(data_dir / "primates.phy", TREE, device=request.param, threads=1)
+
+
+def test_no_optimum_is_below_that_of_iqtree(choice):
+    found = {own.name: own for own in choice.candidates}
+    for name, (lnl, n_parameters, bic) in IQTREE.items():
+        assert found[name].lnl > lnl - 0.01, name
+        assert found[name].n_parameters == n_parameters
+        assert found[name].bic == pytest.approx(bic - 2 * (found[name].lnl - lnl), abs=2e-4), "IQ-TREE prints 4 digits"
+    assert choice.best.name == "HKY+FO+G4"
+    assert choice.best.bic == min(own.bic for own in choice.candidates)
+
+
+def test_candidates_are_fitted_or_left_out(choice):
+    fitted = [own.name for own in choice.candidates]
+    assert len({*fitted, *choice.left_out}) == len(fitted) + len(choice.left_out) == 22 * 13
+    for weight in ("aic_weight", "aicc_weight", "bic_weight"):
+        assert sum(getattr(own, weight) for own in choice.candidates) == pytest.approx(1.0, abs=1e-12)
+
+
+def test_the_lnl_of_the_best_is_that_of_its_model_and_tree(choice):
+    again = plltool.evaluate(choice.data, choice.newick, choice.best.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(choice.lnl, rel=1e-11)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["primates.phy", "hard.fasta", "simulated.fasta"])
+def test_no_model_ends_below_one_that_is_nested_in_it(name, data_dir):
+    choice = plltool.select_model(data_dir / name, criterion="AIC", threads=1)
+    pairs = [
+        (narrow, wide)
+        for narrow, wide in itertools.permutations(choice.candidates, 2)
+        if is_nested(parse_model(narrow.name), parse_model(wide.name))
+    ]
+    assert len(pairs) > 20
+    for narrow, wide in pairs:
+        assert wide.lnl > narrow.lnl - 0.01, (narrow.name, wide.name)
+
+
+def test_the_same_call_gives_the_same_digits(data_dir):
+    first, second = (plltool.select_model(data_dir / "primates.phy", free_rates=False, threads=1) for _ in range(2))
+    assert [own.lnl for own in first.candidates] == [own.lnl for own in second.candidates]
+    assert not any("+R" in own.name for own in first.candidates)
+    assert not any("+R" in name for name in first.left_out)
+
+
+def test_proteins(data_dir):
+    """Data simulated under WAG+G4 are given WAG, or a matrix that fits no worse."""
+    lengthened = TREE.replace(",", ":0.2,").replace(")", ":0.2)")
+    made = plltool.simulate(lengthened, "WAG+G4{0.5}", 300, seed=5)
+    choice = plltool.select_model(dict(zip(made.names, made.sequences, strict=True)), threads=1)
+    truth = plltool.evaluate(choice.data, choice.newick, "WAG+G4", threads=1)
+    assert choice.best.name.startswith("WAG")
+    assert choice.best.bic <= 22 * math.log(300) - 2 * truth.lnl + 0.02
+
+
+def test_bad_requests(data_dir):
+    with pytest.raises(plltool.InputError, match="criterion: found 'DIC', expected one of: BIC, AIC, AICc"):
+        plltool.select_model(data_dir / "primates.phy", criterion="DIC")
+    rows = {
+        name: sequence[:10]
+        for name, sequence in zip("abcde", ["ACGTACGTAA", "ACGTACGTAC", "ACGAACGAAG"] * 2, strict=False)
+    }
+    with pytest.raises(plltool.InputError, match="10 sites are too few for AICc with 16 parameters"):
+        plltool.select_model(rows, criterion="AICc", device="numpy")
+
+
+@pytest.mark.parametrize("word", ["auto", "TEST"])
+def test_a_search_under_the_chosen_model(word, sequences, tmp_path):
+    settings = {"effort": "fast", "seed": 3, "device": "numpy"}
+    found = plltool.search(sequences, word, **settings)
+    assert found.choice is not None
+    assert (
+        found.choice.candidates
+        == plltool.select_model(sequences, seed=3, free_rates=word == "auto", device="numpy").candidates
+    )
+    plain = plltool.search(sequences, found.choice.best.name, **settings)
+    assert (found.lnl, found.newick, found.model) == (plain.lnl, plain.newick, plain.model)
+    record = found.as_record()["model_choice"]
+    assert record["best"] == found.choice.best.name
+    assert "model_choice" not in plain.as_record()
+    json.dumps(record, allow_nan=False)
+
+
+def test_a_search_that_is_interrupted_goes_on_under_the_same_model(sequences, tmp_path):
+    settings = {"effort": "fast", "seed": 3, "device": "numpy"}
+
+    def stop(_event):
+        raise plltool.StopSearch
+
+    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=stop, **settings)
+    assert stopped.interrupted
+    resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **settings)
+    whole = plltool.search(sequences, "TEST", **settings)
+    assert (resumed.lnl, resumed.newick, resumed.model) == (whole.lnl, whole.newick, whole.model)

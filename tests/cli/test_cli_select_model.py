@@ -1,0 +1,38 @@
+"""`plltool select-model`: table, files, errors; `search --model auto`."""
+
+import json
+
+QUICK = ("--device", "numpy", "--no-free-rates")
+
+
+def test_table_and_files(plltool, small, tmp_path):
+    result = plltool("select-model", small, *QUICK, "--prefix", tmp_path / "a")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((tmp_path / "a.select-model.json").read_text())
+    best = record["model_choice"]["best"]
+    assert result.stdout.splitlines()[1].split()[0] == best
+    assert f"best by BIC: {best}" in result.stdout
+    assert (tmp_path / "a.select-model.model").read_text() == best + "\n"
+    scores = [own["bic"] for own in record["model_choice"]["candidates"]]
+    assert scores == sorted(scores)
+    for file in ("a.select-model.model", "a.select-model.json"):
+        assert plltool("check", small, "--model", tmp_path / file).exit_code == 0
+    again = plltool("select-model", small, *QUICK, "--prefix", tmp_path / "a")
+    assert again.exit_code == 1
+    assert "--redo" in again.stderr
+
+
+def test_json_on_stdout(plltool, small):
+    result = plltool("select-model", small, *QUICK, "--criterion", "aicc", "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    record = json.loads(result.stdout)
+    assert record["model_choice"]["criterion"] == "AICc"
+    assert record["lnl"] == record["model_choice"]["candidates"][0]["lnl"]
+
+
+def test_a_search_writes_how_its_model_was_chosen(plltool, small):
+    result = plltool("search", small, "--model", "test", "--device", "numpy", "--effort", "fast")
+    assert result.exit_code == 0, result.stderr
+    assert "best by BIC: " in result.stderr
+    record = json.loads((small.parent / f"{small.name}.plltool.json").read_text())
+    assert record["parameters"]["spec"] == record["model_choice"]["best"]

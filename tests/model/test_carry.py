@@ -1,0 +1,73 @@
+"""Start values of a model from those of another: what a nested model describes, the wider one describes as well."""
+
+import numpy as np
+import pytest
+
+from plltool.model.carry import carry_over
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+
+FREQUENCIES = [0.4, 0.3, 0.2, 0.1]
+
+
+def model(text):
+    return Model(parse_model(text), FREQUENCIES)
+
+
+def mixture(own, factor=1.0):
+    """Weights by rates, which are multiplied by the factor; rates equal to 3 digits are one, rare ones none."""
+    rates, weights = own.sites.categories()
+    total = {}
+    for rate, weight in zip((factor * rates).round(3).tolist(), weights.tolist(), strict=True):
+        total[rate] = total.get(rate, 0.0) + weight
+    return {rate: weight for rate, weight in total.items() if weight > 1e-9}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide"),
+    [
+        ("JC", "GTR+G4"),
+        ("JC", "JC+I"),
+        ("K80{3.0}+G4{0.5}", "TIM2uf+I+G4"),
+        ("HKY{3.0}+FU{0.4/0.3/0.2/0.1}+G4{0.5}", "GTR+R4"),
+        ("HKY{3.0}+FU{0.4/0.3/0.2/0.1}+G4{0.5}", "HKY+R6"),
+        ("JC+I{0.2}", "JC+I+G4"),
+        ("JC+R2{0.5/2}{0.6/0.4}", "JC+R3"),
+    ],
+)
+def test_an_exact_start_is_the_nested_model(narrow, wide):
+    source = model(narrow)
+    [(start, factor)] = carry_over(source, parse_model(wide), FREQUENCIES, exact=True)
+    relative = start.exchangeabilities / start.exchangeabilities[-1]
+    assert relative == pytest.approx(source.exchangeabilities / source.exchangeabilities[-1], rel=1e-12)
+    assert start.frequencies == pytest.approx(source.frequencies, rel=1e-12)
+    assert mixture(start, factor) == pytest.approx(mixture(source), abs=1e-6)
+
+
+def test_a_rate_is_added_beside_the_old_ones():
+    source = model("JC+R2{0.5/2}{0.6/0.4}")
+    old, old_weights = source.sites.categories()
+    starts = carry_over(source, parse_model("JC+R3"), FREQUENCIES)
+    assert len(starts) > 10
+    for start, factor in starts:
+        rates, weights = start.sites.categories()
+        assert weights @ rates == pytest.approx(1.0, abs=1e-12)
+        kept = [int(np.argmin(abs(factor * rates - rate))) for rate in old]
+        assert factor * rates[kept] == pytest.approx(old, rel=1e-12)
+        assert weights[kept] / weights[kept].sum() == pytest.approx(old_weights, rel=1e-12)
+
+
+def test_merged_rates_keep_the_number_of_changes():
+    source = model("GTR{1/2/3/4/5/1}+FU{0.4/0.3/0.2/0.1}")
+    [(start, _)] = carry_over(source, parse_model("HKY"), FREQUENCIES)
+    flows = {}
+    for own in (source, start):
+        pi, r = own.frequencies, own.exchangeabilities
+        flow = r * [pi[0] * pi[1], pi[0] * pi[2], pi[0] * pi[3], pi[1] * pi[2], pi[1] * pi[3], pi[2] * pi[3]]
+        flows[own.spec.name] = (flow[1] + flow[4]) / flow.sum()
+    assert flows["GTR"] == pytest.approx(flows["HKY"], rel=1e-12)
+
+
+def test_free_rates_do_not_lead_to_gamma_rates():
+    assert carry_over(model("JC+R2{0.5/2}{0.6/0.4}"), parse_model("JC+G4"), FREQUENCIES) == []
+    assert carry_over(model("JC+R2{0.5/2}{0.6/0.4}"), parse_model("JC+R4"), FREQUENCIES) == []
