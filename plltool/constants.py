@@ -14,6 +14,9 @@ DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (
 # --- model parameters -----------------------------------------------------------------------------------
 MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG's bounds)
 MAX_EXCHANGEABILITY = 1e3
+MIN_OMEGA = 1e-6  # nonsynonymous to synonymous rate (PAML's bounds are 1e-6 and 999)
+MAX_OMEGA = 1e3
+START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low
@@ -134,6 +137,9 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
+DEFAULT_CODON_MODEL = "GY+F3X4"  # for codons: the usual choice of PAML's users
+STANDARD_CODE = 1
+GENETIC_CODES = (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, *range(21, 34))  # their numbers, as NCBI counts
 PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts are related
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default

@@ -18,7 +18,8 @@ from plltool.alignment.alignment import (
     refuse_no_data,
     sort_columns,
 )
-from plltool.alignment.states import SPACES, StateSpace, detect_states
+from plltool.alignment.spaces import space_of
+from plltool.alignment.states import StateSpace, detect_states
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model.spec import ModelSpec
@@ -73,7 +74,7 @@ class Part:
     ----------
     name : see `PartSpec`
     ranges : the columns as text, such as ``1-100, 200-300\\3``
-    sites : (n,) the columns, from 0, in the order of `alignment`
+    sites : (n,) the columns, from 0, in the order of `alignment`; of a codon its first column
     alignment : of these columns only, sorted by their content
     """
 
@@ -139,6 +140,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
     warnings += _two_state_warnings(scheme, blocks)
+    sites = [own[:: block.states.width][: block.n_sites] for own, block in zip(sites, blocks, strict=True)]
     blocks, sites = _sort(blocks, sites)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
     columns = zip(scheme, ranges, sites, blocks, strict=True)
@@ -255,12 +257,14 @@ def _first_at_place(first_of: Sequence[int], places: Sequence[int]) -> list[int]
 def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     """The whole alignment; InputError for a model of other data."""
     states = given.states if isinstance(given, Alignment) else given.states or detect_states(given.rows)
-    if model is not None and model.data != states.name:
+    wanted = states if model is None else space_of(model.data)
+    if wanted is not states and not (isinstance(given, Sequences) and wanted.letters is states):
+        assert model is not None
         raise InputError(
             f"{given.source}: found {states.name} data, expected {model.data} for model {str(model)!r}"
             " (--data-type says what the data are, if they were taken for something else)"
         )
-    return given if isinstance(given, Alignment) else encode(given, states, np.arange(given.n_sites))
+    return given if isinstance(given, Alignment) else encode(given, wanted, np.arange(given.n_sites))
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
@@ -274,8 +278,12 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
         codes = np.ascontiguousarray(given.codes[:, sites])
         codes.setflags(write=False)
         return replace(given, codes=codes, warnings=())
+    states = _kind_of(given, spec, sites)
+    if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
+        found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
+        raise InputError(f"{spec.where}: part {show_name(spec.name)}: {found}, expected all columns of each codon")
     try:
-        return encode(given, _kind_of(given, spec, sites), sites)
+        return encode(given, states, sites)
     except InputError as problem:
         raise InputError(f"{problem} (part {show_name(spec.name)})") from None
 
@@ -283,7 +291,7 @@ def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray
 def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
     """The data that the model is for; without one the declared kind of the alignment, or what the letters show."""
     if spec.model is not None:
-        return SPACES[spec.model.data.lower()]
+        return space_of(spec.model.data)
     return given.states if given.told and given.states else detect_states(given.columns(sites))
 
 

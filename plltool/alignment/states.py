@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray
 
-CodeArray = npt.NDArray[np.uint8]
+CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 
 ILLEGAL_CODE = 0
 
@@ -31,7 +32,7 @@ class StateSpace:
     symbols : tuple of str
         The name of each state, in the order of the rate matrix; one character for bases and amino acids.
     code_of : uint8 array (256,)
-        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing.
+        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons, that of a base.
     state_sets : bool array (n_codes, n_states)
         Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
     doubtful : str
@@ -45,6 +46,20 @@ class StateSpace:
     doubtful: str
 
     @property
+    def width(self) -> int:
+        """The number of characters that a cell has in a sequence: 3 for codons."""
+        return 1
+
+    @property
+    def letters(self) -> StateSpace:
+        """The space of single characters: DNA for codons."""
+        return self
+
+    def encode(self, sequence: bytes) -> CodeArray:
+        """The codes of a sequence, whose length is a multiple of `width`."""
+        return self.code_of[np.frombuffer(sequence, dtype=np.uint8)]
+
+    @property
     def n_states(self) -> int:
         return self.state_sets.shape[1]
 
@@ -54,8 +69,8 @@ class StateSpace:
 
     @property
     def masks(self) -> npt.NDArray[np.unsignedinteger]:
-        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 32 states."""
-        masks = (self.state_sets.astype(np.uint32) << np.arange(self.n_states, dtype=np.uint32)).sum(axis=1)
+        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 64 states."""
+        masks = (self.state_sets.astype(np.uint64) << np.arange(self.n_states, dtype=np.uint64)).sum(axis=1)
         return masks.astype(np.min_scalar_type(int(masks.max())))
 
     @property

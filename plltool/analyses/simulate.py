@@ -11,7 +11,8 @@ import numpy as np
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
-from plltool.alignment.states import SPACES, StateSpace
+from plltool.alignment.spaces import space_of
+from plltool.alignment.states import StateSpace
 from plltool.constants import DEFAULT_SEED
 from plltool.errors import InputError, check_least, shorten, show_name
 from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
@@ -22,6 +23,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
+from plltool.model.named import COUNTED
 from plltool.run.inputs import TreeLike, link_lengths, refuse_site_rates
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
@@ -89,7 +91,7 @@ def simulate(
     model : a string with values, such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"; a file, such as the record of a run
         or a partition file, whose parts get their columns, and the tree's lengths times their scalers; or a Model.
         Parameters without values have their start values, and a warning says so
-    n_sites : number of columns
+    n_sites : number of columns; a codon has three
     seed : seed of all random draws
 
     Raises
@@ -108,11 +110,14 @@ def simulate(
         on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
     letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
-    spaces = [SPACES[own.spec.data.lower()] for own in models]
+    spaces = [space_of(own.spec.data) for own in models]
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
-        states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
-        letters[:, sites] = np.array(space.symbols, dtype="S1")[states]
+        n_cells, left = divmod(len(sites), space.width)
+        if left:
+            raise InputError(f"sites: found {len(sites)} of {space.name} data, expected a multiple of {space.width}")
+        states = evolve(its_tree, own.components(), n_cells, generator(seed, SIMULATION, number))
+        letters[:, sites] = np.array([list(symbol) for symbol in space.symbols], dtype="S1")[states].reshape(len(states), -1)
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
@@ -140,7 +145,7 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
     for part in scheme:
         if part.model is None:
             raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
-        if part.model.frequency_mode == "empirical":
+        if part.model.frequency_mode in COUNTED:
             found = f"model {str(part.model)!r} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")
         models.append(Model(part.model))

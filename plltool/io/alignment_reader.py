@@ -6,6 +6,7 @@ import os
 import re
 
 from plltool.alignment.alignment import Sequences
+from plltool.alignment.spaces import find_space
 from plltool.alignment.states import DNA, PROTEIN, SPACES, StateSpace, detect_states
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
@@ -24,7 +25,7 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    `states` may be "dna", "rna" or "protein". With None or "auto", the datatype of a NEXUS file or the letters
+    `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one. With None or "auto", the datatype of a NEXUS file or the letters
     (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
@@ -44,7 +45,7 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
     told = states is not None or starts_like_nexus(text)
     if states is None and not mixed:
         states = _detect(text, source)
-    records = _parse(text, source, states)
+    records = _parse(text, source, states and states.letters)
     return Sequences(
         tuple(record.name for record in records),
         tuple(record.sequence for record in records),
@@ -56,9 +57,11 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
 
 
 def _find_states(name: str) -> StateSpace | None:
-    if name not in (AUTO, *SPACES):
-        raise InputError(f"states: found {show_name(name)}, expected one of: {', '.join((AUTO, *SPACES))}")
-    return SPACES.get(name)
+    found = find_space(name)
+    if found is None and name != AUTO:
+        expected = f"{', '.join((AUTO, *SPACES))}, or codon, or codon2 for another genetic code by NCBI's number"
+        raise InputError(f"states: found {show_name(name)}, expected one of: {expected}")
+    return found
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:

@@ -39,8 +39,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.model import proteins
+from plltool.model import codons, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
 from plltool.model.names import MatrixReader, read_name
@@ -62,13 +64,17 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "FO": "optimised",
     "FE": "equal",
     "FQ": "equal",
+    "F1X4": "f1x4",
+    "F3X4": "f3x4",
 }
 _UNAVAILABLE = ((r"IC", "+IC (invariable sites as counted)"),)
 _MODIFIERS_ACCEPTED = (
-    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
-    " +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...}, +B[{scaler}]"
+    "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +G[categories][{alpha}],"
+    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...},"
+    " +B[{scaler}]"
 )
 _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
+PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
 _ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
 _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
 
@@ -133,8 +139,12 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
 
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
-    if spec.is_mixture:
+    if spec.has_frequencies_by_class and spec.is_mixture:
         raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
+    if word in ("F1X4", "F3X4") and not codons.is_codon(spec.name):
+        raise token.error("frequencies of bases in codons need a codon model, such as GY")
+    if spec.named.of_bases and word in ("F", "FC", "FO") and token.values is None:
+        raise token.error(f"{spec.name} needs codon frequencies that follow from bases: +F1X4, +F3X4 or +FE")
     if token.values is None:
         if word == "FU":
             raise token.error(f"expected {len(spec.symbols)} frequencies in braces: +FU{_frequency_form(spec)}")
@@ -142,6 +152,8 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     if word not in ("F", "FU"):
         raise token.error(f"takes no values; given frequencies are written +FU{_frequency_form(spec)}")
     values = token.checked(check_frequencies, token.numbers(), spec.symbols)
+    if spec.named.of_bases and not codons.are_products(np.array(values), spec.symbols, PRODUCT_TOLERANCE):
+        raise token.error(f"{spec.name} needs codon frequencies that are products of those of bases at its positions")
     return replace(spec, frequency_mode="given", frequencies=values)
 
 

@@ -8,10 +8,12 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
+from plltool.alignment.codons import CodonSpace
 from plltool.alignment.partition import Dataset, Part, PartSpec, Scheme, cut_alignment, without_duplicates
 from plltool.alignment.patterns import empirical_frequencies
-from plltool.alignment.states import DNA
+from plltool.alignment.states import DNA, StateSpace
 from plltool.constants import (
+    DEFAULT_CODON_MODEL,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_PROTEIN_MODEL,
@@ -75,6 +77,8 @@ def resolve_inputs(
     """
     data = as_data(alignment)
     scheme = _as_scheme(model)
+    if isinstance(data, Sequences) and data.told and data.states is not None:
+        scheme = tuple(replace(part, model=part.model and part.model.for_data(data.states.name)) for part in scheme)
     if isinstance(data, Dataset):
         return data, _make_models(model, scheme, data, brlen)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
@@ -108,13 +112,19 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
         states = part.alignment.states
-        spec = wanted.model or read_model(DEFAULT_MODEL if states is DNA else DEFAULT_PROTEIN_MODEL)
+        spec = (wanted.model or _default_model(states)).for_data(states.name)
         if spec.data != states.name:
             raise InputError(f"{data.source}: found {states.name} data, expected {spec.data} for model {str(spec)!r}")
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
         models.append(Model(spec, empirical_frequencies(part.alignment, states)))
     return models
+
+
+def _default_model(states: StateSpace) -> ModelSpec:
+    if isinstance(states, CodonSpace):
+        return read_model(DEFAULT_CODON_MODEL)
+    return read_model(DEFAULT_MODEL if states is DNA else DEFAULT_PROTEIN_MODEL)
 
 
 def _as_scheme(given: ModelLike | None) -> Scheme:
