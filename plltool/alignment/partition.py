@@ -74,14 +74,19 @@ class Part:
     ----------
     name : see `PartSpec`
     ranges : the columns as text, such as ``1-100, 200-300\\3``
-    sites : (n,) the columns, from 0, in the order of `alignment`; of a codon its first column
+    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three
     alignment : of these columns only, sorted by their content
     """
 
     name: str
     ranges: str
-    sites: IndexArray
+    columns: IndexArray
     alignment: Alignment
+
+    @property
+    def sites(self) -> IndexArray:
+        """(n,) the first column of each site."""
+        return self.columns[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,11 +145,12 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
     warnings += _two_state_warnings(scheme, blocks)
-    sites = [own[:: block.states.width][: block.n_sites] for own, block in zip(sites, blocks, strict=True)]
-    blocks, sites = _sort(blocks, sites)
+    widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
+    wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
+    blocks, wide = _sort(blocks, wide)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
-    columns = zip(scheme, ranges, sites, blocks, strict=True)
-    parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
+    fields = zip(scheme, ranges, wide, blocks, strict=True)
+    parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
     if isinstance(given, Alignment):
         warnings += given.warnings
     else:

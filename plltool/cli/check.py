@@ -76,7 +76,7 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _describe_frequencies(part: dict[str, Any]) -> str:
-    what = "base" if part["data"] == "DNA" else "amino acid"
+    what = {"DNA": "base", "protein": "amino acid"}.get(part["data"], "codon")
     return f"{what} frequencies: " + "  ".join(f"{base} {share:.4f}" for base, share in part["frequencies"].items())
 
 

@@ -16,12 +16,14 @@ from click.shell_completion import CompletionItem
 from plltool import Hardware
 from plltool.constants import (
     COLLAPSE_LENGTH,
+    DEFAULT_CODON_MODEL,
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
+    GENETIC_CODES,
     LINKAGES,
     PRECISIONS,
     START_KINDS,
@@ -170,6 +172,20 @@ class Duration(click.ParamType):
         return seconds
 
 
+class DataType(click.ParamType):
+    """A kind of data; codons have the number of their genetic code, unless it is the standard one."""
+
+    name = "kind"
+    words = ("auto", "dna", "rna", "protein", "codon", *(f"codon{number}" for number in GENETIC_CODES))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.words:
+            numbers = ", ".join(map(str, GENETIC_CODES))
+            expected = f"auto, dna, rna, protein, codon, or codon and one of {numbers}"
+            self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
+        return str(value)
+
+
 alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")
 model_option = click.option(
     "--model",
@@ -177,7 +193,8 @@ model_option = click.option(
     **completes(),
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
     " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
-    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins]",
+    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for"
+    " codons]",
 )
 brlen_option = click.option(
     "--brlen",
@@ -189,10 +206,12 @@ brlen_option = click.option(
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "rna", "protein"]),
+    type=DataType(),
     default="auto",
     show_default=True,
-    help="Kind of data in the alignment.",
+    **completes(*DataType.words, files=False),
+    help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by NCBI's"
+    " number.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."

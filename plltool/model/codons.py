@@ -17,7 +17,6 @@ import numpy as np
 from plltool.alignment.codons import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
 from plltool.arrays import FloatArray
 from plltool.constants import (
-    GENETIC_CODES,
     MAX_EXCHANGEABILITY,
     MAX_OMEGA,
     MIN_EXCHANGEABILITY,
@@ -113,23 +112,27 @@ def per_base_factors(codon_frequencies: FloatArray, symbols: tuple[str, ...]) ->
     """Factors (n_pairs,) of exchangeabilities that make rates proportional to the frequency of the new base alone.
 
     The frequency of a codon is a product over its bases, so that of the new base is that of the codon over those of the
-    two other bases, which both codons of the pair have. The products are taken apart by least squares of logarithms.
+    two other bases, which both codons of the pair have.
     """
     bases = _bases_at(symbols)
-    design = bases.reshape(len(symbols), -1)
-    solution = np.linalg.lstsq(design, np.log(codon_frequencies), rcond=None)[0].reshape(3, 4)
-    per_position = np.einsum("pb,spb->sp", solution, bases)  # logarithms
+    own = np.einsum("pb,spb->sp", take_apart(codon_frequencies, symbols), bases)
     first, second = np.triu_indices(len(symbols), 1)
     shared = (bases[first] * bases[second]).any(axis=2)
-    return np.asarray(np.exp(-(per_position[first] * shared).sum(axis=1)))
+    return np.asarray(np.prod(np.where(shared, own[first], 1.0), axis=1) ** -1)
+
+
+def take_apart(codon_frequencies: FloatArray, symbols: tuple[str, ...]) -> FloatArray:
+    """The frequencies of bases (3, 4) of which codon frequencies are products, nearly so by least squares of logs."""
+    design = _bases_at(symbols).reshape(len(symbols), -1)
+    logs = np.linalg.lstsq(design, np.log(codon_frequencies), rcond=None)[0].reshape(3, 4)
+    frequencies = np.exp(logs)
+    return np.asarray(frequencies / frequencies.sum(axis=1, keepdims=True))
 
 
 def are_products(codon_frequencies: FloatArray, symbols: tuple[str, ...], tolerance: float) -> bool:
     """Whether codon frequencies are products over their bases, up to this relative error."""
-    design = _bases_at(symbols).reshape(len(symbols), -1)
-    logs = np.log(codon_frequencies)
-    solution = np.linalg.lstsq(design, logs, rcond=None)[0]
-    return bool(np.abs(design @ solution - logs).max() <= tolerance)
+    products = product_frequencies(take_apart(codon_frequencies, symbols), symbols)
+    return bool(np.abs(np.log(products / codon_frequencies)).max() <= tolerance)
 
 
 def _split(name: str) -> tuple[int, str]:
@@ -138,7 +141,7 @@ def _split(name: str) -> tuple[int, str]:
     if match is None:
         return STANDARD_CODE, name
     genetic_code = genetic_code_of(match[1])
-    assert genetic_code in GENETIC_CODES, name
+    assert genetic_code is not None, name
     return genetic_code, match[2]
 
 

@@ -4,18 +4,21 @@
 
 NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
 digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
-proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same. If
-the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
+proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. For codons ``GY``, ``MG``, ``M2a`` and
+others, see `plltool.model.codons`. Upper and lower case are the same. If the two programs disagree on a name,
+RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
 
 values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
 commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
-occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes.
+occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes. For codons
+omega and kappa, such as ``GY{omega/kappa}``, and the weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
 
 PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own.
 
 FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
 default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
-means empirical ones); for proteins, those of the matrix.
+means empirical ones); for proteins, those of the matrix; for codons as in IQ-TREE, empirical ones under GY and
+``F3X4`` under MG. ``F1X4`` and ``F3X4``: products of empirical frequencies of bases, at each position with ``F3X4``.
 
 INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
 

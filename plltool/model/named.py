@@ -112,7 +112,7 @@ class NamedModel:
     rates : how exchangeabilities follow from parameters
     frequency_mode : the frequencies that the name implies
     frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
-    of_bases : whether the rate of a codon is proportional to the frequency of the new base, not to that of the new codon
+    of_bases : whether rates between codons are proportional to the frequency of the new base, not of the new codon
     """
 
     data: str

@@ -41,7 +41,7 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_codon(token, codon_name)
     for pattern, kind in _UNSUPPORTED:
         if re.fullmatch(pattern, word):
-            raise token.error(f"{kind} not supported; supported are: {_ACCEPTED}")
+            raise token.error(f"{kind} not supported; models of DNA, proteins and codons are: {_ACCEPTED}")
     raise token.error(f"unknown model; accepted: {_ACCEPTED}")
 
 
@@ -116,5 +116,3 @@ def _read_gtr20(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None)
     else:
         rates = token.numbers()
     return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs, 0.0))
-
-
