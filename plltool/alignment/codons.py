@@ -155,5 +155,6 @@ def read_codons(
         where = f"{given.describe_taxon(taxon)}, site {sites[WIDTH * codon] + 1} (codon {codon + 1})"
         code = f"genetic code {states.genetic_code}"
         hint = "--data-type codonN says which code it is; else check the reading frame"
-        raise InputError(f"{given.source}: {where}: found the stop codon {triplet}, expected a codon of {code} ({hint})")
+        found = f"found the stop codon {triplet}, expected a codon of {code} ({hint})"
+        raise InputError(f"{given.source}: {where}: {found}")
     return codes, warnings

@@ -25,7 +25,8 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one. With None or "auto", the datatype of a NEXUS file or the letters
+    `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
+    NCBI's number. With None or "auto", the datatype of a NEXUS file or the letters
     (`detect_states`) decide between DNA and proteins.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line

@@ -45,8 +45,9 @@ _PURIFYING, _POSITIVE = (MIN_OMEGA, 1.0, 0.1), (1.0, MAX_OMEGA, 2.0)
 OMEGA_CLASSES: dict[str, tuple[float | tuple[float, float, float], ...]] = {
     "M1a": (_PURIFYING, NEUTRAL),
     "M2a": (_PURIFYING, NEUTRAL, _POSITIVE),
-    "M3": tuple((MIN_OMEGA, MAX_OMEGA, start) for start in (0.05, 0.5, 2.0)),
+    "M3": tuple((MIN_OMEGA, MAX_OMEGA, start) for start in (0.3, 2.0, 8.0)),
 }
+CLASS_WEIGHTS = {"M1a": (0.7, 0.3), "M2a": (0.7, 0.2, 0.1), "M3": (0.8, 0.15, 0.05)}  # to start from
 ALIASES = {
     "M0": "GY",
     "GY1KTS": "GY",
@@ -190,4 +191,5 @@ def _omega_classes(plain: str, genetic_code: int) -> RateDesign:
     powers[:, :, -1] = kinds[TRANSITION]
     names = (*(f"omega{number}" for number in free), "kappa")
     limits.append((MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
-    return RateDesign(single, powers, np.array([*starts, START_KAPPA]), None, names, np.array(limits))
+    starts.append(START_KAPPA)
+    return RateDesign(single, powers, np.array(starts), None, names, np.array(limits), CLASS_WEIGHTS[plain])

@@ -23,10 +23,11 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     """The start weight of each class of a mixture; a single class for other models."""
     if spec.class_weights is not None:
         return np.array(spec.class_weights)
-    if spec.is_mixture:
-        n_classes = len(proteins.MIXTURES.get(spec.name, ())) or spec.named.rates.n_classes
-        return np.full(n_classes, 1.0 / n_classes)
-    return np.ones(1) if spec.profiles is None else proteins.read_profiles(spec.profiles)[0]
+    if spec.name in proteins.MIXTURES:
+        return proteins.read_mixture(spec.name).weights
+    if spec.profiles is not None:
+        return proteins.read_profiles(spec.profiles)[0]
+    return np.array(spec.named.rates.class_weights)
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:

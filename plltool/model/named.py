@@ -28,6 +28,7 @@ class RateDesign:
     reference : the parameter that is 1 unless given, because only ratios matter; None if all are free
     names : of the parameters; empty where they are exchangeabilities themselves
     limits : float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
+    class_weights : (n_classes,) weights of the classes of sites that an optimisation starts from
     """
 
     base: FloatArray
@@ -36,6 +37,7 @@ class RateDesign:
     reference: int | None = None
     names: tuple[str, ...] = ()
     limits: FloatArray | None = None
+    class_weights: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
