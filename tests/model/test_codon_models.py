@@ -15,8 +15,8 @@ from plltool.model.vector import get_bounds, get_vector, set_vector
 AT_POSITIONS = np.array([[0.3, 0.2, 0.27, 0.23], [0.32, 0.24, 0.18, 0.26], [0.2, 0.3, 0.1, 0.4]])
 ROWS = ("ATGAAACCCTTTGGG", "ATGAACCCGTTAGGT", "ATGAAGCCTTTGGGC")
 
-GY_MODELS = {"GY{0.3/2.5}": (2.5, 1.0), "M0{0.3/2.5}": (2.5, 1.0), "GY0K{0.3}": (1.0, 1.0), "GY1KTV{0.3/0.4}": (1.0, 0.4)}
-GY_MODELS |= {"GY2K{0.3/2.5/0.4}": (2.5, 0.4), "gy1kts{0.3,2.5}": (2.5, 1.0)}
+GY_MODELS = {"GY{0.3/2.5}": (2.5, 1.0), "M0{0.3/2.5}": (2.5, 1.0), "GY0K{0.3}": (1.0, 1.0)}
+GY_MODELS |= {"GY1KTV{0.3/0.4}": (1.0, 0.4), "GY2K{0.3/2.5/0.4}": (2.5, 0.4), "gy1kts{0.3,2.5}": (2.5, 1.0)}
 MG_MODELS = {"MG{0.3}": (1.0, 1.0), "MGK{0.3/2.5}": (2.5, 1.0), "MG1KTV{0.3/0.4}": (1.0, 0.4)}
 MG_MODELS |= {"MG2K{0.3/2.5/0.4}": (2.5, 0.4), "MGKAP2{0.3/2.5}": (2.5, 1.0)}
 
@@ -89,8 +89,8 @@ def test_products_are_taken_apart():
 
 @pytest.mark.parametrize(
     ("text", "n"),
-    [("GY+FE", 2), ("GY+F3X4", 11), ("GY+F1X4", 5), ("GY", 62), ("GY2K+FE", 2), ("MG", 10), ("MGK+F1X4", 5), ("M1a+FE", 3),
-     ("M2a+FE", 5), ("M3+FE", 6), ("GY+F3X4+I+G4", 13), ("GY0K+FE", 1), ("CODON2_GY", 61)],
+    [("GY+FE", 2), ("GY+F3X4", 11), ("GY+F1X4", 5), ("GY", 62), ("GY2K+FE", 2), ("MG", 10), ("MGK+F1X4", 5),
+     ("M1a+FE", 3), ("M2a+FE", 5), ("M3+FE", 6), ("GY+F3X4+I+G4", 13), ("GY0K+FE", 1), ("CODON2_GY", 61)],
 )  # fmt: skip
 def test_numbers_of_free_parameters(text, n):
     spec = parse_model(text)
@@ -98,7 +98,9 @@ def test_numbers_of_free_parameters(text, n):
     assert model.n_free_parameters == n
 
 
-@pytest.mark.parametrize("text", ["GY+F3X4", "CODON2_GY+FC", "MG+F3X4", "M1a{0.1/3.0}{0.7/0.3}+F1X4", "GY{0.3/2.0}+FE+G4"])
+@pytest.mark.parametrize(
+    "text", ["GY+F3X4", "CODON2_GY+FC", "MG+F3X4", "M1a{0.1/3.0}{0.7/0.3}+F1X4", "GY{0.3/2.0}+FE+G4"]
+)
 def test_strings_are_read_back(text):
     spec = parse_model(text)
     assert str(spec) == text

@@ -63,7 +63,8 @@ def unscaled(code, frequencies, omega, transitions=1.0, transversions=1.0, at_po
         bases = {a[places[0]], b[places[0]]}
         rate = transitions if bases in ({"A", "G"}, {"C", "T"}) else transversions
         rate *= omega if acids[a] != acids[b] else 1.0
-        q[i, j] = rate * (frequencies[j] if at_positions is None else at_positions[places[0]]["ACGT".index(b[places[0]])])
+        base = "ACGT".index(b[places[0]])
+        q[i, j] = rate * (frequencies[j] if at_positions is None else at_positions[places[0]][base])
     return q - np.diag(q.sum(axis=1))
 
 
