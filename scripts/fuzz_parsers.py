@@ -88,7 +88,8 @@ begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+
 """
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
-LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\nCODON2, three = 24-29\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
+LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
+CODON_LINES = b"CODON2, gene = 1-30\nM0+F1X4, rest = 31-60\n"
 STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
 FILE_SETS = b"""#nexus
 begin sets; charset a = 'the mapping given': DNA, 1-30\\2; charset b = DNA, 2-30\\2 31-.; partition p = 2: a, b; end;
@@ -319,7 +320,7 @@ PARSERS = {
     "model": Parser(run_model, MODELS, MODEL_WORDS),
     "partition": Parser(
         run_scheme,
-        [LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
+        [LINES, CODON_LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),

@@ -14,7 +14,8 @@ IQTREE = json.loads((Path(__file__).parent / "codon_reference.json").read_text(e
 
 # codeml 4.9j, CodonFreq = 2 (F3X4), NSsites = 0 1 2 3, ncatG = 3, on these trees
 TREES = {
-    "lysozymeSmall.nuc": "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),(Ssc_squirrelM,Cja_marmoset));",
+    "lysozymeSmall.nuc": "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),"
+    "(Ssc_squirrelM,Cja_marmoset));",
     "abglobin.nuc": "((rabbit,rat),(human,goat-cow),marsupial);",
 }
 CODEML = [
