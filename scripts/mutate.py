@@ -1012,8 +1012,6 @@ MUTANTS = [
     Mutant("codons: letters in the wrong place", CODONS_PY, "[256, 16, 1]", "[1, 16, 256]", (CODON_SPACES,)),
     Mutant("codons: columns sorted by their low bytes", "plltool/alignment/alignment.py",
            'codes.dtype.newbyteorder(">")', 'codes.dtype.newbyteorder("<")', (CODON_SPACES,)),
-    Mutant("codons: masks of 32 states", "plltool/alignment/states.py", "astype(np.uint64)", "astype(np.uint32)",
-           (CODON_SPACES,)),
     Mutant("codons: transitions are transversions", CODON_MODELS_PY, "(x in _PURINES) == (y in _PURINES)",
            "(x in _PURINES) != (y in _PURINES)", (CODON_MODELS,)),
     Mutant("codons: two bases change at once", CODON_MODELS_PY, "len(bases) == 1", "len(bases) <= 2", (CODON_MODELS,)),

@@ -104,7 +104,7 @@ def test_a_character_that_is_none_of_dna_is_refused():
 
 
 def test_columns_are_sorted_by_codes_of_two_bytes():
-    codes = np.array([[300, 2, 258, 2], [1, 1, 1, 0]], dtype=np.uint16)
+    codes = np.array([[300, 1, 256, 1], [1, 1, 1, 0]], dtype=np.uint16)
     assert sort_columns(codes).tolist() == [3, 1, 2, 0]
 
 
