@@ -20,6 +20,9 @@ DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (
 MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG's bounds)
 MAX_EXCHANGEABILITY = 1e3
 NEGLIGIBLE_EXCHANGEABILITY = 1e-12  # for 0: P of many small steps would be rounding noise, of either sign, without it
+MIN_OMEGA = 1e-6  # nonsynonymous to synonymous rate (PAML's bounds are 1e-6 and 999)
+MAX_OMEGA = 1e3
+START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
 MIN_FREQUENCY = 1e-3  # of an optimised base frequency
 MIN_ALPHA = 0.02  # shape of the gamma distribution; below it categories underflow (RAxML)
 MAX_ALPHA = 1e10  # one rate: with 100 the lnL of 65,536 patterns without variation was 480 too low
@@ -160,12 +163,16 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
+DEFAULT_CODON_MODEL = "GY+F3X4"  # for codons: the usual choice of PAML's users
 DEFAULT_MULTISTATE_MODEL = "MK+G4"  # for binary and multistate data: nothing but the number of states is known of them
-DEFAULT_MODELS = {  # by the name of the data
+DEFAULT_MODELS = {  # by the name of the data, without the number of a genetic code
     "DNA": DEFAULT_MODEL,
     "protein": DEFAULT_PROTEIN_MODEL,
+    "codon": DEFAULT_CODON_MODEL,
     "multistate": DEFAULT_MULTISTATE_MODEL,
 }
+STANDARD_CODE = 1
+GENETIC_CODES = (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14, 15, 16, *range(21, 34))  # their numbers, as NCBI counts
 PRECISIONS = ("double", "mixed", "single")  # of the arithmetic on a device
 LINKAGES = LINKED, SCALED, UNLINKED = "linked", "scaled", "unlinked"  # how the branch lengths of parts are related
 DEFAULT_LINKAGE = SCALED  # RAxML-NG's default

@@ -90,6 +90,7 @@ begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
+CODON_LINES = b"CODON2, gene = 1-30\nM0+F1X4, rest = 31-60\n"
 STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
 MIXED = b"""#NEXUS
 begin data; dimensions ntax=4 nchar=8; format datatype=mixed(Standard:1-4, DNA:5-8) interleave gap=- missing=?;
@@ -276,6 +277,8 @@ WORDS = [
 MODEL_WORDS = [
     b"GTR",
     b"HKY",
+    b"CODON3_",
+    b"MG2K",
     b"LG",
     b"LG4X",
     b"GTR20",
@@ -306,6 +309,8 @@ MODEL_WORDS = [
 MODELS = [
     b"GTR+FO+G4",
     b"HKY{2.0}+FU{.1/.2/.3/.4}+IU{.2}+GA8{.3}",
+    b"CODON2_GY{0.2/3}+F3X4+G4",
+    b"M2a{0.1/2/3}{0.5/0.3/0.2}+F1X4",
     b"010020+R2{.5/1.5}{.5/.5}",
     b"LG+C10+G4",
     b"LG4X",
@@ -353,7 +358,7 @@ PARSERS = {
     "model": Parser(run_model, MODELS, MODEL_WORDS),
     "partition": Parser(
         run_scheme,
-        [LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
+        [LINES, CODON_LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),

@@ -73,6 +73,8 @@ RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
 PARTITIONS = "tests/analyses/test_partitions.py"
 PART_FILES = "tests/io/test_partition_reader.py"
+CODONS_PY, CODON_SPACES = "plltool/alignment/codons.py", "tests/alignment/test_codons.py"
+CODON_MODELS_PY, CODON_MODELS = "plltool/model/codons.py", "tests/model/test_codon_models.py"
 FILE_ORDER, TIMED = "tests/analyses/test_file_order.py", "tests/tree_search/test_timed.py"
 SEARCH_SUPPORTS = "tests/analyses/test_search_supports.py"
 
@@ -1059,6 +1061,29 @@ MUTANTS = [
     Mutant("ancestors: the outgroup is not heeded", "plltool/analyses/ancestral.py",
            "find_root(tree, usable_outgroup(tree, outgroup)[0])", "find_root(tree, None)",
            ("tests/cli/test_cli_ancestral.py",)),
+    Mutant("codons: gaps allow stop codons only", CODONS_PY, "triplets[:, is_sense]", "triplets[:, :is_sense.sum()]",
+           (CODON_SPACES,)),
+    Mutant("codons: a last stop codon is kept", CODONS_PY, "codes[:, :-1]", "codes[:, :]", (CODON_SPACES,)),
+    Mutant("codons: letters in the wrong place", CODONS_PY, "[256, 16, 1]", "[1, 16, 256]", (CODON_SPACES,)),
+    Mutant("codons: columns sorted by their low bytes", "plltool/alignment/alignment.py",
+           'codes.dtype.newbyteorder(">")', 'codes.dtype.newbyteorder("<")', (CODON_SPACES,)),
+    Mutant("codons: transitions are transversions", CODON_MODELS_PY, "(x in _PURINES) == (y in _PURINES)",
+           "(x in _PURINES) != (y in _PURINES)", (CODON_MODELS,)),
+    Mutant("codons: two bases change at once", CODON_MODELS_PY, "len(bases) == 1", "len(bases) <= 2", (CODON_MODELS,)),
+    Mutant("codons: F3X4 is F1X4", CODON_MODELS_PY, "counts if per_position else", "counts if False else",
+           (CODON_MODELS,)),
+    Mutant("codons: MG multiplies by the other bases", CODON_MODELS_PY, "axis=1) ** -1)", "axis=1) ** 1)",
+           (CODON_MODELS,)),
+    Mutant("codons: classes have the same rate", "plltool/model/model.py",
+           "self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows", "1.0 for row in rows",
+           (CODON_MODELS,)),
+    Mutant("codons: omega of a class without bounds", "plltool/model/vector.py", "design.limits is not None", "False",
+           (CODON_MODELS,)),
+    Mutant("codons: classes share the slopes of one matrix", "plltool/optimise/parameters.py",
+           " and not model.spec.is_mixture", "", ("tests/optimise/test_codon_gradients.py", "-k", "numpy")),
+    Mutant("codons: parts forget the second and third base", "plltool/analyses/bootstrap.py",
+           "columns[part.columns] = part.columns[sites]", "columns[part.sites] = part.sites[sites]",
+           ("tests/analyses/test_codon_runs.py", "-k", "resampled")),
     Mutant("taxa in the order of the file", "plltool/alignment/partition.py",
            "sorted(range(len(names)), key=names.__getitem__)", "list(range(len(names)))", (FILE_ORDER, "-k", "numpy")),
     Mutant("columns in the order of the file", "plltool/alignment/partition.py",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plltool.alignment.codons import CodonSpace, read_codons
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
 from plltool.arrays import BoolArray, IndexArray
 from plltool.errors import InputError, show_name
@@ -29,8 +30,8 @@ class Alignment:
     ----------
     names : tuple of str
         Taxon names; bytes that are not UTF-8 are kept as surrogates (``surrogateescape``).
-    codes : uint8 array (n_taxa, n_sites)
-        Codes of `states`, none of them illegal; read-only.
+    codes : unsigned array (n_taxa, n_sites)
+        Codes of `states`, none of them illegal; read-only. A site of codons is a codon.
     states : StateSpace
     source : str
         The file, for messages.
@@ -157,20 +158,27 @@ def make_alignment(
 def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
     """The codes of some columns, with warnings of characters whose meaning is doubtful.
 
-    Raises InputError for a character that `states` does not know.
+    Raises InputError for a character that `states` does not know; for codons see `read_codons`.
     """
     rows = given.columns(sites)
     if given.sets:
         states = states.with_sets(given.sets)
-    codes = np.stack([_encode_row(given, taxon, row, states, sites) for taxon, row in enumerate(rows)])
+    for taxon, row in enumerate(rows):
+        _check_characters(given, taxon, row, states, sites)
+    warnings = _doubtful_warnings(given, rows, states, sites)
+    if isinstance(states, CodonSpace):
+        codes, dropped = read_codons(given, states, rows, sites)
+        warnings += dropped
+    else:
+        codes = np.stack([states.encode(row) for row in rows])
     codes.setflags(write=False)
-    return Alignment(given.names, codes, states, given.source, _doubtful_warnings(given, rows, states, sites))
+    return Alignment(given.names, codes, states, given.source, warnings)
 
 
 def sort_columns(codes: CodeArray) -> IndexArray:
     """The order (n_sites,) that sorts columns lexicographically, the first row first; equal columns keep theirs."""
-    columns = np.ascontiguousarray(codes.T)
-    as_one_item = columns.view(np.dtype((np.void, len(codes))))[:, 0]  # void items compare byte by byte
+    columns = np.ascontiguousarray(codes.T, dtype=codes.dtype.newbyteorder(">"))
+    as_one_item = columns.view(np.dtype((np.void, columns.dtype.itemsize * len(codes))))[:, 0]  # compare byte by byte
     return np.argsort(as_one_item, kind="stable")
 
 
@@ -229,7 +237,7 @@ def _check_lengths(given: Sequences) -> None:
             if given.states is not None:  # an illegal character explains more
                 states = given.states.with_sets(given.sets)
                 for number, other in enumerate(given.rows):
-                    _encode_row(given, number, other, states, np.arange(len(other)))
+                    _check_characters(given, number, other, states, np.arange(len(other)))
             raise InputError(
                 f"{given.source}: {given.describe_taxon(taxon)} has {len(row)} sites, expected {n_sites} as in "
                 f"{given.describe_taxon(0)} (are the sequences aligned?)"
@@ -238,7 +246,8 @@ def _check_lengths(given: Sequences) -> None:
         raise InputError(f"{given.source}: found 0 sites, expected at least 1")
 
 
-def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, sites: IndexArray) -> CodeArray:
+def _check_characters(given: Sequences, taxon: int, row: bytes, states: StateSpace, sites: IndexArray) -> None:
+    """Raise InputError for a character that `states` does not know."""
     codes = states.code_of[np.frombuffer(row, dtype=np.uint8)]
     illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
@@ -247,9 +256,8 @@ def _encode_row(given: Sequences, taxon: int, row: bytes, states: StateSpace, si
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "
             f"found {_show_character(given.rows[taxon], site, given.sets)}, "
-            f"expected {states.name}, that is one of {states.characters}{f'; {hint}' if hint else ''}"
+            f"expected {states.letters.name}, that is one of {states.characters}{f'; {hint}' if hint else ''}"
         )
-    return codes
 
 
 def _show_character(sequence: bytes, site: int, sets: Mapping[int, bytes]) -> str:
@@ -324,12 +332,13 @@ def has_informative_site(block: Alignment) -> bool:
 
     Without ambiguous cells this is what makes a site parsimony-informative; with them it is necessary, not sufficient.
     """
-    sets = block.states.state_sets
+    occurring, codes_found = np.unique(block.codes, return_inverse=True)
+    sets = block.states.state_sets[occurring]
     n_codes, n_states = sets.shape
     # (n_codes, n_states ** 2): whether a code allows one state but not another one
     contrasts = (sets[:, :, None] & ~sets[:, None, :]).reshape(n_codes, -1).astype(np.float64)
     for start in range(0, block.n_sites, _COLUMN_CHUNK):
-        codes = block.codes[:, start : start + _COLUMN_CHUNK].astype(np.intp)
+        codes = codes_found[:, start : start + _COLUMN_CHUNK]
         n_columns = codes.shape[1]
         places = codes + n_codes * np.arange(n_columns)
         counts = np.bincount(places.ravel(), minlength=n_codes * n_columns).reshape(n_columns, n_codes)

@@ -76,14 +76,19 @@ class Part:
     ----------
     name : see `PartSpec`
     ranges : the columns as text, such as ``1-100, 200-300\\3``
-    sites : (n,) the columns, from 0, in the order of `alignment`
+    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three
     alignment : of these columns only, sorted by their content
     """
 
     name: str
     ranges: str
-    sites: IndexArray
+    columns: IndexArray
     alignment: Alignment
+
+    @property
+    def sites(self) -> IndexArray:
+        """(n,) the first column of each site."""
+        return self.columns[:, 0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,10 +170,12 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
         warnings += _empty_warnings(scheme, blocks)
     refuse_no_data(blocks)
     warnings += _two_state_warnings(scheme, blocks)
-    blocks, sites = _sort(blocks, sites)
+    widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
+    wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
+    blocks, wide = _sort(blocks, wide)
     ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
-    columns = zip(scheme, ranges, sites, blocks, strict=True)
-    parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in columns)
+    fields = zip(scheme, ranges, wide, blocks, strict=True)
+    parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
     warnings += given.warnings
     if isinstance(given, Sequences):
         warnings += _gap_warnings(scheme, blocks)
@@ -287,9 +294,11 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
         words = ", ".join(kind.word for kind in given.kinds)
         raise InputError(f"{given.source}: found data of several kinds ({words}), expected a model for each part")
     states = given.states or detect_states(given.rows) if isinstance(given, Sequences) else given.states
+    wanted = _space_of(model)
     if isinstance(given, Sequences) and model is not None and model.tells_data:
         return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
-    if model is not None and model.data != states.name:
+    of_letters = isinstance(given, Sequences) and wanted is not None and wanted.letters is states
+    if model is not None and model.data != states.name and not of_letters:
         raise InputError(
             f"{given.source}: {_describe_misfit(states.name, model)}"
             " (--data-type says what the data are, if they were taken for something else)"
@@ -297,21 +306,29 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
     if isinstance(given, Alignment):
         check_states(given, model)
         return given
-    states = _space_of(model) or settle_space(states, given.rows, given.sets)
-    return encode(given, states, np.arange(given.n_sites))
+    return encode(given, wanted or settle_space(states, given.rows, given.sets), np.arange(given.n_sites))
 
 
 def _encode_part(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -> Alignment:
     """Encode a part as the data that it holds, see `_kind_of`."""
     try:
         if isinstance(given, Sequences):
-            return encode(given, _kind_of(given, spec, sites), sites)
+            states = _kind_of(given, spec, sites)
+            _check_strides(spec, states)
+            return encode(given, states, sites)
         check_states(given, spec.model)
     except InputError as problem:
         raise InputError(f"{problem} (part {show_name(spec.name)})") from None
     codes = np.ascontiguousarray(given.codes[:, sites])
     codes.setflags(write=False)
     return replace(given, codes=codes, warnings=())
+
+
+def _check_strides(spec: PartSpec, states: StateSpace) -> None:
+    """Raise InputError if a part of codons has only every second or third column."""
+    if states.width > 1 and any(some.stride > 1 for some in spec.ranges):
+        found = f"found {states.name} data in columns {', '.join(map(str, spec.ranges))}"
+        raise InputError(f"{spec.where}: {found}, expected all columns of each codon")
 
 
 def check_states(given: Alignment, model: ModelSpec | None) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from plltool.alignment.codons import codon_space, genetic_code_of
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
 
@@ -32,8 +33,17 @@ _CLEAR_BASES = b"ACGTUacgtu"
 _SILENT = b"NXnx"  # any base, or any amino acid; N also is asparagine
 
 
+def space_called(name: str) -> StateSpace | None:
+    """The space that users call so: one of SPACES, ``codon``, or ``codon2`` for another genetic code; None if none."""
+    genetic_code = genetic_code_of(name)
+    return SPACES.get(name) if genetic_code is None else codon_space(genetic_code)
+
+
 def find_space(data: str, n_states: int) -> StateSpace:
     """The space of a model for `data`, a `StateSpace.name`, with `n_states`."""
+    genetic_code = genetic_code_of(data)
+    if genetic_code is not None:
+        return codon_space(genetic_code)
     if data.startswith(OWN_STATES):
         return own_space(data)
     fixed = {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray
 from plltool.constants import MASK_STATES
 
-CodeArray = npt.NDArray[np.uint8]
+CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 
 ILLEGAL_CODE = 0
 
@@ -32,7 +33,7 @@ class StateSpace:
     symbols : tuple of str
         The name of each state, in the order of the rate matrix; one character for bases and amino acids.
     code_of : uint8 array (256,)
-        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing.
+        The code of each byte of a sequence; `ILLEGAL_CODE` where the byte means nothing. For codons, that of a base.
     state_sets : bool array (n_codes, n_states)
         Row c holds the states that code c allows; the row of `ILLEGAL_CODE` is empty.
     doubtful : str
@@ -44,6 +45,20 @@ class StateSpace:
     code_of: CodeArray
     state_sets: BoolArray
     doubtful: str
+
+    @property
+    def width(self) -> int:
+        """The number of characters that a cell has in a sequence: 3 for codons."""
+        return 1
+
+    @property
+    def letters(self) -> StateSpace:
+        """The space of single characters: DNA for codons."""
+        return self
+
+    def encode(self, sequence: bytes) -> CodeArray:
+        """The codes of a sequence, whose length is a multiple of `width`."""
+        return self.code_of[np.frombuffer(sequence, dtype=np.uint8)]
 
     @property
     def n_states(self) -> int:

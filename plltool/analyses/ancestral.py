@@ -11,7 +11,7 @@ from plltool.alignment.partition import Part
 from plltool.alignment.patterns import Patterns
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.io.newick_writer import find_root
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
@@ -28,15 +28,21 @@ class AncestralPart:
 
     Attributes
     ----------
-    name, sites : name of the part, and its columns, from 0, (n,), ascending
+    name : name of the part
+    columns : (n, width) the columns of each site, from 0, ascending; a codon has three
     symbols : the name of each state
     probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
     """
 
     name: str
-    sites: np.ndarray
+    columns: IndexArray
     symbols: tuple[str, ...]
     probabilities: FloatArray
+
+    @property
+    def sites(self) -> IndexArray:
+        """(n,) the first column of each site."""
+        return self.columns[:, 0]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,7 +64,9 @@ class AncestralResult(Result):
         """The most probable sequence of each inner node, by its name; "-" for sites that are in no part."""
         letters = np.full((len(self.nodes), self.n_sites), "-")
         for part in self.ancestors:
-            letters[:, part.sites] = np.array(part.symbols)[part.probabilities.argmax(axis=2)]
+            letters[:, part.columns] = np.array([list(symbol) for symbol in part.symbols])[
+                part.probabilities.argmax(axis=2)
+            ]
         return {node: "".join(row) for node, row in zip(self.nodes, letters, strict=True)}
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
@@ -120,7 +128,7 @@ def _in_order_of_sites(part: Part, patterns: Patterns, states: FloatArray) -> An
     """The states of a part, from those of its patterns (n_nodes, n_patterns, n_states)."""
     order = np.argsort(part.sites)
     site_pattern = patterns.site_pattern[order]
-    return AncestralPart(part.name, part.sites[order], patterns.states.symbols, states[:, site_pattern])
+    return AncestralPart(part.name, part.columns[order], patterns.states.symbols, states[:, site_pattern])
 
 
 def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[str, ...], str]:

@@ -1,9 +1,9 @@
 """The bootstrap (Felsenstein 1985): trees of resampled alignments, each the result of a whole search.
 
-    import plltool
-    best = plltool.search("primates.phy", "GTR+F+G4")
-    found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100, tree=best.tree, kinds=("fbp", "tbe"))
-    print(found.supports.newick("fbp"))
+import plltool
+best = plltool.search("primates.phy", "GTR+F+G4")
+found = plltool.bootstrap("primates.phy", "GTR+F+G4", replicates=100, tree=best.tree, kinds=("fbp", "tbe"))
+print(found.supports.newick("fbp"))
 """
 
 from __future__ import annotations
@@ -220,7 +220,7 @@ def resampled_alignments(
         columns = np.arange(sequences.n_sites)
         drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
         for part, sites in zip(data.parts, drawn, strict=True):
-            columns[part.sites] = part.sites[sites]
+            columns[part.columns] = part.columns[sites]
         yield replace(sequences, rows=sequences.columns(columns))
 
 

@@ -23,6 +23,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
+from plltool.model.named import COUNTED_MODES
 from plltool.run.inputs import TreeLike, as_tree, link_lengths, refuse_site_rates
 from plltool.run.messages import remarks_on_lengths, remarks_on_values
 from plltool.run.rooting import mean_tree
@@ -90,7 +91,7 @@ def simulate(
     model : a string with values, such as "HKY{1/4}+FU{0.3/0.2/0.2/0.3}+G4{0.5}"; a file, such as the record of a run
         or a partition file, whose parts get their columns, and the tree's lengths times their scalers; or a Model.
         Parameters without values have their start values, and a warning says so
-    n_sites : number of columns
+    n_sites : number of columns; a codon has three
     seed : seed of all random draws
 
     Raises
@@ -114,8 +115,12 @@ def simulate(
     spaces = [find_space(own.spec.data, own.spec.n_states) for own in models]
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
-        states = evolve(its_tree, own.components(), len(sites), generator(seed, SIMULATION, number))
-        letters[:, sites] = np.array(space.symbols, dtype="S1")[states]
+        n_cells, left = divmod(len(sites), space.width)
+        if left:
+            raise InputError(f"sites: found {len(sites)} of {space.name} data, expected a multiple of {space.width}")
+        states = evolve(its_tree, own.components(), n_cells, generator(seed, SIMULATION, number))
+        characters = np.array([list(symbol) for symbol in space.symbols], dtype="S1")
+        letters[:, sites] = characters[states].reshape(on.n_taxa, -1)
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
@@ -143,7 +148,7 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
     for part in scheme:
         if part.model is None:
             raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
-        if part.model.frequency_mode == "empirical":
+        if part.model.frequency_mode in COUNTED_MODES:
             found = f"model {str(part.model)!r} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")
         models.append(Model(part.model))

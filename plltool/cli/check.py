@@ -76,7 +76,8 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def _describe_frequencies(part: dict[str, Any]) -> str:
-    what = {"DNA": "base", "protein": "amino acid"}.get(part["data"], "state")
+    whats = {"DNA": "base", "protein": "amino acid", "codon": "codon"}
+    what = whats.get(part["data"].rstrip("0123456789"), "state")
     return f"{what} frequencies: " + "  ".join(f"{base} {share:.4f}" for base, share in part["frequencies"].items())
 
 

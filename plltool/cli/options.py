@@ -16,6 +16,7 @@ from click.shell_completion import CompletionItem
 from plltool import Hardware
 from plltool.constants import (
     COLLAPSE_LENGTH,
+    DEFAULT_CODON_MODEL,
     DEFAULT_EFFORT,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
@@ -23,6 +24,7 @@ from plltool.constants import (
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
+    GENETIC_CODES,
     LINKAGES,
     PRECISIONS,
     START_KINDS,
@@ -171,6 +173,21 @@ class Duration(click.ParamType):
         return seconds
 
 
+class DataType(click.ParamType):
+    """A kind of data; codons have the number of their genetic code, unless it is the standard one."""
+
+    name = "kind"
+    plain = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")
+    words = (*plain, *(f"codon{number}" for number in GENETIC_CODES))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.words:
+            numbers = ", ".join(map(str, GENETIC_CODES))
+            expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
+            self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
+        return str(value)
+
+
 alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")
 model_option = click.option(
     "--model",
@@ -178,7 +195,7 @@ model_option = click.option(
     **completes(),
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
     " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
-    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins,"
+    f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for codons,"
     f" {DEFAULT_MULTISTATE_MODEL} for morphology]",
 )
 brlen_option = click.option(
@@ -191,10 +208,12 @@ brlen_option = click.option(
 )
 data_type_option = click.option(
     "--data-type",
-    type=click.Choice(["auto", "dna", "rna", "protein", "bin", "morph", "multi"]),
+    type=DataType(),
     default="auto",
     show_default=True,
-    help="Kind of data in the alignment; bin is binary, and morph, also called multi, has as many states as it shows.",
+    **completes(*DataType.words, files=False),
+    help="Kind of data in the alignment: auto, dna, rna, protein, codon, or codon2 for another genetic code by NCBI's"
+    " number; bin is binary, and morph, also called multi, has as many states as it shows.",
 )
 seed_option = click.option(
     "--seed", type=click.IntRange(min=0), default=DEFAULT_SEED, show_default=True, help="Seed for all random choices."

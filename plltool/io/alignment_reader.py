@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.spaces import SPACES, detect_states
+from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import Record
@@ -23,8 +23,9 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
     """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
 
-    `states` may be "dna", "rna", "protein", "bin" (binary), or "morph" or "multi" (multistate data with as many states
-    as they show). With None or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide.
+    `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
+    NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
+    or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -39,16 +40,17 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
         states = _find_states(states)
     source = source_name(path)
     text = _load_text(path)
+    letters = states and states.letters
     if starts_like_nexus(text):
-        matrix = read_nexus(text, source, states)
+        matrix = read_nexus(text, source, letters)
     else:
-        found = states or detect_states(record.sequence for record in _parse(text, source, PROTEIN))
+        found = letters or detect_states(record.sequence for record in _parse(text, source, PROTEIN))
         matrix = NexusMatrix(_parse(text, source, found), found, states is not None, {}, (), ())
     return Sequences(
         tuple(record.name for record in matrix.records),
         tuple(record.sequence for record in matrix.records),
         source,
-        matrix.states,
+        states if states is not letters else matrix.states,
         [record.line for record in matrix.records],
         matrix.told,
         matrix.sets,
@@ -58,9 +60,11 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
 
 
 def _find_states(name: str) -> StateSpace | None:
-    if name not in (AUTO, *SPACES):
-        raise InputError(f"states: found {show_name(name)}, expected one of: {', '.join((AUTO, *SPACES))}")
-    return SPACES.get(name)
+    found = space_called(name)
+    if found is None and name != AUTO:
+        expected = f"{', '.join((AUTO, *SPACES))}, or codon, or codon2 for another genetic code by NCBI's number"
+        raise InputError(f"states: found {show_name(name)}, expected one of: {expected}")
+    return found
 
 
 def looks_like_alignment(path: str | os.PathLike[str]) -> bool:

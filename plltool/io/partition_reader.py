@@ -3,6 +3,7 @@ r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
     DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
+    CODON2, nad1 = 2401-3300                 IQ-TREE's word for codons, here of genetic code 2, and the default model
 
     #NEXUS
     begin sets;
@@ -22,12 +23,21 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from plltool.alignment.codons import data_name
 from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SiteRange
-from plltool.constants import DEFAULT_MODEL, DEFAULT_MULTISTATE_MODEL, DEFAULT_PROTEIN_MODEL
+from plltool.constants import (
+    DEFAULT_CODON_MODEL,
+    DEFAULT_MODEL,
+    DEFAULT_MULTISTATE_MODEL,
+    DEFAULT_PROTEIN_MODEL,
+    GENETIC_CODES,
+    STANDARD_CODE,
+)
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
+from plltool.model.codons import under_code
 from plltool.model.multistate import find_name
 from plltool.model.proteins import canonical_names
 from plltool.model.spec import ModelSpec
@@ -49,6 +59,9 @@ _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL
 _USUAL |= dict.fromkeys(_MULTISTATE_WORDS, DEFAULT_MULTISTATE_MODEL)
 _DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
 _DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
+_WORDS_OF_CODONS = {data_name(code).upper(): code for code in GENETIC_CODES} | {"CODON1": STANDARD_CODE}
+_USUAL |= {word: under_code(DEFAULT_CODON_MODEL, code) for word, code in _WORDS_OF_CODONS.items()}
+_DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
 _SUFFIXES = {"F": "+F", "X": "+FO"}
 _COUNT = re.compile(rf"{_COLUMN}\s*+:")  # how many charsets a MrBayes partition has
 _NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
@@ -116,7 +129,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         _check_new(name, seen, where)
         model = _read_model(text, f"{where}: part {show_name(name)}", read_model)
         columns = _read_sites(sites, where, name)
-        _check_data(model, columns, name)
+        model = _check_data(model, columns, name)
         scheme.append(PartSpec(model, name, columns.ranges, where, columns.files))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each part")
@@ -174,17 +187,19 @@ def _read_sites(text: str, where: str, name: str) -> _Sites:
         word, position = found[1].upper(), found.end()
         if word not in _USUAL:
             what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
-            raise InputError(f"{what}, expected DNA, AA (proteins), BIN or MORPH")
+            raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
     rest = text[position:]
     return _Sites(ALL_SITES if rest.strip() == "*" else _read_ranges(rest, where, name), where, file, word)
 
 
-def _check_data(model: ModelSpec, sites: _Sites, name: str) -> None:
-    """Raise InputError if the columns are said to be of another kind than the model is for."""
+def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
+    """The model of columns, under their genetic code; InputError if they are said to be of another kind than it is."""
     expected = _DATA_NAMES.get(sites.data_word, model.data)
+    model = model.for_data(expected)
     if model.data != expected:
         found = f"found a {model.data} model, {str(model)!r}, for {expected} data"
         raise InputError(f"{sites.where}: part {show_name(name)}: {found}")
+    return model
 
 
 def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
@@ -267,7 +282,7 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
         found = _read_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
         members = [_find_charset(one, where, charsets) for one in names]
         for sites in members:
-            _check_data(found, sites, name)
+            found = _check_data(found, sites, name)
         ranges = tuple(some for sites in members for some in sites.ranges)
         files = tuple(dict.fromkeys(file for sites in members for file in sites.files))
         scheme.append(PartSpec(found, name, ranges, where, files))

@@ -23,7 +23,9 @@ def describe_model(model: Model) -> dict[str, Any]:
     }
     if model.spec.scaled:
         described["scaler"] = model.scaler
-    if model.spec.named.rates.n_parameters:
+    if model.rate_parameters:
+        described["rates"] = model.rate_parameters
+    elif model.spec.named.rates.n_parameters:
         described["rates"] = dict(zip(model.spec.pairs, model.exchangeabilities.tolist(), strict=True))
     if model.has_classes and not model.spec.is_tied:
         described["class_rates"] = model.classes.rates.tolist()

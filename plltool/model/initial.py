@@ -8,6 +8,8 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray
 from plltool.errors import InputError
 from plltool.model import proteins
+from plltool.model.codons import base_frequencies, product_frequencies
+from plltool.model.named import COUNTED_MODES
 from plltool.model.nonreversible import frequencies_of_rates
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
@@ -22,9 +24,11 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     """The start weight of each class of a mixture; a single class for other models."""
     if spec.class_weights is not None:
         return np.array(spec.class_weights)
-    if spec.is_mixture:
+    if spec.name in proteins.MIXTURES:
         return proteins.read_mixture(spec.name).weights
-    return np.ones(1) if spec.profiles is None else proteins.read_profiles(spec.profiles)[0]
+    if spec.profiles is not None:
+        return proteins.read_profiles(spec.profiles)[0]
+    return np.array(spec.named.rates.class_weights)
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
@@ -35,10 +39,13 @@ def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None)
         return np.array(spec.frequencies)
     if spec.frequency_mode == "equal":
         return np.full(len(spec.symbols), 1.0 / len(spec.symbols))
-    if spec.frequency_mode != "empirical":
+    if spec.frequency_mode not in COUNTED_MODES:
         return spec.named.frequencies
     if empirical is None:
         raise ValueError(f"model {str(spec)!r} needs the empirical frequencies of the alignment")
+    if spec.frequency_mode != "empirical":
+        at_positions = base_frequencies(np.ravel(empirical), spec.symbols, spec.frequency_mode == "f3x4")
+        empirical = product_frequencies(at_positions, spec.symbols)
     try:
         return np.array(check_frequencies(np.ravel(empirical).tolist(), spec.symbols))
     except InputError as problem:

@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.model import proteins
+from plltool.model.codons import per_base_factors
 from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.nonreversible import directed_components, frequencies_of_rates
@@ -25,6 +26,7 @@ from plltool.model.values import (
     check_free_rates,
     check_frequencies,
     check_pinv,
+    check_rate_parameters,
     check_scaler,
 )
 
@@ -79,9 +81,17 @@ class Model:
     @property
     def exchangeabilities(self) -> FloatArray:
         """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) for a mixture. Only ratios matter."""
-        if self.spec.is_mixture:
+        if self.spec.name in proteins.MIXTURES:
             return proteins.read_mixture(self.spec.name).exchangeabilities.copy()
-        return self._design.exchangeabilities(self._rates)
+        values = self._design.exchangeabilities(self._rates)
+        if self.spec.named.of_bases:
+            values *= per_base_factors(self._frequencies, self.spec.symbols)
+        return values
+
+    @property
+    def rate_parameters(self) -> dict[str, float]:
+        """The parameters that exchangeabilities follow from, such as omega and kappa; empty for DNA and proteins."""
+        return dict(zip(self._design.names, self._rates.tolist(), strict=False))
 
     @property
     def frequencies(self) -> FloatArray:
@@ -92,9 +102,13 @@ class Model:
     @property
     def classes(self) -> Classes:
         """The classes of sites; a single one unless the model is a mixture."""
-        if self.spec.is_mixture:
+        if self.spec.name in proteins.MIXTURES:
             weights = self._sites.varying_weights() if self.spec.is_tied else self._class_weights
             return replace(proteins.read_mixture(self.spec.name), weights=weights)
+        if self._design.n_classes > 1:
+            rows = self.exchangeabilities
+            rates = np.array([self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows])
+            return Classes(rows, np.tile(self._frequencies, (len(rows), 1)), rates, self._class_weights)
         shared = self.exchangeabilities[None]
         if self.spec.profiles is not None:
             weights, frequencies = proteins.read_profiles(self.spec.profiles)
@@ -141,7 +155,7 @@ class Model:
 
     @property
     def has_classes(self) -> bool:
-        """Whether there are classes of sites with frequencies of their own: a mixture or profiles."""
+        """Whether there are classes of sites: a mixture or profiles."""
         return self.spec.is_mixture or self.spec.profiles is not None
 
     def components(self) -> Components:
@@ -238,7 +252,8 @@ class Model:
         """
         pairs, classes = self.spec.pairs, self._design.class_of_pair
         if classes is None:
-            raise InputError(f"the exchangeabilities of {self.spec.name} are published and cannot be set")
+            what = f"follow from {', '.join(self._design.names)}" if self._design.names else "are published"
+            raise InputError(f"the exchangeabilities of {self.spec.name} {what} and cannot be set")
         rates = np.array(check_exchangeabilities(np.ravel(values).tolist(), pairs))
         _, first = np.unique(classes, return_index=True)
         for name, rate, k in zip(pairs, rates, first[classes], strict=True):
@@ -247,7 +262,22 @@ class Model:
                     f"{self.spec.name} has equal exchangeabilities {pairs[k]} and {name},"
                     f" found {rates[k]:g} and {rate:g}"
                 )
-        self._set_rates(rates[first])
+        self._set_rates(self._design.relative(rates[first]))
+
+    def set_rate_parameter(self, name: str, value: float) -> None:
+        """Set one of `rate_parameters`.
+
+        Raises
+        ------
+        InputError
+            If the model has none of this name, or the value is outside the bounds.
+        """
+        if name not in self._design.names:
+            known = ", ".join(self._design.names) or "none"
+            raise InputError(f"model {str(self.spec)!r} has no parameter {show_name(name)}, expected one of: {known}")
+        rates = self._rates.copy()
+        rates[self._design.names.index(name)] = value
+        self._set_rates(np.array(check_rate_parameters(rates.tolist(), self._design)))
 
     def set_frequencies(self, values: npt.ArrayLike) -> None:
         """Set the frequencies of the states, (n_states,) in the order of ``spec.symbols``.
@@ -260,7 +290,7 @@ class Model:
         """
         if not self.spec.is_reversible:
             raise InputError(f"the frequencies of {str(self.spec)!r} follow from its rates and cannot be set")
-        if self.has_classes:
+        if self.spec.has_frequencies_by_class:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
         self._systems = self._matrices = None
@@ -342,7 +372,8 @@ class Model:
     def n_free_parameters(self) -> int:
         """The number of parameters estimated from the data, for AIC and BIC; all but one empirical frequency count."""
         n_optimised = sum(len(self.ratios(group)) for group in self.free_parameters)
-        return n_optimised + (len(self.spec.symbols) - 1) * (self.spec.frequency_mode == "empirical")
+        counted = {"empirical": len(self.spec.symbols) - 1, "f1x4": 3, "f3x4": 9}
+        return n_optimised + counted.get(self.spec.frequency_mode, 0)
 
     def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
@@ -386,7 +417,7 @@ class Model:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
-        if spec.is_reversible and not self.has_classes and (
+        if spec.is_reversible and not spec.has_frequencies_by_class and (
             spec.frequency_mode not in ("equal", "model") or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
@@ -395,7 +426,7 @@ class Model:
     # --- helpers --------------------------------------------------------------------------------------------
 
     def _set_rates(self, rates: FloatArray) -> None:
-        self._rates = self._design.relative(rates)
+        self._rates = rates
         self._systems = self._matrices = None
         if not self.spec.is_reversible:
             self._frequencies = frequencies_of_rates(self.exchangeabilities)

@@ -4,20 +4,23 @@
 
 NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
 digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
-proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. Upper and lower case are the same. If
-the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies. For binary and
-multistate data ``BIN``, ``JC2``, ``GTR2``, ``MULTI5_MK``, ``MULTI5_ORDERED``, ``MULTI5_GTR`` and the like; ``MK``,
-``ORDERED`` and ``GTRX`` have as many states as the data, and ``MULTI*_MK`` has a part for each number of states.
+proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. For codons ``GY``, ``MG``, ``M2a`` and
+others, see `plltool.model.codons`. For binary and multistate data ``BIN``, ``JC2``, ``GTR2``, ``MULTI5_MK``,
+``MULTI5_ORDERED``, ``MULTI5_GTR`` and the like; ``MK``, ``ORDERED`` and ``GTRX`` have as many states as the data, and
+``MULTI*_MK`` has a part for each number of states. Upper and lower case are the same. If the two programs disagree on a
+name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
 
 values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
 commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
-occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes.
+occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes. For codons
+omega and kappa, such as ``GY{omega/kappa}``, and the weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
 
 PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own.
 
 FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
 default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
-means empirical ones); for proteins, those of the matrix.
+means empirical ones); for proteins, those of the matrix; for codons as in IQ-TREE, empirical ones under GY and
+``F3X4`` under MG. ``F1X4`` and ``F3X4``: products of empirical frequencies of bases, at each position with ``F3X4``.
 
 INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
 
@@ -41,8 +44,10 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
+
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.model import proteins
+from plltool.model import codons, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
 from plltool.model.names import MatrixReader, read_name
@@ -64,13 +69,17 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "FO": "optimised",
     "FE": "equal",
     "FQ": "equal",
+    "F1X4": "f1x4",
+    "F3X4": "f3x4",
 }
 _UNAVAILABLE = ((r"IC", "+IC (invariable sites as counted)"),)
 _MODIFIERS_ACCEPTED = (
-    "+FE, +F or +FC, +FO, +FU{...}, +I[{share}], +G[categories][{alpha}], +GA[categories], +R[categories],"
-    " +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...}, +B[{scaler}]"
+    "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +G[categories][{alpha}],"
+    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...},"
+    " +B[{scaler}]"
 )
 _PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
+PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
 _ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
 _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
 
@@ -141,8 +150,12 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
     if not spec.is_reversible:
         raise token.error(f"the frequencies of {spec.name} follow from its rates, so no others are accepted")
-    if spec.is_mixture:
+    if spec.has_frequencies_by_class and spec.is_mixture:
         raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
+    if word in ("F1X4", "F3X4") and not codons.is_codon(spec.name):
+        raise token.error("frequencies of bases in codons need a codon model, such as GY")
+    if spec.named.of_bases and word in ("F", "FC", "FO") and token.values is None:
+        raise token.error(f"{spec.name} needs codon frequencies that follow from bases: +F1X4, +F3X4 or +FE")
     if token.values is None:
         if word == "FU":
             raise token.error(f"expected {len(spec.symbols)} frequencies in braces: +FU{_frequency_form(spec)}")
@@ -152,6 +165,8 @@ def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     if not spec.n_states:
         raise token.error("given frequencies need a model with a number of states, such as MULTI3_MK")
     values = token.checked(check_frequencies, token.numbers(), spec.symbols)
+    if spec.named.of_bases and not codons.are_products(np.array(values), spec.symbols, PRODUCT_TOLERANCE):
+        raise token.error(f"{spec.name} needs codon frequencies that are products of those of bases at its positions")
     return replace(spec, frequency_mode="given", frequencies=values)
 
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 
-FrequencyMode = Literal["equal", "empirical", "optimised", "given", "model"]
+FrequencyMode = Literal["equal", "empirical", "f1x4", "f3x4", "optimised", "given", "model"]
+COUNTED_MODES: tuple[FrequencyMode, ...] = ("empirical", "f1x4", "f3x4")  # in the alignment; of codons perhaps as bases
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,15 +23,21 @@ class RateDesign:
     ----------
     base : float64 (n_pairs,)
     powers : float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
-        exchangeabilities
+        exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too
     starts : float64 (n_parameters,) values that an optimisation starts from
-    reference : the parameter that is 1 by convention, because only ratios matter; None if all are free
+    reference : the parameter that is 1 unless given, because only ratios matter; None if all are free
+    names : of the parameters; empty where they are exchangeabilities themselves
+    limits : float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
+    class_weights : (n_classes,) weights of the classes of sites that an optimisation starts from
     """
 
     base: FloatArray
     powers: FloatArray
     starts: FloatArray
     reference: int | None = None
+    names: tuple[str, ...] = ()
+    limits: FloatArray | None = None
+    class_weights: tuple[float, ...] = (1.0,)
 
     @classmethod
     def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
@@ -51,7 +58,12 @@ class RateDesign:
     @property
     def n_parameters(self) -> int:
         """The number of parameters, the reference included."""
-        return self.powers.shape[1]
+        return self.powers.shape[-1]
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes of sites with exchangeabilities of their own."""
+        return len(self.powers) if self.powers.ndim == 3 else 1
 
     @property
     def n_free(self) -> int:
@@ -66,12 +78,14 @@ class RateDesign:
     @property
     def class_of_pair(self) -> IndexArray | None:
         """(n_pairs,) the parameter that is the exchangeability of each pair; None where it is more than that."""
+        if self.names:
+            return None
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None
 
     def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
-        """float64 (n_pairs,) from (n_parameters,)."""
-        return self.base * np.prod(parameters**self.powers, axis=1)
+        """float64 (n_pairs,) or (n_classes, n_pairs) from (n_parameters,)."""
+        return np.asarray(self.base * np.prod(parameters**self.powers, axis=-1))
 
     def relative(self, parameters: FloatArray) -> FloatArray:
         """The parameters divided by the reference, if there is one."""
@@ -102,6 +116,7 @@ class NamedModel:
     frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
     is_reversible : whether processes are time-reversible; if not, `pairs` are ordered, from and to, frequencies follow
         from rates, and trees have a root
+    of_bases : whether rates between codons are proportional to the frequency of the new base, not of the new codon
     """
 
     data: str
@@ -111,6 +126,7 @@ class NamedModel:
     frequency_mode: FrequencyMode
     frequencies: FloatArray
     is_reversible: bool = True
+    of_bases: bool = False
 
 
 def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:

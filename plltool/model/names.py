@@ -6,22 +6,23 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import genotypes, multistate, nonreversible, proteins, user
+from plltool.model import codons, genotypes, multistate, nonreversible, proteins, user
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
-from plltool.model.values import check_exchangeabilities, check_frequencies, check_shares
+from plltool.model.values import check_exchangeabilities, check_frequencies, check_rate_parameters, check_shares
 
 MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
-    (r"(?:GY|MG)(?:[0-9]K(?:TS|TV)?)?|MGK|KOSI07|SCHN05|ECM.*|CODON[0-9]*", "codon models are"),
+    (r"(?:CODON[0-9]*_)?(?:KOSI07|SCHN05|ECM)(?:_.*|.*)", "empirical codon models are"),
     (r"(?:RY|WS|MK)?[0-9]{1,2}\.[0-9]{1,2}[ABC]?", "Lie Markov models other than 12.12 and WS6.6 are"),
     (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
 )
 _ACCEPTED = (
-    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a protein model such as LG, or one"
-    " of multistate data such as MK (see docs/models.md)"
+    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a protein model such as LG, one of"
+    f" multistate data such as MK, or a codon model: {', '.join(codons.NAMES)}, all but those of the standard code with"
+    " its number, such as CODON2_GY (see docs/models.md)"
 )
 
 
@@ -46,9 +47,12 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     multistate_name = multistate.find_name(word)
     if multistate_name is not None:
         return _read_multistate(token, multistate_name)
+    codon_name = codons.canonical_name(word)
+    if codon_name is not None:
+        return _read_codon(token, codon_name)
     for pattern, kind in _UNSUPPORTED:
         if re.fullmatch(pattern, word):
-            raise token.error(f"{kind} not supported; models of DNA, proteins and morphology are: {_ACCEPTED}")
+            raise token.error(f"{kind} not supported; accepted: {_ACCEPTED}")
     raise token.error(f"unknown model; accepted: {_ACCEPTED}")
 
 
@@ -117,6 +121,22 @@ def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> 
             raise token.error(f"expected {n_classes} weights, found {len(weights)}")
         return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
     raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
+
+
+def _read_codon(token: Token, name: str) -> ModelSpec:
+    """Read omega and kappa, and in a second pair of braces the weights of classes of sites."""
+    spec = _default_spec(name)
+    if token.values is None:
+        return spec
+    design = spec.named.rates
+    rates, *weights = token.groups()
+    spec = replace(spec, rates=token.checked(check_rate_parameters, rates, design))
+    if not weights and not spec.is_mixture:
+        return spec
+    if [len(group) for group in weights] != [design.n_classes] * spec.is_mixture:
+        form = f"{{{'/'.join(design.names)}}}" + "{weights of classes}" * spec.is_mixture
+        raise token.error(f"expected {name}{form}")
+    return replace(spec, class_weights=token.checked(check_shares, weights[0], "weights of classes"))
 
 
 def _read_gtr20(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:

@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from plltool.model import genotypes, multistate, nonreversible, nucleotides, proteins, user
+from plltool.alignment.codons import CODON, genetic_code_of
+from plltool.model import codons, genotypes, multistate, nonreversible, nucleotides, proteins, user
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
 from plltool.model.values import format_values
 
-FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {"equal": "+FE", "empirical": "+FC", "optimised": "+FO", "model": ""}
+FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
+    "equal": "+FE",
+    "empirical": "+FC",
+    "f1x4": "+F1X4",
+    "f3x4": "+F3X4",
+    "optimised": "+FO",
+    "model": "",
+}
 
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
-    if name in nonreversible.CLASSES:
-        return nonreversible.named_model(name)
     if name == genotypes.GT10:
         return genotypes.named_model()
-    if user.is_user(name):
-        return user.named_model(name)
-    if multistate.is_multistate(name):
-        return multistate.named_model(name)
-    return (nucleotides if nucleotides.is_nucleotide(name) else proteins).named_model(name)
+    families = (
+        (nucleotides.is_nucleotide, nucleotides.named_model),
+        (nonreversible.CLASSES.__contains__, nonreversible.named_model),
+        (codons.is_codon, codons.named_model),
+        (multistate.is_multistate, multistate.named_model),
+        (user.is_user, user.named_model),
+    )
+    named_model = next((find for is_member, find in families if is_member(name)), proteins.named_model)
+    return named_model(name)
 
 
 @dataclass(frozen=True)
@@ -102,12 +112,24 @@ class ModelSpec:
     @property
     def is_mixture(self) -> bool:
         """Whether classes of sites have different matrices."""
-        return self.name in proteins.MIXTURES
+        return self.name in proteins.MIXTURES or self.named.rates.n_classes > 1
+
+    @property
+    def has_frequencies_by_class(self) -> bool:
+        """Whether classes of sites have frequencies of their own: a protein mixture or profiles."""
+        return self.name in proteins.MIXTURES or self.profiles is not None
 
     @property
     def is_tied(self) -> bool:
         """Whether each rate category has a matrix of its own."""
         return self.name in proteins.TIED_RATES
+
+    def for_data(self, data: str) -> ModelSpec:
+        """The same, or a codon model of the standard code under that of `data`, unless it has given frequencies."""
+        genetic_code = genetic_code_of(data)
+        if self.data != CODON or genetic_code is None or self.frequencies is not None:
+            return self
+        return replace(self, name=codons.under_code(self.name, genetic_code))
 
     def __str__(self) -> str:
         parts = [self.name]

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from plltool.constants import MAX_ALPHA, MAX_PINV, MIN_ALPHA, MIN_PINV
 from plltool.errors import InputError
+from plltool.model.named import RateDesign
 
 MIN_GIVEN, MAX_GIVEN = 1e-9, 1e9  # of rates and frequencies; beyond these bounds eigenvectors lose all correct digits
 SUM_TOLERANCE = 1e-3  # frequencies and weights printed with 3 digits need not sum to 1 exactly
@@ -33,6 +34,20 @@ def check_exchangeabilities(
     return check_positive(
         [rate / rates[-1] for rate in rates], f"exchangeabilities relative to that of {pairs[-1]}", least
     )
+
+
+def check_rate_parameters(values: Sequence[float], design: RateDesign) -> tuple[float, ...]:
+    """The parameters of exchangeabilities that have names, such as omega and kappa.
+
+    Raises InputError if their number is wrong or one is outside its bounds.
+    """
+    if len(values) != len(design.names):
+        raise InputError(f"expected {len(design.names)} values ({', '.join(design.names)}), found {len(values)}")
+    assert design.limits is not None
+    for name, value, (low, high) in zip(design.names, values, design.limits.tolist(), strict=True):
+        if not low <= value <= high:
+            raise InputError(f"{name} must lie between {low:g} and {high:g}, found {value:g}")
+    return tuple(values)
 
 
 def check_frequencies(values: Sequence[float], symbols: Sequence[str]) -> tuple[float, ...]:

@@ -26,7 +26,7 @@ from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
 from plltool.model.rates import SITE_BOUNDS
 
 RATIO_BOUNDS = {
-    "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),
+    "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),  # unless their design has other limits
     "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
     "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
     **SITE_BOUNDS,
@@ -57,8 +57,7 @@ def get_bounds(model: Model, names: Iterable[str] | None = None) -> list[tuple[f
     """(low, high) for each element of `get_vector`; arguments as there."""
     bounds = []
     for group in _free_groups(model, names):
-        low, high = np.log(RATIO_BOUNDS[group]).tolist()
-        bounds += [(low, high)] * len(model.ratios(group))
+        bounds += [(low, high) for low, high in np.log(_limits(model, group)).tolist()]
     return bounds
 
 
@@ -83,10 +82,18 @@ def set_vector(model: Model, vector: npt.ArrayLike, names: Iterable[str] | None 
         raise ValueError(f"expected {sum(sizes)} finite values for {groups}, found {values}")
     start = 0
     for group, size in zip(groups, sizes, strict=True):
-        low, high = RATIO_BOUNDS[group]
+        low, high = _limits(model, group).T
         part = np.clip(values[start : start + size], np.log(low), np.log(high))
         model.set_ratios(group, np.clip(np.exp(part), low, high))  # exp(log(high)) may exceed high
         start += size
+
+
+def _limits(model: Model, group: str) -> FloatArray:
+    """(n, 2) the bounds of each of ``model.ratios(group)``."""
+    design = model.spec.named.rates
+    if group == "rates" and design.limits is not None:
+        return design.limits[design.is_free]
+    return np.tile(RATIO_BOUNDS[group], (len(model.ratios(group)), 1))
 
 
 def _free_groups(model: Model, names: Iterable[str] | None) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     """d lnL / d every element of ``get_vector(model, names)``, by the chain rule through the components.
 
     `matrices` (C, S, S) and `masses` (C, S) are those of `TreeLikelihood.rate_matrix_gradient`. Slopes of components in
-    rates over sites and in weights of classes are central differences of closed forms, exact to about 1e-9, or
+    rates over sites and in the groups of mixtures are central differences of closed forms, exact to about 1e-9, or
     one-sided differences at a bound. Others are closed forms themselves.
     """
     here = model.components()
@@ -28,7 +28,7 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     for name in names:
         if name == SCALER:
             slopes.append(np.array([scale_slope(model, matrices)]))
-        elif name in ("rates", "frequencies"):
+        elif name in ("rates", "frequencies") and not model.spec.is_mixture:
             slopes.append(_process_slopes(model, name, by_rates, masses))
         else:
             slopes.append(_difference_slopes(model, name, by_rates, masses))

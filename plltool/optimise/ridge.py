@@ -23,13 +23,18 @@ from plltool.constants import (
     RIDGE_STEP,
 )
 from plltool.errors import EngineError
+from plltool.model.model import Model
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.parameters import parameter_slopes
 from plltool.optimise.steps import at_bound
 
-SITE_MIXTURE = ("class_weights", *SITE_GROUPS)  # groups of what differs between sites
+
+def site_mixture(model: Model) -> list[str]:
+    """The free groups of what differs between sites; in mixtures of omega exchangeabilities do, too."""
+    wanted = {"class_weights", *SITE_GROUPS, *(["rates"] if model.spec.is_mixture else [])}
+    return [name for name in model.free_parameters if name in wanted]
 
 
 class Ridge:
@@ -47,8 +52,7 @@ class Ridge:
 
     def __init__(self, likelihood: TreeLikelihood, groups: Collection[str]):
         self.likelihood = likelihood
-        wanted = [name for name in SITE_MIXTURE if name in groups]
-        self._names = [[name for name in model.free_parameters if name in wanted] for model in likelihood.models]
+        self._names = [[name for name in site_mixture(model) if name in groups] for model in likelihood.models]
         vectors = [get_vector(*part) for part in zip(likelihood.models, self._names, strict=True)]
         self._part = np.repeat(np.arange(len(vectors)), [len(vector) for vector in vectors])
         self._lengths = likelihood.tree.lengths.reshape(likelihood.tree.n_edges, -1).copy()

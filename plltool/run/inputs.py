@@ -8,6 +8,7 @@ from os import PathLike, fspath
 from typing import TypeAlias
 
 from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
+from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.partition import (
     Dataset,
     Part,
@@ -97,6 +98,8 @@ def _resolve_inputs(
 ) -> tuple[Dataset, list[Model]]:
     data = as_data(alignment)
     scheme = _as_scheme(model)
+    if isinstance(data, Sequences) and data.told and data.states is not None:
+        scheme = tuple(replace(part, model=part.model and part.model.for_data(data.states.name)) for part in scheme)
     if isinstance(data, Dataset):
         return data, _make_models(model, scheme, data, brlen)
     if len(scheme) > 1 and not isinstance(model, (str, PathLike)):
@@ -131,12 +134,16 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
         states = part.alignment.states
-        spec = (wanted.model or read_model(DEFAULT_MODELS[states.name])).with_states(states.n_states)
+        spec = (wanted.model or _default_model(states.name)).for_data(states.name).with_states(states.n_states)
         check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
         models.append(Model(spec, empirical_frequencies(part.alignment, states)))
     return models
+
+
+def _default_model(data: str) -> ModelSpec:
+    return read_model(DEFAULT_MODELS[data if genetic_code_of(data) is None else CODON])
 
 
 def _as_scheme(given: ModelLike | None) -> Scheme:

@@ -76,7 +76,7 @@ def fasta(*rows):
         ),
         (fasta("01", "10", "00"), [], "morphological and binary data are not supported"),
         (fasta("A{AG}", "ACG", "ACT"), [], "sets of states in brackets are read in NEXUS files only"),
-        (fasta("AC", "AG", "AT"), ["--model", "GY"], "codon models are not supported; models of DNA and proteins"),
+        (fasta("AC", "AG", "AT"), ["--model", "GY"], "found 2 sites, that is 0 codons and 2 more"),
         (fasta("AC", "AG", "AT"), ["--model", "MK"], "models of morphological and binary data are not supported"),
         (fasta("--", "N?", "--"), [], "found nothing but gaps and undetermined characters, expected DNA data"),
         (fasta("AC", "AG"), [], "found 2 taxa, expected at least 3"),

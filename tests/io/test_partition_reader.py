@@ -145,10 +145,8 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
             "#NEXUS begin sets; charset a = 1-9; charset b = 10; partition p = 3: a, b; end;",
             "line 1: found 2 charsets in a partition, expected 3, as it announces",
         ),
-        (
-            "JC, a = x.phy: CODON, 1-10",
-            "line 1: part 'a': found data of type 'CODON', expected DNA, AA (proteins), BIN or MORPH",
-        ),
+        ("JC, a = x.phy: CODON7, 1-10", "line 1: part 'a': found data of type 'CODON7', expected DNA, AA"),
+        ("JC, a = x.phy: CODON2, 1-10", "line 1: part 'a': found a DNA model, 'JC', for codon2 data"),
         ("LG, a = DNA, 1-10", "line 1: part 'a': found a protein model, 'LG', for DNA data"),
         (
             "#NEXUS begin sets; charset a = x.phy: AA, 1-9; charpartition p = JC: a; end;",

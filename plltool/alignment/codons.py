@@ -1,0 +1,160 @@
+"""Codons: the genetic codes, state spaces of sense codons, and sequences that are cut into codons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.arrays import IndexArray
+from plltool.constants import GENETIC_CODES, STANDARD_CODE
+from plltool.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plltool.alignment.alignment import Sequences
+
+CODON = "codon"  # the kind of data under the standard code; other codes have their number after it
+WIDTH = 3
+STOP = "*"
+TRIPLETS = tuple(a + b + c for a in DNA.symbols for b in DNA.symbols for c in DNA.symbols)  # in alphabetical order
+
+# The amino acid of each codon, in the order of `TRIPLETS` (NCBI, https://www.ncbi.nlm.nih.gov/Taxonomy/Utils, 2024).
+_STANDARD = "KNKNTTTTRSRSIIMIQHQHPPPPRRRRLLLLEDEDAAAAGGGGVVVV*Y*YSSSS*CWCLFLF"
+# What differs from the standard code in each of the others. A codon that may be a stop or an amino acid is the latter.
+_DIFFERENCES = {
+    2: "AGA=* AGG=* ATA=M TGA=W",
+    3: "ATA=M CTA=T CTC=T CTG=T CTT=T TGA=W",
+    4: "TGA=W",
+    5: "AGA=S AGG=S ATA=M TGA=W",
+    6: "TAA=Q TAG=Q",
+    9: "AAA=N AGA=S AGG=S TGA=W",
+    10: "TGA=C",
+    11: "",
+    12: "CTG=S",
+    13: "AGA=G AGG=G ATA=M TGA=W",
+    14: "AAA=N AGA=S AGG=S TAA=Y TGA=W",
+    15: "TAG=Q",
+    16: "TAG=L",
+    21: "AAA=N AGA=S AGG=S ATA=M TGA=W",
+    22: "TAG=L TCA=*",
+    23: "TTA=*",
+    24: "AGA=S AGG=K TGA=W",
+    25: "TGA=G",
+    26: "CTG=A",
+    27: "TAA=Q TAG=Q TGA=W",
+    28: "TAA=Q TAG=Q TGA=W",
+    29: "TAA=Y TAG=Y",
+    30: "TAA=E TAG=E",
+    31: "TAA=E TAG=E TGA=W",
+    32: "TAG=W",
+    33: "AGA=S AGG=K TAA=Y TGA=W",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CodonSpace(StateSpace):
+    """The sense codons of a genetic code, in alphabetical order.
+
+    A triplet of letters stands for all sense codons that the letters allow. Gaps and undetermined letters allow every
+    base, so a codon of three gaps is undetermined, and ``A--`` is any codon that begins with A.
+
+    Attributes
+    ----------
+    genetic_code : its number, as NCBI counts
+    code_of_triplet : uint16 array (4096,)
+        The code of each triplet, ``256 a + 16 b + c`` for the codes a, b, c of its letters in `DNA`; `ILLEGAL_CODE`
+        where they allow no sense codon.
+    """
+
+    genetic_code: int
+    code_of_triplet: CodeArray
+
+    @property
+    def width(self) -> int:
+        return WIDTH
+
+    @property
+    def letters(self) -> StateSpace:
+        return DNA
+
+    def encode(self, sequence: bytes) -> CodeArray:
+        bases = DNA.encode(sequence).astype(np.uint16).reshape(-1, WIDTH)
+        return self.code_of_triplet[bases @ np.array([256, 16, 1], dtype=np.uint16)]
+
+
+def translation(genetic_code: int) -> dict[str, str]:
+    """The amino acid of each codon, or `STOP`, in the order of `TRIPLETS`."""
+    standard = dict(zip(TRIPLETS, _STANDARD, strict=True))
+    if genetic_code == STANDARD_CODE:
+        return standard
+    return standard | dict(change.split("=") for change in _DIFFERENCES[genetic_code].split())
+
+
+def data_name(genetic_code: int) -> str:
+    """What data of a genetic code are called: ``codon`` under the standard code, else with its number."""
+    return CODON if genetic_code == STANDARD_CODE else f"{CODON}{genetic_code}"
+
+
+def genetic_code_of(name: str) -> int | None:
+    """The number of the genetic code in a kind of data such as ``codon2``; None if that names no codons."""
+    number = name.lower().removeprefix(CODON)
+    if not name.lower().startswith(CODON) or (number and not (number.isdecimal() and number.isascii())):
+        return None
+    genetic_code = int(number[:9] or STANDARD_CODE)
+    return genetic_code if genetic_code in GENETIC_CODES else None
+
+
+@cache
+def codon_space(genetic_code: int) -> CodonSpace:
+    """The space of the sense codons of a genetic code."""
+    acids = translation(genetic_code)
+    is_sense = np.array([acid != STOP for acid in acids.values()])
+    allows = DNA.state_sets.astype(bool)
+    triplets = np.einsum("ai,bj,ck->abcijk", allows, allows, allows).reshape(len(allows) ** WIDTH, len(TRIPLETS))
+    distinct, code_of_triplet = np.unique(triplets[:, is_sense], axis=0, return_inverse=True)  # the empty set is first
+    assert not distinct[ILLEGAL_CODE].any(), "a stop codon alone has no state"
+    for table in (distinct, code_of_triplet):
+        table.setflags(write=False)
+    symbols = tuple(codon for codon, acid in acids.items() if acid != STOP)
+    codes = code_of_triplet.astype(np.uint16).ravel()
+    return CodonSpace(data_name(genetic_code), symbols, DNA.code_of, distinct, DNA.doubtful, genetic_code, codes)
+
+
+def read_codons(
+    given: Sequences, states: CodonSpace, rows: Sequence[bytes], sites: IndexArray
+) -> tuple[CodeArray, tuple[str, ...]]:
+    """The codes of columns of DNA, and warnings; a last codon that is a stop wherever it is known is dropped.
+
+    Parameters
+    ----------
+    rows, sites : the columns, with characters of DNA only, and their places in `given`, from 0
+
+    Raises
+    ------
+    InputError
+        If the number of columns is not a multiple of 3, or a sequence has a stop codon.
+    """
+    n_codons, left = divmod(len(sites), WIDTH)
+    if left:
+        found = f"found {len(sites)} sites, that is {n_codons} codons and {left} more"
+        raise InputError(f"{given.source}: {found}, expected a multiple of {WIDTH} for {states.name} data")
+    codes = np.stack([states.encode(row) for row in rows])
+    warnings: tuple[str, ...] = ()
+    last = codes[:, -1]
+    if (last == ILLEGAL_CODE).any() and np.isin(last, (ILLEGAL_CODE, states.all_states_code)).all() and n_codons > 1:
+        codes = np.ascontiguousarray(codes[:, :-1])
+        warnings = (f"{given.source}: the last codon, site {sites[-WIDTH] + 1}, is a stop codon and left out",)
+    if (codes == ILLEGAL_CODE).any():
+        taxon, codon = np.argwhere(codes == ILLEGAL_CODE)[0].tolist()
+        triplet = rows[taxon][WIDTH * codon : WIDTH * (codon + 1)].decode("ascii")
+        where = f"{given.describe_taxon(taxon)}, site {sites[WIDTH * codon] + 1} (codon {codon + 1})"
+        code = f"genetic code {states.genetic_code}"
+        hint = "--data-type codonN says which code it is; else check the reading frame"
+        found = f"found the stop codon {triplet}, expected a codon of {code} ({hint})"
+        raise InputError(f"{given.source}: {where}: {found}")
+    return codes, warnings

@@ -1,0 +1,195 @@
+"""Codon models: the rates between sense codons that differ in one base (Goldman & Yang 1994; Muse & Gaut 1994).
+
+The rate from codon i to j is a product of omega if their amino acids differ, of kappa where the change is a transition
+(or, in models that end in 1KTV, a transversion), and of a frequency: under GY that of codon j, under MG that of the new
+base at its position. Codons that differ in several bases do not change into each other. Names are IQ-TREE's and PAML's.
+
+Under another genetic code than the standard one the name has its number in front, such as ``CODON2_GY``.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+import numpy as np
+
+from plltool.alignment.codons import CODON, TRIPLETS, codon_space, data_name, genetic_code_of, translation
+from plltool.arrays import FloatArray
+from plltool.constants import (
+    MAX_EXCHANGEABILITY,
+    MAX_OMEGA,
+    MIN_EXCHANGEABILITY,
+    MIN_OMEGA,
+    STANDARD_CODE,
+    START_KAPPA,
+    START_OMEGA,
+)
+from plltool.model.named import FrequencyMode, NamedModel, RateDesign
+
+# The kappas of each model: what a change must be that they multiply.
+TRANSITION, TRANSVERSION = "transition", "transversion"
+SINGLE_OMEGA: dict[str, tuple[str, ...]] = {
+    "GY": (TRANSITION,),
+    "GY0K": (),
+    "GY1KTV": (TRANSVERSION,),
+    "GY2K": (TRANSITION, TRANSVERSION),
+    "MG": (),
+    "MGK": (TRANSITION,),
+    "MG1KTV": (TRANSVERSION,),
+    "MG2K": (TRANSITION, TRANSVERSION),
+}
+# The omega of each class of sites (Yang, Wong & Nielsen 2005; Yang et al. 2000): a value, or its bounds and its start.
+NEUTRAL = 1.0
+_PURIFYING, _POSITIVE = (MIN_OMEGA, 1.0, 0.1), (1.0, MAX_OMEGA, 2.0)
+OMEGA_CLASSES: dict[str, tuple[float | tuple[float, float, float], ...]] = {
+    "M1a": (_PURIFYING, NEUTRAL),
+    "M2a": (_PURIFYING, NEUTRAL, _POSITIVE),
+    "M3": tuple((MIN_OMEGA, MAX_OMEGA, start) for start in (0.3, 2.0, 8.0)),
+}
+CLASS_WEIGHTS = {"M1a": (0.7, 0.3), "M2a": (0.7, 0.2, 0.1), "M3": (0.8, 0.15, 0.05)}  # to start from
+ALIASES = {
+    "M0": "GY",
+    "GY1KTS": "GY",
+    "GYKAP2": "GY",
+    "GYKAP3": "GY1KTV",
+    "GYKAP4": "GY2K",
+    "MG0K": "MG",
+    "MG1KTS": "MGK",
+    "MGKAP2": "MGK",
+    "MGKAP3": "MG1KTV",
+    "MGKAP4": "MG2K",
+}
+NAMES = (*SINGLE_OMEGA, *OMEGA_CLASSES)
+_CANONICAL = {name.upper(): name for name in NAMES} | ALIASES
+_PREFIX = re.compile(rf"({CODON}[0-9]*)_(.*)", re.IGNORECASE)
+_PURINES = "AG"
+
+
+def canonical_name(word: str) -> str | None:
+    """The name of a codon model in its usual spelling; None for another word or an unknown genetic code."""
+    match = _PREFIX.fullmatch(word)
+    genetic_code = genetic_code_of(match[1]) if match else STANDARD_CODE
+    name = _CANONICAL.get((match[2] if match else word).upper())
+    return None if name is None or genetic_code is None else under_code(name, genetic_code)
+
+
+def under_code(name: str, genetic_code: int) -> str:
+    """The name of a model of the standard code under another one."""
+    return name if genetic_code == STANDARD_CODE else f"{CODON.upper()}{genetic_code}_{name}"
+
+
+def is_codon(name: str) -> bool:
+    """Whether it is the canonical name of a codon model."""
+    return canonical_name(name) == name
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The codon model of a canonical name."""
+    genetic_code, plain = _split(name)
+    symbols = codon_space(genetic_code).symbols
+    of_bases = plain.startswith("MG")
+    mode: FrequencyMode = "f3x4" if of_bases else "empirical"
+    frequencies = np.full(len(symbols), 1.0 / len(symbols))
+    pairs = tuple(f"{a}-{b}" for i, a in enumerate(symbols) for b in symbols[i + 1 :])
+    design = _omega_classes(plain, genetic_code) if plain in OMEGA_CLASSES else _single_omega(plain, genetic_code)
+    return NamedModel(data_name(genetic_code), symbols, pairs, design, mode, frequencies, of_bases)
+
+
+def base_frequencies(codon_frequencies: FloatArray, symbols: tuple[str, ...], per_position: bool) -> FloatArray:
+    """Frequencies (3, 4) of bases at the positions of codons, or those of all positions three times."""
+    counts = np.einsum("s,spb->pb", codon_frequencies, _bases_at(symbols))
+    return counts if per_position else np.tile(counts.mean(axis=0), (3, 1))
+
+
+def product_frequencies(at_positions: FloatArray, symbols: tuple[str, ...]) -> FloatArray:
+    """Codon frequencies that are products of those of their bases, (3, 4), scaled to sum 1."""
+    products = np.prod(np.einsum("pb,spb->sp", at_positions, _bases_at(symbols)), axis=1)
+    return np.asarray(products / products.sum())
+
+
+def per_base_factors(codon_frequencies: FloatArray, symbols: tuple[str, ...]) -> FloatArray:
+    """Factors (n_pairs,) of exchangeabilities that make rates proportional to the frequency of the new base alone.
+
+    The frequency of a codon is a product over its bases, so that of the new base is that of the codon over those of the
+    two other bases, which both codons of the pair have.
+    """
+    bases = _bases_at(symbols)
+    own = np.einsum("pb,spb->sp", take_apart(codon_frequencies, symbols), bases)
+    first, second = np.triu_indices(len(symbols), 1)
+    shared = (bases[first] * bases[second]).any(axis=2)
+    return np.asarray(np.prod(np.where(shared, own[first], 1.0), axis=1) ** -1)
+
+
+def take_apart(codon_frequencies: FloatArray, symbols: tuple[str, ...]) -> FloatArray:
+    """The frequencies of bases (3, 4) of which codon frequencies are products, nearly so by least squares of logs."""
+    design = _bases_at(symbols).reshape(len(symbols), -1)
+    logs = np.linalg.lstsq(design, np.log(codon_frequencies), rcond=None)[0].reshape(3, 4)
+    frequencies = np.exp(logs)
+    return np.asarray(frequencies / frequencies.sum(axis=1, keepdims=True))
+
+
+def are_products(codon_frequencies: FloatArray, symbols: tuple[str, ...], tolerance: float) -> bool:
+    """Whether codon frequencies are products over their bases, up to this relative error."""
+    products = product_frequencies(take_apart(codon_frequencies, symbols), symbols)
+    return bool(np.abs(np.log(products / codon_frequencies)).max() <= tolerance)
+
+
+def _split(name: str) -> tuple[int, str]:
+    """The genetic code and the name without it."""
+    match = _PREFIX.fullmatch(name)
+    if match is None:
+        return STANDARD_CODE, name
+    genetic_code = genetic_code_of(match[1])
+    assert genetic_code is not None, name
+    return genetic_code, match[2]
+
+
+@functools.cache
+def _bases_at(symbols: tuple[str, ...]) -> FloatArray:
+    """(n_codons, 3, 4) 1 for the base that a codon has at a position."""
+    return np.array([[[float(base == other) for other in "ACGT"] for base in codon] for codon in symbols])
+
+
+def _changes(genetic_code: int) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
+    """For each pair of codons whether they differ in one base, whether their amino acids differ, and in which way."""
+    symbols, acids = codon_space(genetic_code).symbols, translation(genetic_code)
+    assert len(acids) == len(TRIPLETS)
+    pairs = [(a, b) for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
+    changed = [[(x, y) for x, y in zip(a, b, strict=True) if x != y] for a, b in pairs]
+    single = np.array([float(len(bases) == 1) for bases in changed])
+    replaced = np.array([float(acids[a] != acids[b]) for a, b in pairs])
+    transitions = np.array([sum((x in _PURINES) == (y in _PURINES) for x, y in bases) for bases in changed], float)
+    transversions = np.array([len(bases) for bases in changed], float) - transitions
+    return single, replaced, {TRANSITION: transitions * single, TRANSVERSION: transversions * single}
+
+
+def _single_omega(plain: str, genetic_code: int) -> RateDesign:
+    """One omega for all sites. Of two kappas only the ratio matters, so the second one is 1 unless it is given."""
+    single, replaced, kinds = _changes(genetic_code)
+    kappas = SINGLE_OMEGA[plain]
+    names = ("omega", *(["kappa"] if len(kappas) == 1 else [f"kappa_{kind}" for kind in kappas]))
+    starts = [START_OMEGA, *(START_KAPPA if kind == TRANSITION else 1.0 for kind in kappas)]
+    limits = [(MIN_OMEGA, MAX_OMEGA)] + [(MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY)] * len(kappas)
+    powers = np.column_stack([replaced, *(kinds[kind] for kind in kappas)])
+    return RateDesign(single, powers, np.array(starts), 2 if len(kappas) == 2 else None, names, np.array(limits))
+
+
+def _omega_classes(plain: str, genetic_code: int) -> RateDesign:
+    """Classes of sites that differ in omega and share kappa."""
+    single, replaced, kinds = _changes(genetic_code)
+    classes = OMEGA_CLASSES[plain]
+    free = [number for number, omega in enumerate(classes) if isinstance(omega, tuple)]
+    powers = np.zeros((len(classes), len(single), len(free) + 1))
+    starts, limits = [], []
+    for parameter, number in enumerate(free):
+        low, high, start = classes[number]  # type: ignore[misc]
+        powers[number, :, parameter] = replaced
+        starts.append(start)
+        limits.append((low, high))
+    powers[:, :, -1] = kinds[TRANSITION]
+    names = (*(f"omega{number}" for number in free), "kappa")
+    limits.append((MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
+    starts.append(START_KAPPA)
+    return RateDesign(single, powers, np.array(starts), None, names, np.array(limits), CLASS_WEIGHTS[plain])

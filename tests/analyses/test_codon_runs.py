@@ -1,0 +1,147 @@
+"""Codons from file to tree, beside IQ-TREE and PAML."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import plltool
+from plltool.errors import InputError
+
+# lnL of fixed trees with fixed values by IQ-TREE 2.0.7, which prints 4 digits
+IQTREE = json.loads((Path(__file__).parent / "codon_reference.json").read_text(encoding="utf-8"))["rows"]
+
+# codeml 4.9j, CodonFreq = 2 (F3X4), NSsites = 0 1 2 3, ncatG = 3, on these trees
+TREES = {
+    "lysozymeSmall.nuc": "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),"
+    "(Ssc_squirrelM,Cja_marmoset));",
+    "abglobin.nuc": "((rabbit,rat),(human,goat-cow),marsupial);",
+}
+CODEML = [
+    ("lysozymeSmall.nuc", "M0", -906.017440),
+    ("lysozymeSmall.nuc", "M1a", -902.503872),
+    ("lysozymeSmall.nuc", "M2a", -899.998568),
+    ("lysozymeSmall.nuc", "M3", -899.985262),
+    ("abglobin.nuc", "M0", -3053.378337),
+    ("abglobin.nuc", "M1a", -2974.989362),
+    ("abglobin.nuc", "M2a", -2970.148359),
+    ("abglobin.nuc", "M3", -2961.890401),
+]
+TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
+
+
+@pytest.mark.parametrize("row", IQTREE, ids=lambda row: f"{row['data'][:3]}-{row['command'].split()[6]}")
+def test_another_programs_likelihood(shared, row):
+    found = plltool.evaluate(shared / "data" / row["data"], row["tree"], row["model"], fixed=True, device="numpy")
+    assert found.lnl == pytest.approx(row["lnl"], abs=1e-3)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "model", "lnl"), CODEML)
+def test_optima_are_those_of_codeml(shared, file, model, lnl):
+    found = plltool.evaluate(shared / "data" / file, TREES[file], f"{model}+F3X4", device="numpy").lnl
+    assert lnl - 0.01 <= found <= lnl + 0.001
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return plltool.simulate(TREE, "GY{0.2/4.0}+FE", 1200, seed=5).as_sequences()
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_search(simulated, device):
+    result = plltool.search(simulated, "GY+F3X4", device=device, effort="fast")
+    assert result.parameters["data"] == "codon"
+    omega, kappa = result.models[0].rate_parameters.values()
+    assert 0.14 < omega < 0.28  # 400 codons: about three standard errors
+    assert 2.8 < kappa < 5.7
+    again = plltool.evaluate(simulated, result.newick, result.model, fixed=True, device="numpy")
+    assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
+    splits = {frozenset(split) for split in ("ab", "de")}
+    assert splits <= {frozenset(pair) for pair in _pairs(result.tree)}
+
+
+def _pairs(tree):
+    """The names of two tips that hang on one node."""
+    for node in range(tree.n_taxa, tree.n_nodes):
+        tips = [tree.names[int(other)] for other in tree.neighbours[node] if tree.is_tip(int(other))]
+        if len(tips) == 2:
+            yield tips
+
+
+SIMULATIONS = [
+    ("MGK{0.3/3}+FE", "MGK+FE", {"omega": (0.2, 0.45), "kappa": (2.1, 4.3)}),
+    ("GY1KTV{0.3/0.25}+FE", "GY1KTV+FE", {"omega": (0.2, 0.45), "kappa": (0.17, 0.37)}),
+    ("CODON2_GY{0.1/5}+FE", "GY+FE", {"omega": (0.06, 0.16), "kappa": (3.5, 7.2)}),
+    ("M1a{0.05/3}{0.7/0.3}+FE", "M1a+FE", {"omega0": (0.0, 0.2), "kappa": (2.1, 4.3)}),
+    ("M3{0.05/0.5/4.0/3.0}{0.5/0.3/0.2}+FE", "M3+FE", {"omega2": (2.0, 9.0), "kappa": (2.1, 4.3)}),
+    ("M2a{0.1/5.0/3.0}{0.6/0.2/0.2}+FE", "M2a+FE", {"omega2": (2.5, 10.0), "kappa": (2.1, 4.3)}),
+]
+
+
+@pytest.mark.parametrize(("truth", "model", "ranges"), SIMULATIONS)
+def test_simulation_recovers_parameters(truth, model, ranges):
+    data = plltool.simulate(TREE, truth, 1200, seed=11).as_sequences()
+    found = plltool.evaluate(data, TREE, model, device="numpy").models[0].rate_parameters
+    for name, (low, high) in ranges.items():
+        assert low < found[name] < high, found
+
+
+def test_sites_of_codons_are_named_by_their_first_column(simulated):
+    result = plltool.evaluate(simulated, TREE, "GY{0.2/4}+FE", fixed=True, site_lnl=True, device="numpy")
+    assert result.site_lnl.shape == (1200,)
+    assert np.isnan(result.site_lnl).tolist() == [False, True, True] * 400
+    assert np.nansum(result.site_lnl) == pytest.approx(result.lnl, rel=1e-12)
+
+
+def test_ancestors_are_sequences_of_bases(simulated):
+    result = plltool.ancestral_states(simulated, TREE, "GY{0.2/4}+FE", device="numpy", fixed=True)
+    assert result.ancestors[0].probabilities.shape == (3, 400, 61)
+    best = result.ancestors[0].probabilities[0].argmax(axis=1)
+    symbols = result.models[0].spec.symbols
+    assert result.sequences()[result.nodes[0]] == "".join(symbols[k] for k in best)
+    assert all(set(row) <= set("ACGT") and len(row) == 1200 for row in result.sequences().values())
+
+
+def test_codons_beside_dna(simulated, tmp_path):
+    scheme = tmp_path / "genes.part"
+    scheme.write_text("GY+F3X4, gene = 1-600\nCODON, other = 601-900\nJC, rest = 901-1200\n")
+    result = plltool.evaluate(simulated, TREE, str(scheme), fixed=True, device="numpy")
+    assert [part.n_sites for part in result.parts] == [200, 100, 300]
+    alone = plltool.evaluate(simulated, TREE, "JC, rest = 901-1200", fixed=True, device="numpy")
+    assert result.parts[2].lnl == pytest.approx(alone.lnl, rel=1e-9)
+
+
+def test_the_data_type_says_which_code_a_model_has(simulated, tmp_path):
+    rows = dict(zip(simulated.names, (row.decode() for row in simulated.rows), strict=True))
+    file = tmp_path / "x.fasta"
+    file.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    result = plltool.evaluate(plltool.read_alignment(file, "codon5"), TREE, "GY+F3X4", fixed=True, device="numpy")
+    assert result.model.startswith("CODON5_GY{")
+    default = plltool.evaluate(plltool.read_alignment(file, "codon"), TREE, fixed=True, device="numpy")
+    assert default.parameters["spec"] == "GY+F3X4"
+    with pytest.raises(InputError, match=r"found codon5 data, expected codon2 for model 'CODON2_GY\+FC'"):
+        plltool.evaluate(plltool.read_alignment(file, "codon5"), TREE, "CODON2_GY", fixed=True, device="numpy")
+
+
+def test_resampled_alignments_keep_codons_together(simulated):
+    made = next(plltool.resampled_alignments(simulated, "GY+F3X4", replicates=1))
+    codons = {row[k : k + 3] for row in simulated.rows for k in range(0, 1200, 3)}
+    assert {row[k : k + 3] for row in made.rows for k in range(0, 1200, 3)} <= codons
+
+
+def test_simulations_need_whole_codons():
+    with pytest.raises(InputError, match="sites: found 100 of codon data, expected a multiple of 3"):
+        plltool.simulate(TREE, "GY{0.2/4}+FE", 100)
+    with pytest.raises(InputError, match="counts frequencies in an alignment"):
+        plltool.simulate(TREE, "GY{0.2/4}+F3X4", 99)
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize("vw", [None, 32])
+@pytest.mark.parametrize("model", ["GY{0.2/4.0}+F3X4+G4{0.6}", "M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE"])
+def test_opencl_is_numpy(simulated, model, vw):
+    expected = plltool.evaluate(simulated, TREE, model, fixed=True, device="numpy").lnl
+    found = plltool.evaluate(simulated, TREE, model, fixed=True, device="opencl", vw=vw).lnl
+    assert found == pytest.approx(expected, rel=1e-11)

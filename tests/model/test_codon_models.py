@@ -1,0 +1,179 @@
+"""Codon models: rate matrices, names, values and frequencies."""
+
+import numpy as np
+import pytest
+from oracles.codons import codon_frequencies, mixture, position_frequencies, unscaled
+
+from plltool.constants import GENETIC_CODES
+from plltool.errors import InputError
+from plltool.model.codons import canonical_name, take_apart
+from plltool.model.describe import describe_model
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+from plltool.model.vector import get_bounds, get_vector, set_vector
+
+AT_POSITIONS = np.array([[0.3, 0.2, 0.27, 0.23], [0.32, 0.24, 0.18, 0.26], [0.2, 0.3, 0.1, 0.4]])
+ROWS = ("ATGAAACCCTTTGGG", "ATGAACCCGTTAGGT", "ATGAAGCCTTTGGGC")
+
+GY_MODELS = {"GY{0.3/2.5}": (2.5, 1.0), "M0{0.3/2.5}": (2.5, 1.0), "GY0K{0.3}": (1.0, 1.0)}
+GY_MODELS |= {"GY1KTV{0.3/0.4}": (1.0, 0.4), "GY2K{0.3/2.5/0.4}": (2.5, 0.4), "gy1kts{0.3,2.5}": (2.5, 1.0)}
+MG_MODELS = {"MG{0.3}": (1.0, 1.0), "MGK{0.3/2.5}": (2.5, 1.0), "MG1KTV{0.3/0.4}": (1.0, 0.4)}
+MG_MODELS |= {"MG2K{0.3/2.5/0.4}": (2.5, 0.4), "MGKAP2{0.3/2.5}": (2.5, 1.0)}
+
+
+def given(frequencies):
+    return "+FU{" + "/".join(map(repr, frequencies.tolist())) + "}"
+
+
+def assert_components(model, expected):
+    """The components of a model are these (weight, frequencies, Q)."""
+    matrices, masses = model.rate_matrices()
+    np.testing.assert_allclose(masses, [weight * np.asarray(pi) for weight, pi, _ in expected], rtol=1e-11)
+    np.testing.assert_allclose(matrices, [q for _, _, q in expected], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("code", [1, 2, 5])
+@pytest.mark.parametrize("text", GY_MODELS)
+def test_gy(text, code):
+    pi = codon_frequencies(AT_POSITIONS, code)
+    prefix = "" if code == 1 else f"CODON{code}_"
+    model = Model(parse_model(prefix + text + given(pi)))
+    assert_components(model, mixture([unscaled(code, pi, 0.3, *GY_MODELS[text])], [1.0], pi))
+
+
+@pytest.mark.parametrize("code", [1, 2])
+@pytest.mark.parametrize("text", MG_MODELS)
+def test_mg(text, code):
+    pi = codon_frequencies(AT_POSITIONS, code)
+    prefix = "" if code == 1 else f"CODON{code}_"
+    model = Model(parse_model(prefix + text + given(pi)))
+    expected = unscaled(code, pi, 0.3, *MG_MODELS[text], at_positions=AT_POSITIONS)
+    assert_components(model, mixture([expected], [1.0], pi))
+
+
+@pytest.mark.parametrize(
+    ("text", "omegas", "weights"),
+    [
+        ("M1a{0.1/3}{0.7/0.3}", (0.1, 1.0), (0.7, 0.3)),
+        ("M2a{0.1/4/3}{0.6/0.3/0.1}", (0.1, 1.0, 4.0), (0.6, 0.3, 0.1)),
+        ("M3{0.1/0.6/2/3}{0.5/0.3/0.2}", (0.1, 0.6, 2.0), (0.5, 0.3, 0.2)),
+    ],
+)
+def test_classes_of_omega_share_one_scale(text, omegas, weights):
+    pi = codon_frequencies(AT_POSITIONS, 1)
+    model = Model(parse_model(text + given(pi)))
+    expected = mixture([unscaled(1, pi, omega, 3.0) for omega in omegas], weights, pi)
+    assert_components(model, expected)
+    again = Model(parse_model(model.to_string()))
+    assert_components(again, expected)
+    assert again.to_string() == model.to_string()
+
+
+@pytest.mark.parametrize("suffix", ["+F1X4", "+F3X4"])
+@pytest.mark.parametrize("name", ["GY", "MG", "M1a"])
+def test_products_of_the_frequencies_of_bases(name, suffix):
+    codons = [row[k : k + 3] for row in ROWS for k in range(0, len(row), 3)]
+    spec = parse_model(name + suffix)
+    counted = np.array([max(codons.count(symbol), 1e-12) for symbol in spec.symbols])
+    model = Model(spec, counted / counted.sum())
+    at_positions = position_frequencies(ROWS, 1, suffix == "+F3X4")
+    present = np.array([np.prod([at_positions[p]["ACGT".index(b)] for p, b in enumerate(s)]) for s in spec.symbols]) > 0
+    expected = codon_frequencies(at_positions, 1)
+    np.testing.assert_allclose(model.frequencies[present], expected[present], rtol=1e-6)
+
+
+def test_products_are_taken_apart():
+    symbols = parse_model("GY").symbols
+    np.testing.assert_allclose(take_apart(codon_frequencies(AT_POSITIONS, 1), symbols), AT_POSITIONS, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("text", "n"),
+    [("GY+FE", 2), ("GY+F3X4", 11), ("GY+F1X4", 5), ("GY", 62), ("GY2K+FE", 2), ("MG", 10), ("MGK+F1X4", 5),
+     ("M1a+FE", 3), ("M2a+FE", 5), ("M3+FE", 6), ("GY+F3X4+I+G4", 13), ("GY0K+FE", 1), ("CODON2_GY", 61)],
+)  # fmt: skip
+def test_numbers_of_free_parameters(text, n):
+    spec = parse_model(text)
+    model = Model(spec, np.full(len(spec.symbols), 1 / len(spec.symbols)))
+    assert model.n_free_parameters == n
+
+
+@pytest.mark.parametrize(
+    "text", ["GY+F3X4", "CODON2_GY+FC", "MG+F3X4", "M1a{0.1/3.0}{0.7/0.3}+F1X4", "GY{0.3/2.0}+FE+G4"]
+)
+def test_strings_are_read_back(text):
+    spec = parse_model(text)
+    assert str(spec) == text
+    assert parse_model(str(spec)) == spec
+
+
+def test_names():
+    assert canonical_name("codon2_m0") == "CODON2_GY"
+    assert canonical_name("CODON1_M2A") == "M2a"
+    assert canonical_name("CODON7_GY") is None
+    assert {parse_model(f"CODON{code}_GY").data for code in GENETIC_CODES} >= {"codon", "codon2", "codon33"}
+    assert parse_model("GY").for_data("codon4").name == "CODON4_GY"
+    assert parse_model("CODON2_GY").for_data("codon4").name == "CODON2_GY"
+    assert parse_model("GTR").for_data("codon4").name == "GTR"
+
+
+BAD = [
+    ("GY{0.3}", r"'GY\{0.3\}' at character 1: expected 2 values \(omega, kappa\), found 1"),
+    ("GY{0.3/0}", r"kappa must lie between 0.001 and 1000, found 0"),
+    ("GY{-1/2}", r"omega must lie between 1e-06 and 1000, found -1"),
+    ("GY{0.3/2}{1}", r"expected GY\{omega/kappa\}"),
+    ("M1a{2/2}", r"omega0 must lie between 1e-06 and 1, found 2"),
+    ("M2a{0.1/0.5/2}", r"omega2 must lie between 1 and 1000, found 0.5"),
+    ("M1a{0.1/2}", r"expected M1a\{omega0/kappa\}\{weights of classes\}"),
+    ("M1a{0.1/2}{0.5/0.2/0.3}", r"expected M1a\{omega0/kappa\}\{weights of classes\}"),
+    ("M1a{0.1/2}{0.5/0.6}", r"weights of classes must sum to 1, found 1.1"),
+    ("MG+F", r"'\+F' at character 3: MG needs codon frequencies that follow from bases: \+F1X4, \+F3X4 or \+FE"),
+    ("MG+FO", r"MG needs codon frequencies"),
+    ("HKY+F3X4", r"'\+F3X4' at character 4: frequencies of bases in codons need a codon model, such as GY"),
+    ("GY+F3X4{0.1}", r"takes no values; given frequencies are written \+FU\{AAA/AAC/.../TTT\}"),
+    ("GY+C20", r"profiles need a single protein matrix"),
+    ("M1a+PSR", r"per-site rates \(\+PSR\) take no"),
+    ("KOSI07", r"'KOSI07' at character 1: empirical codon models are not supported; models of DNA"),
+    ("CODON2_SCHN05+F", r"empirical codon models are not supported"),
+    ("CODON7_GY", r"unknown model"),
+    ("CODON", r"unknown model"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), BAD)
+def test_bad_models_are_refused(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_model(text)
+
+
+def test_given_frequencies_under_mg_must_be_products():
+    pi = codon_frequencies(AT_POSITIONS, 1)
+    pi[0] *= 1.1
+    with pytest.raises(InputError, match="MG needs codon frequencies that are products of those of bases"):
+        parse_model("MG" + given(pi / pi.sum()))
+
+
+def test_parameters_have_names():
+    model = Model(parse_model("GY+FE"))
+    model.set_rate_parameter("omega", 0.25)
+    assert model.rate_parameters == {"omega": 0.25, "kappa": 2.0}
+    assert describe_model(model)["rates"] == {"omega": 0.25, "kappa": 2.0}
+    with pytest.raises(InputError, match="has no parameter 'beta', expected one of: omega, kappa"):
+        model.set_rate_parameter("beta", 1)
+    with pytest.raises(InputError, match="omega must lie between"):
+        model.set_rate_parameter("omega", 0)
+    with pytest.raises(InputError, match="the exchangeabilities of GY follow from omega, kappa and cannot be set"):
+        model.set_exchangeabilities([1.0])
+
+
+@pytest.mark.parametrize("text", ["GY+FE", "M1a+FE", "M2a+FE+G4", "M3+FE", "MG2K+FE", "GY+FO"])
+def test_vectors_stay_within_bounds(text):
+    model = Model(parse_model(text))
+    low, high = np.array(get_bounds(model)).T
+    assert (low <= get_vector(model)).all()
+    assert (get_vector(model) <= high).all()
+    for end in (low, high):
+        set_vector(model, end + np.sign(end) * 3)
+        np.testing.assert_allclose(get_vector(model), np.clip(end + np.sign(end) * 3, low, high), atol=1e-9)
+    if text == "M2a+FE+G4":
+        assert np.exp(get_bounds(model, ["rates"])) == pytest.approx(np.array([[1e-6, 1], [1, 1e3], [1e-3, 1e3]]))
