@@ -94,7 +94,7 @@ def named_model(name: str) -> NamedModel:
     frequencies = np.full(len(symbols), 1.0 / len(symbols))
     pairs = tuple(f"{a}-{b}" for i, a in enumerate(symbols) for b in symbols[i + 1 :])
     design = _omega_classes(plain, genetic_code) if plain in OMEGA_CLASSES else _single_omega(plain, genetic_code)
-    return NamedModel(data_name(genetic_code), symbols, pairs, design, mode, frequencies, of_bases)
+    return NamedModel(data_name(genetic_code), symbols, pairs, design, mode, frequencies, of_bases=of_bases)
 
 
 def base_frequencies(codon_frequencies: FloatArray, symbols: tuple[str, ...], per_position: bool) -> FloatArray:

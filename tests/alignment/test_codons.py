@@ -11,7 +11,7 @@ from plltool.alignment.alignment import has_informative_site, make_alignment, so
 from plltool.alignment.codons import STOP, codon_space, genetic_code_of, translation
 from plltool.alignment.partition import PartSpec, SiteRange, cut_alignment
 from plltool.alignment.patterns import compress, empirical_frequencies
-from plltool.alignment.spaces import find_space
+from plltool.alignment.spaces import space_called
 from plltool.constants import GENETIC_CODES
 from plltool.errors import InputError
 from plltool.model.model_string import parse_model
@@ -60,7 +60,7 @@ def test_symbols_are_in_alphabetical_order():
 def test_names_of_genetic_codes(name, code):
     assert genetic_code_of(name) == code
     if code:
-        assert find_space(name) is codon_space(code)
+        assert space_called(name) is codon_space(code)
 
 
 def align(*sequences, states=CODON):
@@ -144,5 +144,5 @@ def test_parts_name_the_columns_of_their_codons():
     assert sorted(gene.columns.tolist()) == [[1, 2, 3], [4, 8, 9]]
     assert sorted(gene.sites.tolist()) == [1, 4]
     spaced = (PartSpec(parse_model("GY"), "gene", (SiteRange(1, 9, 3),), "parts: line 1"),)
-    with pytest.raises(InputError, match=r"parts: line 1: part 'gene': found codon data in columns 1-9.3, expected"):
+    with pytest.raises(InputError, match=r"parts: line 1: found codon data in columns 1-9.3, expected all columns of each codon .part .gene.*"):
         cut_alignment(given, spaced)

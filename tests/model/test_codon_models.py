@@ -133,7 +133,7 @@ BAD = [
     ("GY+F3X4{0.1}", r"takes no values; given frequencies are written \+FU\{AAA/AAC/.../TTT\}"),
     ("GY+C20", r"profiles need a single protein matrix"),
     ("M1a+PSR", r"per-site rates \(\+PSR\) take no"),
-    ("KOSI07", r"'KOSI07' at character 1: empirical codon models are not supported; models of DNA"),
+    ("KOSI07", r"'KOSI07' at character 1: empirical codon models are not supported; accepted: "),
     ("CODON2_SCHN05+F", r"empirical codon models are not supported"),
     ("CODON7_GY", r"unknown model"),
     ("CODON", r"unknown model"),
