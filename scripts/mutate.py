@@ -693,7 +693,7 @@ MUTANTS = [
            (CONSTRAINED, "-k", "crowded")),
     Mutant("constraint: moves are not looked at together", "plltool/tree_search/climb.py",
            "and not constraint.is_obeyed_by(tree):", "and False:", (CONSTRAINED, "-k", "together")),
-    Mutant("constraint: twins are one wherever they belong", "plltool/alignment/partition.py",
+    Mutant("constraint: twins are one wherever they belong", "plltool/alignment/duplicates.py",
            "placed[first, place] if place >= 0 else any_placed.get(first, first)", "any_placed.get(first, first)",
            ("tests/analyses/test_constraints.py", "-k", "twins")),
     Mutant("lengths: no floor", "plltool/optimise/lengths.py",

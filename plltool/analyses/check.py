@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Unpack
 
 from plltool.alignment.alignment import gap_share
-from plltool.alignment.partition import Part, without_duplicates
+from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.partition import Part
 from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import InputError, show_name
 from plltool.model import proteins
+from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
 from plltool.model.components import Components
 from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
 from plltool.model.nonreversible import directed_components, frequencies_of_rates
-from plltool.model.proteins import Classes
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
@@ -168,7 +168,7 @@ class Model:
         if not self.spec.is_reversible:
             return directed_components(self.exchangeabilities, rates, weights)
         if self._systems is None:
-            self._systems = [eigensystem(*pair) for pair in self._processes()]
+            self._systems = [eigensystem(*pair) for pair in self.classes.processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
         return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
@@ -185,31 +185,12 @@ class Model:
         if not self.spec.is_reversible:
             return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
-            self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
+            self._matrices = np.stack([rate_matrix(*pair) for pair in self.classes.processes()])
         return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
-
-    def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
-        """Exchangeabilities (S, S) and frequencies (S,) of each class."""
-        classes = self.classes
-        matrices = [exchangeability_matrix(row) for row in classes.exchangeabilities]
-        matrices *= len(classes.frequencies) // len(matrices)
-        return list(zip(matrices, classes.frequencies, strict=True))
 
     def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies, rate and weight of each component."""
-        classes = self.classes
-        rates, weights = self._sites.components()
-        first = int(self._sites.invariable)
-        class_of = np.arange(len(classes.frequencies))
-        if not self.spec.is_tied:
-            class_rates = classes.rates / (classes.weights @ classes.rates)
-            class_of = np.repeat(class_of, len(rates) - first)
-            rates = np.append(rates[:first], np.outer(class_rates, rates[first:]))
-            weights = np.append(weights[:first], np.outer(classes.weights, weights[first:]))
-        frequencies = classes.frequencies[class_of]
-        if first:
-            frequencies = np.vstack([classes.weights @ classes.frequencies, frequencies])
-            class_of = np.append(0, class_of)
+        class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
         return class_of, frequencies, self._scaler * rates, weights
 
     def copy(self) -> Model:

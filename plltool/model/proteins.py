@@ -7,12 +7,12 @@ needed.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 from importlib.resources import files
 
 import numpy as np
 
 from plltool.arrays import FloatArray
+from plltool.model.classes import Classes
 from plltool.model.named import NamedModel, RateDesign, pair_names
 from plltool.model.rates import RateKind
 
@@ -47,24 +47,6 @@ MIXTURES: dict[str, dict[str, float]] = {
 TIED_RATES: dict[str, RateKind] = {"LG4M": "gamma", "LG4X": "free"}
 PROFILES = ("C10", "C20", "C30", "C40", "C50", "C60")
 _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
-
-
-@dataclass(frozen=True, eq=False)
-class Classes:
-    """The classes of sites in a model, before rates vary over sites.
-
-    Attributes
-    ----------
-    exchangeabilities : (n_classes, 190), in the order of PAIRS; one row if classes share them
-    frequencies : (n_classes, 20)
-    rates : (n_classes,) relative rates
-    weights : (n_classes,) summing to 1
-    """
-
-    exchangeabilities: FloatArray
-    frequencies: FloatArray
-    rates: FloatArray
-    weights: FloatArray
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
 from plltool.alignment.codons import CODON, genetic_code_of
+from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.partition import (
     Dataset,
     Part,
@@ -16,7 +17,6 @@ from plltool.alignment.partition import (
     Scheme,
     check_states,
     cut_alignment,
-    without_duplicates,
 )
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.split import split_by_states

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from plltool.alignment.alignment import gap_share, has_informative_site, identical_groups, make_alignment, show_name
-from plltool.alignment.partition import PartSpec, cut_alignment, without_duplicates
+from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.errors import InputError
 
 NAMES = ["A", "B", "C", "D"]

@@ -5,7 +5,7 @@ import logging
 import pytest
 from helpers import read_states
 
-from plltool.alignment.partition import without_duplicates
+from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.patterns import compress
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.likelihood import Likelihood
