@@ -88,6 +88,7 @@ CRITERIA = ("BIC", "AIC", "AICc")  # the first is the default, as in ModelFinder
 SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have no support (Burnham & Anderson 2002)
 SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
+SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 SELECTION_TOLERANCE = 0.005  # lnL by which a model may be below a special case of it; else it is optimised again
 
 # --- search ---------------------------------------------------------------------------------------------

@@ -31,8 +31,17 @@ from plltool.constants import (
 )
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
-from plltool.model.candidates import FREE_RATES, GAMMA, SIMPLE_RATES, is_nested, parse_candidate, substitution_models
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
+from plltool.model.candidates import (
+    FREE_RATES,
+    GAMMA,
+    INVARIABLE,
+    SIMPLE_RATES,
+    VARIABLE_ONLY,
+    is_nested,
+    parse_candidate,
+    substitution_models,
+)
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, refuse_invariable, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, warn
@@ -63,6 +72,7 @@ def select_model(
     *,
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
+    ascertainment: bool = False,
     seed: int = DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
 ) -> ModelChoice:
@@ -74,13 +84,15 @@ def select_model(
     tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from
     criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
     free_rates : whether +R2 to +R10 are among the candidates
+    ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Raises
     ------
     InputError
-        If alignment or tree cannot be used, the criterion is unknown, or it is AICc and the sites are too few for it.
+        If alignment or tree cannot be used, the criterion is unknown, or it is AICc and the sites are too few for it;
+        and for a column that does not vary if `ascertainment` says that all do.
     DeviceError
         If the device cannot be used.
     """
@@ -91,12 +103,17 @@ def select_model(
     data, _ = resolve_inputs(alignment, None)
     patterns = compress(data.parts[0].alignment)
     announce_data(data, [patterns])
-    chosen_on, remarks = _choose_tree(data, tree, seed)
+    substitutions = substitution_models(patterns.states)
     kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
+    if ascertainment:
+        substitutions = tuple(name + VARIABLE_ONLY for name in substitutions)
+        kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
+        refuse_invariable(parse_candidate(substitutions[0], GAMMA), data.parts[0])
+    chosen_on, remarks = _choose_tree(data, tree, seed)
 
     def attempt(hardware: Hardware) -> _Selection:
         with ModelFitter(patterns, chosen_on, hardware) as fitter:
-            selection = _Selection(fitter, patterns.states.name, kinds, criterion, len(data.parts[0].sites))
+            selection = _Selection(fitter, substitutions, kinds, criterion, len(data.parts[0].sites))
             selection.run()
         return selection
 
@@ -125,12 +142,20 @@ def choose_if_asked(
 
     The tree is the given start tree of the search, if there is one.
     """
-    asked = AUTOMATIC.get(model.upper()) if isinstance(model, str) else None
-    if asked is None:
+    word, plus, correction = model.upper().partition("+") if isinstance(model, str) else ("", "", "")
+    if word not in AUTOMATIC or plus + correction not in ("", VARIABLE_ONLY):
         return model, None
-    criterion, free_rates = asked
+    criterion, free_rates = AUTOMATIC[word]
     tree = None if isinstance(start, str) and start in START_KINDS else start
-    choice = select_model(alignment, tree, criterion=criterion, free_rates=free_rates, seed=seed, **hardware)
+    choice = select_model(
+        alignment,
+        tree,
+        criterion=criterion,
+        free_rates=free_rates,
+        ascertainment=bool(plus),
+        seed=seed,
+        **hardware,
+    )
     _log.info("%s", choice.describe())
     return choice.spec, choice
 
@@ -155,11 +180,18 @@ class _Selection:
     left_out : candidates that were never optimised
     """
 
-    def __init__(self, fitter: ModelFitter, data: str, kinds: tuple[str, ...], criterion: str, n_sites: int):
+    def __init__(
+        self,
+        fitter: ModelFitter,
+        substitutions: tuple[str, ...],
+        kinds: tuple[str, ...],
+        criterion: str,
+        n_sites: int,
+    ):
         self.fitter = fitter
         self.n_sites = n_sites
         self.fits: dict[Pair, Fit] = {}
-        self._substitutions = substitution_models(data)
+        self._substitutions = substitutions
         self._kinds = kinds
         self._criterion = criterion
 

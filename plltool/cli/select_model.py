@@ -59,6 +59,11 @@ SHOWN = 10  # models in the table on the terminal
     show_default=True,
     help="Whether free rates over sites, +R2 to +R10, are among the candidates.",
 )
+@click.option(
+    "--ascertainment",
+    is_flag=True,
+    help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.",
+)
 @data_type_option
 @seed_option
 @json_option
@@ -71,6 +76,7 @@ def select_model(
     tree: Path | None,
     criterion: str,
     free_rates: bool,
+    ascertainment: bool,
     data_type: str,
     seed: int,
     as_json: bool,
@@ -94,6 +100,7 @@ def select_model(
             tree,
             criterion=criterion,
             free_rates=free_rates,
+            ascertainment=ascertainment,
             seed=seed,
             **asdict(hardware),
         )

@@ -2,27 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from plltool.alignment.multistate import MULTISTATE
+from plltool.alignment.states import StateSpace
+from plltool.arrays import IndexArray
+from plltool.constants import SELECTION_GTR_STATES
 from plltool.errors import InputError
-from plltool.model import proteins
+from plltool.model import multistate, proteins
 from plltool.model.model_string import parse_model
+from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
 from plltool.model.spec import ModelSpec
 
-GAMMA = "+G4"
-SIMPLE_RATES = ("", "+I", GAMMA, "+I+G4")
+GAMMA, INVARIABLE, VARIABLE_ONLY = "+G4", "+I", "+ASC"
+SIMPLE_RATES = ("", INVARIABLE, GAMMA, INVARIABLE + GAMMA)
 FREE_RATES = tuple(f"+R{n}" for n in range(2, 11))
 
 
-def substitution_models(data: str) -> tuple[str, ...]:
-    """Model strings without rates over sites for a kind of data, as in `StateSpace.name`; the widest come first.
+def substitution_models(states: StateSpace) -> tuple[str, ...]:
+    """Model strings without rates over sites for the states of an alignment; the widest come first.
 
     A new kind of data adds its list here. Raises InputError if there is none.
     """
-    if data == "DNA":
+    if states.name == "DNA":
         return tuple(reversed(SYMMETRIES))
-    if data == "protein":
+    if states.name == "protein":
         return tuple(name + frequencies for frequencies in ("", "+F") for name in proteins.published_matrices())
-    raise InputError(f"model: there are no candidates for {data} data, expected DNA or proteins")
+    if states.name == MULTISTATE:
+        return _multistate_models(states.n_states)
+    expected = "DNA, proteins, or binary or multistate data"
+    raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
+
+
+def _multistate_models(n_states: int) -> tuple[str, ...]:
+    """With 2 states, ORDERED is MK, and MK+FO is GTR."""
+    published = (multistate.ORDERED, multistate.MK)
+    kinds = [*(f"{kind}+FO" for kind in published), *published] if n_states > 2 else [multistate.MK]
+    if n_states <= SELECTION_GTR_STATES:
+        kinds.insert(0, multistate.GTR)
+    return tuple(f"MULTI{n_states}_{kind}" for kind in kinds)
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -32,16 +51,23 @@ def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
 
 def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether the rate matrices of a model are among those of another one."""
-    if narrow.data != wide.data or narrow.ascertainment != wide.ascertainment:
+    if (narrow.data, narrow.symbols, narrow.ascertainment) != (wide.data, wide.symbols, wide.ascertainment):
         return False
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):
         return False
-    inner, outer = narrow.named.rates.class_of_pair, wide.named.rates.class_of_pair
+    inner, outer = _classes(narrow.named.rates), _classes(wide.named.rates)
     if narrow.name == wide.name or inner is None or outer is None:
         return narrow.name == wide.name
     pairs = set(zip(outer.tolist(), inner.tolist(), strict=True))
     return len(pairs) == wide.named.rates.n_parameters  # each class of the wider model lies within one of the other
+
+
+def _classes(design: RateDesign) -> IndexArray | None:
+    """(n_pairs,) classes of equal exchangeabilities; None where these are neither all equal nor one parameter each."""
+    if design.n_parameters == 0 and np.all(design.base == design.base[0]):
+        return np.zeros(len(design.base), dtype=np.intp)
+    return design.class_of_pair
 
 
 def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.constants import MAX_ALPHA, MIN_PINV, START_ALPHAS, START_PINVS
+from plltool.constants import MAX_ALPHA, MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY, MIN_PINV, START_ALPHAS, START_PINVS
 from plltool.model.model import Model
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
@@ -46,7 +46,8 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     if spec.name == source.spec.name and "rates" in model.free_parameters:
         model.set_ratios("rates", source.ratios("rates"))
     elif classes is not None and source.spec.named.pairs == spec.named.pairs:
-        model.set_exchangeabilities(_mean_rates(source, model, classes))
+        relative = _mean_rates(source, model, classes)
+        model.set_exchangeabilities(np.clip(relative / relative[-1], MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
     starts = []
     for sites, factor in _carry_sites(source.sites, model.sites, exact):
         starts.append(Start(model.copy(), factor))

@@ -126,7 +126,7 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     for wanted, part in zip(scheme, data.parts, strict=True):
         if wanted.model is not None:
-            _refuse_invariable(wanted.model, part)
+            refuse_invariable(wanted.model, part)
     if isinstance(given, Model):
         return [given.copy()]
     if not (given is None or isinstance(given, (str, PathLike, ModelSpec))):
@@ -168,7 +168,7 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     return spec
 
 
-def _refuse_invariable(spec: ModelSpec, part: Part) -> None:
+def refuse_invariable(spec: ModelSpec, part: Part) -> None:
     """Raise InputError for a column that may be invariable where the model says that all of them vary."""
     if spec.ascertainment is None or spec.ascertainment.kind != "lewis":
         return

@@ -7,6 +7,9 @@ import math
 import pytest
 
 import plltool
+from plltool.alignment.multistate import multistate_space
+from plltool.alignment.spaces import GENOTYPES
+from plltool.alignment.states import DNA, PROTEIN
 from plltool.model.candidates import is_nested, substitution_models
 from plltool.model.model_string import parse_model
 from plltool.statistics.criteria import information_score, score_weights
@@ -23,6 +26,22 @@ IQTREE = {
     "TPM2uf+FO+G4": (-5710.1001, 27, 11603.8048),
     "TN93+FO+G4": (-5710.5602, 27, 11604.7249),
 }
+# the same for the bases in other letters: C and T against A and G, all four as states, and variable columns only
+IQTREE_RECODED = {
+    "binary": {
+        "JC2+G4": (-2118.2094, 22, 4386.0225),
+        "BIN+FO+G4": (-2110.7872, 23, 4377.9783),
+        "BIN+FO+R2": (-2110.7703, 24, 4384.7448),
+        "BIN+FO+IO+G4": (-2110.7722, 24, 4384.7485),
+    },
+    "four states": {"MULTI4_GTR+FO+G4": (-5708.9329, 30, 11621.8710)},
+    "variable": {
+        "JC2+G4+ASC_LEWIS": (-1135.7146, 22, 2394.1002),
+        "BIN+FO+ASC_LEWIS": (-1136.4570, 22, 2395.5850),
+        "BIN+FO+G4+ASC_LEWIS": (-1135.4608, 23, 2399.1685),
+    },
+}
+BEST_RECODED = {"binary": "BIN+FO+G4", "four states": "MULTI4_GTR+FO+G4", "variable": "JC2+ASC_LEWIS"}
 
 
 def test_scores_by_hand():
@@ -62,6 +81,13 @@ def test_weights_by_hand():
         ("LG", "LG+FC", False),
         ("JC+ASC", "GTR", False),
         ("JC+ASC", "GTR+ASC", True),
+        ("JC2", "BIN", True),
+        ("BIN", "JC2", False),
+        ("MULTI3_MK", "MULTI3_GTR+G4", True),
+        ("MULTI3_MK+FO", "MULTI3_GTR", True),
+        ("MULTI3_ORDERED", "MULTI3_GTR", False),
+        ("MULTI3_MK", "MULTI3_ORDERED", False),
+        ("MULTI3_MK", "MULTI4_GTR", False),
     ],
 )
 def test_which_models_are_nested(narrow, wide, expected):
@@ -69,15 +95,29 @@ def test_which_models_are_nested(narrow, wide, expected):
 
 
 def test_the_candidates_are_those_of_modelfinder():
-    assert len(set(substitution_models("DNA"))) == 22
-    proteins = substitution_models("protein")
+    assert len(set(substitution_models(DNA))) == 22
+    proteins = substitution_models(PROTEIN)
     assert {"LG", "LG+F", "WAG", "WAG+F", "JTT", "mtZOA+F"} <= set(proteins)
     assert not {"Poisson", "GTR20", "LG4X"} & set(proteins)
 
 
+@pytest.mark.parametrize(
+    ("n_states", "expected"),
+    [
+        (2, {"BIN+FO", "JC2"}),
+        (5, {f"MULTI5_{kind}" for kind in ("GTR+FO", "ORDERED+FO", "MK+FO", "ORDERED", "MK")}),
+        (20, {f"MULTI20_{kind}" for kind in ("ORDERED+FO", "MK+FO", "ORDERED", "MK")}),
+    ],
+)
+def test_the_candidates_of_multistate_data(n_states, expected):
+    found = [str(parse_model(name)) for name in substitution_models(multistate_space(n_states))]
+    assert len(found) == len(expected)
+    assert set(found) == expected
+
+
 def test_other_data_have_no_candidates():
-    with pytest.raises(plltool.InputError, match="no candidates for codon data, expected DNA or proteins"):
-        substitution_models("codon")
+    with pytest.raises(plltool.InputError, match="no candidates for genotype data, expected DNA, proteins, or binary"):
+        substitution_models(GENOTYPES)
 
 
 @pytest.fixture(scope="module", params=["numpy", "auto"])
@@ -85,12 +125,17 @@ def choice(request, data_dir):
     return plltool.select_model(data_dir / "primates.phy", TREE, device=request.param, threads=1)
 
 
-def test_no_optimum_is_below_that_of_iqtree(choice):
+def assert_not_below(choice, expected):
+    """Each of the models has the lnL of IQ-TREE or a higher one, as many parameters, and the BIC that follows."""
     found = {own.name: own for own in choice.candidates}
-    for name, (lnl, n_parameters, bic) in IQTREE.items():
+    for name, (lnl, n_parameters, bic) in expected.items():
         assert found[name].lnl > lnl - 0.01, name
         assert found[name].n_parameters == n_parameters
         assert found[name].bic == pytest.approx(bic - 2 * (found[name].lnl - lnl), abs=2e-4), "IQ-TREE prints 4 digits"
+
+
+def test_no_optimum_is_below_that_of_iqtree(choice):
+    assert_not_below(choice, IQTREE)
     assert choice.best.name == "HKY+FO+G4"
     assert choice.best.bic == min(own.bic for own in choice.candidates)
 
@@ -132,10 +177,48 @@ def test_proteins(data_dir):
     """Data simulated under WAG+G4 are given WAG, or a matrix that fits no worse."""
     lengthened = TREE.replace(",", ":0.2,").replace(")", ":0.2)")
     made = plltool.simulate(lengthened, "WAG+G4{0.5}", 300, seed=5)
-    choice = plltool.select_model(dict(zip(made.names, made.sequences, strict=True)), threads=1)
+    choice = plltool.select_model(dict(zip(made.names, made.sequences, strict=True)), free_rates=False, threads=1)
     truth = plltool.evaluate(choice.data, choice.newick, "WAG+G4", threads=1)
     assert choice.best.name.startswith("WAG")
     assert choice.best.bic <= 22 * math.log(300) - 2 * truth.lnl + 0.02
+
+
+def recode(data_dir, what):
+    """The primates with digits in place of bases."""
+    lines = (data_dir / "primates.phy").read_text().splitlines()[1:]
+    digits = str.maketrans("ACGT-", "0123?" if what == "four states" else "0101?")
+    names, rows = zip(*[line.split() for line in lines], strict=True)
+    columns = zip(*(row.translate(digits) for row in rows), strict=True)
+    kept = [column for column in columns if what != "variable" or len({*column} - {"?"}) > 1]
+    return dict(zip(names, map("".join, zip(*kept, strict=True)), strict=True))
+
+
+@pytest.mark.parametrize("device", ["numpy", "auto"])
+@pytest.mark.parametrize("what", IQTREE_RECODED)
+def test_binary_and_multistate_data(what, device, data_dir):
+    rows = recode(data_dir, what)
+    kinds = {"free_rates": what != "four states", "ascertainment": what == "variable"}
+    choice = plltool.select_model(rows, TREE, device=device, threads=1, **kinds)
+    assert_not_below(choice, IQTREE_RECODED[what])
+    assert choice.best.name == BEST_RECODED[what]
+    names = {*choice.left_out, *(own.name for own in choice.candidates)}
+    assert all(("+ASC_LEWIS" in name) == (what == "variable") for name in names)
+    assert any("+IO" in name for name in names) == (what != "variable")
+
+
+def test_ordered_states():
+    """Data simulated under ORDERED+G4 are given ORDERED, or a model that fits no worse."""
+    lengthened = TREE.replace(",", ":0.3,").replace(")", ":0.3)")
+    made = plltool.simulate(lengthened, "MULTI4_ORDERED+G4{0.5}", 300, seed=5)
+    choice = plltool.select_model(dict(zip(made.names, made.sequences, strict=True)), TREE, threads=1)
+    truth = plltool.evaluate(choice.data, TREE, "MULTI4_ORDERED+G4", threads=1)
+    assert choice.best.name.startswith("MULTI4_ORDERED")
+    assert choice.best.bic <= 22 * math.log(300) - 2 * truth.lnl + 0.02
+
+
+def test_columns_that_do_not_vary_are_refused(data_dir):
+    with pytest.raises(plltool.InputError, match=r"found 634 columns in which .*first column .*; expected variable"):
+        plltool.select_model(recode(data_dir, "binary"), ascertainment=True, device="numpy")
 
 
 def test_bad_requests(data_dir):
@@ -149,16 +232,16 @@ def test_bad_requests(data_dir):
         plltool.select_model(rows, criterion="AICc", device="numpy")
 
 
-@pytest.mark.parametrize("word", ["auto", "TEST"])
-def test_a_search_under_the_chosen_model(word, sequences, tmp_path):
-    settings = {"effort": "fast", "seed": 3, "device": "numpy"}
-    found = plltool.search(sequences, word, **settings)
-    assert found.choice is not None
-    assert (
-        found.choice.candidates
-        == plltool.select_model(sequences, seed=3, free_rates=word == "auto", device="numpy").candidates
-    )
-    plain = plltool.search(sequences, found.choice.best.name, **settings)
+SEARCH = {"effort": "fast", "seed": 3, "device": "numpy"}
+
+
+@pytest.fixture(scope="module")
+def found(sequences):
+    return plltool.search(sequences, "TEST", **SEARCH)
+
+
+def test_a_search_under_the_chosen_model(found, sequences):
+    plain = plltool.search(sequences, found.choice.best.name, **SEARCH)
     assert (found.lnl, found.newick, found.model) == (plain.lnl, plain.newick, plain.model)
     record = found.as_record()["model_choice"]
     assert record["best"] == found.choice.best.name
@@ -166,14 +249,34 @@ def test_a_search_under_the_chosen_model(word, sequences, tmp_path):
     json.dumps(record, allow_nan=False)
 
 
-def test_a_search_that_is_interrupted_goes_on_under_the_same_model(sequences, tmp_path):
-    settings = {"effort": "fast", "seed": 3, "device": "numpy"}
-
+def test_a_search_that_is_interrupted_goes_on_under_the_same_model(found, sequences, tmp_path):
     def stop(_event):
         raise plltool.StopSearch
 
-    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=stop, **settings)
+    stopped = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", listener=stop, **SEARCH)
     assert stopped.interrupted
-    resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **settings)
-    whole = plltool.search(sequences, "TEST", **settings)
-    assert (resumed.lnl, resumed.newick, resumed.model) == (whole.lnl, whole.newick, whole.model)
+    resumed = plltool.search(sequences, "TEST", checkpoint=tmp_path / "c", **SEARCH)
+    assert (resumed.lnl, resumed.newick, resumed.model) == (found.lnl, found.newick, found.model)
+
+
+@pytest.mark.parametrize(
+    ("word", "choice"),
+    [
+        ("auto", {}),
+        ("aicc", {"criterion": "AICc"}),
+        ("test+asc", {"free_rates": False, "ascertainment": True}),
+    ],
+)
+def test_words_for_a_choice(word, choice, data_dir):
+    rows = dict(list(recode(data_dir, "variable").items())[:6])
+    columns = [column for column in zip(*rows.values(), strict=True) if len({*column} - {"?"}) > 1]
+    few = dict(zip(rows, map("".join, zip(*columns, strict=True)), strict=True))
+    searched = plltool.search(few, word, **SEARCH)
+    expected = plltool.select_model(few, seed=3, device="numpy", **choice)
+    assert searched.choice.candidates == expected.candidates
+    assert searched.model.startswith(expected.best.name.partition("+")[0])
+
+
+def test_a_choice_takes_no_other_word():
+    with pytest.raises(plltool.InputError, match="auto"):
+        plltool.search(dict.fromkeys("abcd", "ACGT"), "auto+G4")

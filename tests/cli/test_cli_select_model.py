@@ -30,6 +30,19 @@ def test_json_on_stdout(plltool, small):
     assert record["lnl"] == record["model_choice"]["candidates"][0]["lnl"]
 
 
+def test_variable_columns(plltool, tmp_path):
+    file = tmp_path / "characters.fasta"
+    rows = {"a": "0110200110", "b": "0100210111", "c": "1010110011", "d": "1011010101", "e": "1001021000"}
+    file.write_text("".join(f">{name}\n{row}\n" for name, row in rows.items()))
+    result = plltool("select-model", file, *QUICK, "--ascertainment", "--json", "--quiet")
+    assert result.exit_code == 0, result.stderr
+    assert json.loads(result.stdout)["model_choice"]["best"].endswith("+ASC_LEWIS")
+    file.write_text("".join(f">{name}\n{row}0\n" for name, row in rows.items()))
+    result = plltool("select-model", file, *QUICK, "--ascertainment", "--redo")
+    assert result.exit_code == 1
+    assert "found 1 column in which all taxa have or may have the same state, first column 11" in result.stderr
+
+
 def test_a_search_writes_how_its_model_was_chosen(plltool, small):
     result = plltool("search", small, "--model", "test", "--device", "numpy", "--effort", "fast")
     assert result.exit_code == 0, result.stderr

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from plltool.constants import MIN_EXCHANGEABILITY
 from plltool.model.carry import carry_over
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
@@ -42,6 +43,13 @@ def test_an_exact_start_is_the_nested_model(narrow, wide):
     assert relative == pytest.approx(source.exchangeabilities / source.exchangeabilities[-1], rel=1e-12)
     assert start.frequencies == pytest.approx(source.frequencies, rel=1e-12)
     assert mixture(start, factor) == pytest.approx(mixture(source), abs=1e-6)
+
+
+def test_rates_of_another_model_are_kept_within_bounds():
+    """Those between states that are not neighbours are all but 0 in ORDERED."""
+    [(start, _)] = carry_over(model("MULTI4_ORDERED"), parse_model("MULTI4_GTR"), FREQUENCIES)
+    rare = MIN_EXCHANGEABILITY
+    assert start.exchangeabilities.tolist() == [1.0, rare, rare, 1.0, rare, 1.0]
 
 
 def test_a_rate_is_added_beside_the_old_ones():
