@@ -219,7 +219,7 @@ def test_ordered_states():
 def test_columns_that_do_not_vary_are_refused():
     """Before a tree is read or a model fitted."""
     rows = {"a": "010101", "b": "100101", "c": "110110", "d": "00011?"}
-    with pytest.raises(plltool.InputError, match="found 2 columns in which all .*, first column 3; expected variable"):
+    with pytest.raises(plltool.InputError, match=r"found 2 columns in which all .*, first column 3; expected variable"):
         plltool.select_model(rows, "(a,b);", ascertainment=True, device="numpy")
 
 
