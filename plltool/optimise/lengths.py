@@ -145,11 +145,12 @@ def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
 
 
 def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
-    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains; return lnL.
+    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains `epsilon`; return lnL.
 
     With many taxa there is no doubt about the category of a site. If all lengths are wrong by such a ratio, most sites
     fit a neighbouring category almost as well, so lnL has an optimum there. The lengths are optimised to `epsilon`
-    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried.
+    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried. Where
+    categories are almost the same, ratios are too near 1 to gain.
     """
     tree = likelihood.tree
     while True:
@@ -165,7 +166,7 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
                 model.set_ratios(SCALER, factor * model.ratios(SCALER))
         lnls = possible_likelihoods(likelihood, tried).sum(axis=1)
         best = int(np.argmax(lnls))
-        if lnls[best] <= lnl:
+        if lnls[best] < lnl + epsilon:
             return lnl
         tree.lengths[:] = np.clip(factors[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         lnl = smooth(likelihood, epsilon).lnl

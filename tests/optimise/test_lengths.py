@@ -18,6 +18,7 @@ from scipy.optimize import minimize
 from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
 from plltool.optimise.lengths import Rival, predicted_gain, smooth, try_longer, try_scales
 from plltool.optimise.polish import polish
+from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 STAR = [(0, 3), (1, 3), (2, 3)]
@@ -258,6 +259,23 @@ def optimum_and_start():
     data = simulate_codes(rng, ends, lengths, 12, 100, mixture), np.ones(100), mixture
     found, start = (likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data) for _ in range(2))
     return smooth(found), found.tree.lengths.copy(), start
+
+
+def test_categories_that_are_almost_the_same_are_no_scales(monkeypatch):
+    """Ratios hardly above 1 would gain a little, over and over again."""
+    likelihood = many_taxa("JC+G4{1e6}")
+    smooth(likelihood, 1e-6)
+    likelihood.tree.lengths *= 0.9
+    lnl = likelihood.lnl()
+    tried = []
+    monkeypatch.setattr(
+        "plltool.optimise.lengths.possible_likelihoods",
+        lambda *given: tried.append(1) or possible_likelihoods(*given),
+    )
+    shrunk = likelihood.tree.lengths.copy()
+    assert try_scales(likelihood, lnl, 0.1) == lnl
+    np.testing.assert_array_equal(likelihood.tree.lengths, shrunk)
+    assert len(tried) == 1
 
 
 @pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
