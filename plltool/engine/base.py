@@ -386,8 +386,8 @@ class Engine(Holder):
 
 
 def _is_balanced(part: Components) -> bool:
-    """Whether every component is in detailed balance, up to the rounding of its eigensystem."""
-    flow = part.frequencies[:, :, None] * part.rate_matrices()
+    """Whether all components are in detailed balance, up to the rounding of eigensystems; at rate 0 nothing flows."""
+    flow = (part.rates[:, None] * part.frequencies)[:, :, None] * part.rate_matrices()
     excess, largest = np.abs(flow - flow.swapaxes(1, 2)), np.abs(flow).max(axis=(1, 2), keepdims=True)
     return bool(np.all(excess <= BALANCE_ROUNDING * largest))
 

@@ -21,7 +21,8 @@ class Coupling:
 
     def learn(self, step: FloatArray, turn: FloatArray, is_near: BoolArray) -> None:
         """Remember that the slopes fell by `turn` over a `step`; only for parts that are near the maximum."""
-        self._pairs.append((np.where(is_near, step, 0.0), np.where(is_near, turn, 0.0)))
+        if np.any(is_near):
+            self._pairs.append((np.where(is_near, step, 0.0), np.where(is_near, turn, 0.0)))
 
     def forget(self, parts: BoolArray) -> None:
         """Forget all steps of some parts (n_parts,) or ()."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +10,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import (
     COUPLING_GAIN,
     DAMPING_GROWTH,
+    ELSEWHERE_FORESIGHT,
     FORESIGHT,
     LENGTHS_PRECISION,
     MAX_BRANCH_LENGTH,
@@ -45,6 +45,26 @@ class Smoothing:
     converged: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Rival:
+    """An optimum of the lengths, `lengths` with lnL `lnl`, that another one must beat by POLISH_GAIN."""
+
+    lengths: FloatArray
+    lnl: float
+
+    def is_out_of_reach(self, lengths: FloatArray, lnl: float, d1: FloatArray, gains: FloatArray) -> bool:
+        """Whether lengths with slopes `d1` of lnL and predicted `gains` are not expected to beat it.
+
+        Near a maximum, lengths that return to the rival's lead to no more than its lnL; only those that lead elsewhere
+        can beat it.
+        """
+        missing = self.lnl + POLISH_GAIN - lnl
+        elsewhere = gains[d1 * (self.lengths - lengths) < 0]
+        is_near = np.all(gains.sum(axis=0) < COUPLING_GAIN)
+        returns = is_near and ELSEWHERE_FORESIGHT * elsewhere.sum() < POLISH_GAIN
+        return bool(missing > 0 and (returns or FORESIGHT * gains.sum() <= missing))
+
+
 def predicted_gain(lengths: FloatArray, d1: FloatArray, d2: FloatArray) -> float:
     """The gain in lnL that full Newton steps of all free lengths promise, if neighbours did not interact."""
     return float(np.sum(predicted_gains(lengths, d1, d2)))
@@ -62,7 +82,7 @@ def smooth(
     likelihood: TreeLikelihood,
     epsilon: float = SMOOTHING_EPSILON,
     max_rounds: int = MAX_SMOOTHING_ROUNDS,
-    floor: float = -math.inf,
+    rival: Rival | None = None,
 ) -> Smoothing:
     """Optimise all branch lengths of the likelihood's tree in place; lnL never falls.
 
@@ -71,15 +91,17 @@ def smooth(
     otherwise. Near the maximum, lengths take the steps that the last rounds suggest for all together (`Coupling`). If
     lnL falls, the next round tries half the step of each length alone. Parts with lengths of their own are judged by
     their own lnL. The lengths have converged when the predicted gain of a full step is below `epsilon`. The
-    optimisation stops early when lnL is not expected to reach `floor`.
+    optimisation stops early when a `rival` is out of reach.
     """
     tree = likelihood.tree
     best = np.clip(tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
     best_lnl, slopes = likelihood.all_derivatives(best)
     damping, coupling = np.ones(best.shape), Coupling()
-    predicted = predicted_gains(best, slopes[..., 0], slopes[..., 1]).sum(axis=0)
+    gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     rounds = 1
-    while predicted.sum() >= epsilon and rounds < max_rounds and best_lnl.sum() + FORESIGHT * predicted.sum() > floor:
+    while gains.sum() >= epsilon and rounds < max_rounds:
+        if rival and rival.is_out_of_reach(best, float(best_lnl.sum()), slopes[..., 0], gains):
+            break
         steps = damping * (apply_step(best, newton_step(best, slopes[..., 0], slopes[..., 1])) - best)
         coupled, is_coupled = coupling.couple(steps, slopes[..., 0])
         trial = np.where(is_coupled, apply_step(best, coupled), best + steps)
@@ -94,15 +116,15 @@ def smooth(
         shrunk = np.where(flipped, damping / 4, damping / 2)
         grown = np.where(flipped, damping / 2, np.minimum(1.0, damping * DAMPING_GROWTH))
         damping = np.where(is_coupled, damping, np.where(better, grown, shrunk))
-        coupling.learn(trial - best, slopes[..., 0] - trial_slopes[..., 0], predicted < COUPLING_GAIN)
+        coupling.learn(trial - best, slopes[..., 0] - trial_slopes[..., 0], gains.sum(axis=0) < COUPLING_GAIN)
         coupling.forget(is_coupled & ~better)
         best, best_lnl = np.where(better, trial, best), np.where(better, lnl, best_lnl)
         slopes = np.where(better[..., None], trial_slopes, slopes)
         if not np.any(better) and np.all(damping < 1e-6):
             break
-        predicted = predicted_gains(best, slopes[..., 0], slopes[..., 1]).sum(axis=0)
+        gains = predicted_gains(best, slopes[..., 0], slopes[..., 1])
     tree.lengths[:] = best
-    promised = float(predicted.sum())
+    promised = float(gains.sum())
     return Smoothing(float(best_lnl.sum()), rounds, promised, promised < epsilon)
 
 
@@ -110,12 +132,12 @@ def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
     """Optimise the lengths again, from half their mean where they are shorter; return lnL, which never falls.
 
     lnL has several optima in the lengths: of two neighbours, either may be short. The lengths return to what they are,
-    with lnL `lnl`, unless others are better. An optimum that cannot gain POLISH_GAIN is not pursued.
+    with lnL `lnl`, unless others are better. An optimum that is not expected to gain POLISH_GAIN is not pursued.
     """
     lengths = likelihood.tree.lengths
     before = lengths.copy()
     lengths[:] = np.maximum(before, before.mean(axis=0) / 2)
-    reached = smooth(likelihood, LENGTHS_PRECISION, floor=lnl + POLISH_GAIN).lnl
+    reached = smooth(likelihood, LENGTHS_PRECISION, rival=Rival(before, lnl)).lnl
     if reached > lnl:
         return reached
     lengths[:] = before
@@ -123,11 +145,12 @@ def try_longer(likelihood: TreeLikelihood, lnl: float) -> float:
 
 
 def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
-    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains; return lnL.
+    """Multiply all lengths by the ratio of two neighbouring rate categories as long as lnL gains `epsilon`; return lnL.
 
     With many taxa there is no doubt about the category of a site. If all lengths are wrong by such a ratio, most sites
     fit a neighbouring category almost as well, so lnL has an optimum there. The lengths are optimised to `epsilon`
-    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried.
+    after each change; they stay as they are, with lnL `lnl`, where there is none. Under +PSR nothing is tried. Where
+    categories are almost the same, ratios are too near 1 to gain.
     """
     tree = likelihood.tree
     while True:
@@ -143,7 +166,7 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
                 model.set_ratios(SCALER, factor * model.ratios(SCALER))
         lnls = possible_likelihoods(likelihood, tried).sum(axis=1)
         best = int(np.argmax(lnls))
-        if lnls[best] <= lnl:
+        if lnls[best] < lnl + epsilon:
             return lnl
         tree.lengths[:] = np.clip(factors[best] * tree.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
         lnl = smooth(likelihood, epsilon).lnl

@@ -11,7 +11,7 @@ import numpy as np
 
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH, POLISH_PRECISION
+from plltool.constants import LENGTHS_PRECISION, MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.carry import Start, carry_over
@@ -129,7 +129,7 @@ class ModelFitter:
     def polish(self, fit: Fit) -> Fit:
         """Optimise to the end, see `plltool.optimise.polish`, from where other optima need not be looked for."""
         likelihood = self._at(fit.model.copy(), fit.lengths)
-        done = PolishRound(1, fit.lnl, False, POLISH_PRECISION, True, Curvatures(1))
+        done = PolishRound(1, fit.lnl, False, LENGTHS_PRECISION, True, Curvatures(1))
         return self._polished(likelihood, done)
 
     def _polished(self, likelihood: TreeLikelihood, done: PolishRound | None) -> Fit:

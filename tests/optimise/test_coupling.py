@@ -100,6 +100,15 @@ def test_only_steps_near_the_maximum_count(is_near):
     assert np.allclose(coupled, 0.1 * slopes) != is_near
 
 
+def test_a_part_far_from_the_maximum_learns_nothing_beside_one_that_is_near():
+    coupling = Coupling()
+    coupling.learn(np.array([[1.0, 1.0], [2.0, 2.0]]), np.array([[3.0, 3.0], [1.0, 1.0]]), np.array([False, True]))
+    slopes = np.array([[2.0, 2.0], [-1.0, -1.0]])
+    coupled, is_coupled = coupling.couple(0.1 * slopes, slopes)
+    assert is_coupled.tolist() == [False, True]
+    np.testing.assert_allclose(coupled[:, 0], 0.1 * slopes[:, 0])
+
+
 def test_steps_along_which_the_function_is_convex_teach_nothing():
     coupling = Coupling()
     coupling.learn(np.array([1.0, 2.0]), np.array([-3.0, -1.0]), np.array(True))

@@ -16,8 +16,9 @@ from oracles.likelihood import pruning
 from scipy.optimize import minimize
 
 from plltool.constants import COUPLING_GAIN, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, SMOOTHING_EPSILON
-from plltool.optimise.lengths import predicted_gain, smooth, try_longer, try_scales
+from plltool.optimise.lengths import Rival, predicted_gain, smooth, try_longer, try_scales
 from plltool.optimise.polish import polish
+from plltool.optimise.site_rates import possible_likelihoods
 from plltool.optimise.steps import apply_step, at_bound, newton_step
 
 STAR = [(0, 3), (1, 3), (2, 3)]
@@ -250,15 +251,58 @@ def test_lengths_on_the_right_scale_stay(model):
     np.testing.assert_array_equal(likelihood.tree.lengths, optimum)
 
 
-@pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
-def test_lengths_that_cannot_lead_to_a_floor_are_given_up(reach):
+def optimum_and_start():
+    """Simulated data, their optimum from lengths of 0.5, and a likelihood at these lengths, from which it is found."""
     rng = np.random.default_rng(5)
     ends, lengths = random_ends(rng, 12)
     mixture = random_mixture(rng, 4, 4)
     data = simulate_codes(rng, ends, lengths, 12, 100, mixture), np.ones(100), mixture
-    whole = smooth(likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data))
-    tree = make_tree(ends, np.full(len(ends), 0.5), 12)
-    reached = smooth(likelihood_of(tree, *data), floor=whole.lnl + reach)
+    found, start = (likelihood_of(make_tree(ends, np.full(len(ends), 0.5), 12), *data) for _ in range(2))
+    return smooth(found), found.tree.lengths.copy(), start
+
+
+def test_categories_that_are_almost_the_same_are_no_scales(monkeypatch):
+    """Ratios hardly above 1 would gain a little, over and over again."""
+    likelihood = many_taxa("JC+G4{1e6}")
+    smooth(likelihood, 1e-6)
+    likelihood.tree.lengths *= 0.9
+    lnl = likelihood.lnl()
+    tried = []
+    monkeypatch.setattr(
+        "plltool.optimise.lengths.possible_likelihoods",
+        lambda *given: tried.append(1) or possible_likelihoods(*given),
+    )
+    shrunk = likelihood.tree.lengths.copy()
+    assert try_scales(likelihood, lnl, 0.1) == lnl
+    np.testing.assert_array_equal(likelihood.tree.lengths, shrunk)
+    assert len(tried) == 1
+
+
+@pytest.mark.parametrize("reach", [-0.5, 1e6], ids=["within reach", "out of reach"])
+def test_lengths_that_cannot_beat_a_rival_are_given_up(reach):
+    whole, _, likelihood = optimum_and_start()
+    lengths = likelihood.tree.lengths
+    reached = smooth(likelihood, rival=Rival(np.full(len(lengths), 10.0), whole.lnl + reach))
     assert (reached.rounds < whole.rounds) == (reach > 0)
     assert reached.converged == (reach < 0)
-    assert reached.lnl == pytest.approx(likelihood_of(tree, *data).lnl(), rel=1e-12)
+    assert reached.lnl == pytest.approx(likelihood.lnl(), rel=1e-12)
+
+
+def test_lengths_that_return_to_a_rival_are_given_up():
+    """Near it, whatever lnL is still predicted; but not those that have already beaten what is said of it."""
+    whole, optimum, likelihood = optimum_and_start()
+    start = likelihood.tree.lengths.copy()
+    reached = smooth(likelihood, rival=Rival(optimum, whole.lnl))
+    assert not reached.converged
+    assert SMOOTHING_EPSILON < reached.predicted < COUPLING_GAIN
+    likelihood.tree.lengths[:] = start
+    assert smooth(likelihood, rival=Rival(optimum, whole.lnl - 1e6)) == whole
+
+
+@pytest.mark.parametrize(("elsewhere", "is_given_up"), [(0.0009, True), (0.0011, False)])
+def test_one_length_that_leads_elsewhere_may_beat_a_rival(elsewhere, is_given_up):
+    """Ten times what it gains is expected of it: 0.01 is what a rival must be beaten by."""
+    rival = Rival(np.array([0.1, 0.2, 0.3]), -100.0)
+    lengths, slopes = np.array([0.2, 0.1, 0.2]), np.array([-1.0, 1.0, -1.0])  # the last one leads away from 0.3
+    assert rival.is_out_of_reach(lengths, -100.1, slopes, np.array([0.3, 0.3, elsewhere])) == is_given_up
+    assert not rival.is_out_of_reach(lengths, -100.1, slopes, np.array([0.9, 0.9, elsewhere]))  # not near a maximum
