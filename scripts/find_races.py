@@ -27,11 +27,12 @@ LETTERS = {"dna": "ACGT", "protein": "ARNDCQEGHILKMFPSTWYV"}
 EVALUATE = ["evaluate", "{data}.fasta", "--tree", "tree.nwk"]
 SEARCH = ["search", "{data}.fasta", "--effort", "fast", "--epsilon", "100"]
 QUICK = {  # a name and a command each
-    "DNA, all free": [*EVALUATE, "--model", "GTR+FO+I+G4", "--vw", "32"],
+    "DNA, all free": [*EVALUATE, "--model", "HKY+I+G4", "--vw", "32"],
     "DNA, single precision": [*EVALUATE, "--model", "JC", "--vw", "64", "--precision", "single"],
-    "proteins": [*EVALUATE, "--model", "LG+G4", "--vw", "32"],
+    "proteins": [*EVALUATE, "--fixed", "--model", "LG+G4", "--vw", "32"],
 }
 OTHERS = {
+    "proteins, all lengths": [*EVALUATE, "--model", "LG+G4", "--vw", "32"],
     "DNA, search": [*SEARCH, "--model", "GTR+F+G4", "--vw", "32"],
     "DNA, search, 64 lanes": [*SEARCH, "--model", "HKY+F+I+G4", "--vw", "64"],
     "DNA, little memory": [*SEARCH, "--model", "GTR+F+G4", "--vw", "32", "--memory", "300K"],

@@ -359,6 +359,6 @@ def _two_state_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str
         found = find_states(block)
         if len(found) == 2 and block.states.name in ("DNA", "protein"):
             where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else block.source
-            doubt = f"are they binary data (--data-type bin)? They are analysed as {block.states.name}"
+            doubt = f"are they binary data? Those are written with 0 and 1; these are analysed as {block.states.name}"
             warnings.append(f"{where}: only the states {found[0]} and {found[1]} occur; {doubt}")
     return warnings

@@ -65,23 +65,17 @@ def fasta(*rows):
     ("content", "options", "message"),
     [
         (
-            nexus("standard", "010", "111", "000", "001"),
-            [],
-            "line 3: found datatype 'standard': morphological data are not supported; DNA (datatype=dna, rna or nuc",
-        ),
-        (
             nexus("codon", "ACG", "ACG", "ACC", "ACT"),
             [],
-            "line 3: found datatype 'codon': codon data are not supported; DNA (datatype=dna, rna or nucleotide) and",
+            "line 3: found datatype 'codon', expected one of: dna, rna, nucleotide, protein, aminoacid, standard",
         ),
-        (fasta("01", "10", "00"), [], "morphological and binary data are not supported"),
         (fasta("A{AG}", "ACG", "ACT"), [], "sets of states in brackets are read in NEXUS files only"),
         (fasta("AC", "AG", "AT"), ["--model", "GY"], "found 2 sites, that is 0 codons and 2 more"),
-        (fasta("AC", "AG", "AT"), ["--model", "MK"], "models of morphological and binary data are not supported"),
+        (fasta("AC", "AG", "AT"), ["--model", "MK"], "found DNA data, expected multistate for model 'MK'"),
         (fasta("--", "N?", "--"), [], "found nothing but gaps and undetermined characters, expected DNA data"),
         (fasta("AC", "AG"), [], "found 2 taxa, expected at least 3"),
     ],
-    ids=["standard", "codon", "digits", "sets", "codon_model", "mk", "no_data", "two_taxa"],
+    ids=["codon", "sets", "codon_model", "mk", "no_data", "two_taxa"],
 )
 def test_what_is_not_supported(plltool, tmp_path, content, options, message):
     path = tmp_path / "x"

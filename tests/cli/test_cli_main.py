@@ -48,13 +48,13 @@ def test_every_command_has_an_example(path, command, plltool):
     found = re.search(r"Examples?: (.*?)(?: Options: |$)", shown)
     assert found, f"no example in {path}"
     assert found[1].startswith(f"plltool {' '.join(path)} ") or found[1] == f"plltool {' '.join(path)}"
-    known = {name for parameter in command.params for name in parameter.opts}
+    known = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     assert set(re.findall("--[a-z-]+", found[1])) <= known
 
 
 def test_the_commands():
     expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search"]
-    expected += ["simulate", "support", "test", "trees"]
+    expected += ["select-model", "simulate", "support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

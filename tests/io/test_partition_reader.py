@@ -264,7 +264,8 @@ def test_morphology_beside_dna(shared):
 
 def test_a_part_of_two_states_may_be_binary_data():
     given = sequences("ACAGRYAC", "ACAGRYCA", "CACTNYCC", "CACTRTA-", "AAAGRCAA")
-    binary = "only the states A and C occur; are they binary data (--data-type bin)? They are analysed as DNA"
+    doubt = "are they binary data? Those are written with 0 and 1; these are analysed as DNA"
+    binary = f"only the states A and C occur; {doubt}"
     warnings = cut_alignment(given, read_scheme("JC, a = 1-2\nJC, b = 3-4\nJC, c = 5-6\nJC, d = 7-8")).warnings
     where = "the partition given: line"
     assert [line for line in warnings if "binary" in line] == [
