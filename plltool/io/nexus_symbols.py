@@ -43,8 +43,8 @@ class StateSets:
         members = bytes(sorted(set(members.upper())))
         if members and members not in self._bytes:
             if not self._free:
-                found = f"found more than {self._most} different sets of states"
-                raise InputError(f"{self._source}: {found}, expected at most so many")
+                found = "found too many different sets of states"
+                raise InputError(f"{self._source}: {found}, expected at most {self._most}")
             self._bytes[members] = self._free.pop()
             self.members = {byte: some for some, byte in self._bytes.items()}
         return bytes([self._bytes[members]]) if members else b""

@@ -30,7 +30,7 @@ LG4X has +R4. ``PSR[k]{rates}``, or ``CAT`` in place of ``PSR``: per-site rates,
 (25 by default), which are optimised or given.
 
 ASCERTAINMENT: ``ASC`` ``ASC_LEWIS`` sites are known to be variable; ``ASC_FELS{n}`` n unseen invariable sites;
-``ASC_STAM{n/n/...}`` so many of each state. They go with neither +I nor +PSR.
+``ASC_STAM{n/n/...}`` numbers for each state. They go with neither +I nor +PSR.
 
 SCALER: ``B`` ``BO`` a factor of all branch lengths, optimised; ``BU{value}`` ``B{value}`` given. It is meant for parts,
 whose branch lengths are those of the tree times their scaler.

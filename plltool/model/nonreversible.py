@@ -13,7 +13,7 @@ from plltool.model.components import Components
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nucleotides import BASES
 
-# Classes of equal rates, in the order of `pair_names`: one character per rate, equal characters for equal rates
+# Classes of equal rates, in the order of `ordered_pairs`: one character per rate, equal characters for equal rates
 CLASSES = {
     "UNREST": "0123456789AB",  # Yang 1994; model 12.12 of Woodhams, Fernandez-Sanchez & Sumner 2015
     "STRSYM": "012345543210",  # of both strands: a rate is that of the complements; model WS6.6
@@ -26,7 +26,7 @@ SYSTEMS_KEPT = 64  # eigensystems of the last rates
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:
+def ordered_pairs(symbols: Sequence[str]) -> tuple[str, ...]:
     """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
     return tuple(a + b for a in symbols for b in symbols if a != b)
 
@@ -36,7 +36,7 @@ def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_classes([int(digit, 16) for digit in CLASSES[name]])
     frequencies = np.full(len(BASES), 1.0 / len(BASES))  # where all rates are equal
-    return NamedModel("DNA", BASES, pair_names(BASES), design, "model", frequencies, is_reversible=False)
+    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, is_reversible=False)
 
 
 def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
@@ -46,7 +46,7 @@ def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
 
 
 def rates_matrix(rates: FloatArray) -> FloatArray:
-    """Rates (S (S - 1),) in the order of `pair_names` as a matrix (S, S) with zeros on the diagonal."""
+    """Rates (S (S - 1),) in the order of `ordered_pairs` as a matrix (S, S) with zeros on the diagonal."""
     n_states = round((1 + np.sqrt(1 + 4 * len(rates))) / 2)
     matrix = np.zeros((n_states, n_states))
     matrix[_places(n_states)] = rates
@@ -61,7 +61,7 @@ def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -
 
     Parameters
     ----------
-    rates : float64 (S (S - 1),), in the order of `pair_names`
+    rates : float64 (S (S - 1),), in the order of `ordered_pairs`
     by_matrix : float64 (S, S), slopes in the elements of Q, taken as independent
     by_mass : float64 (S,), slopes in the logarithm of each frequency
     """
@@ -96,7 +96,7 @@ def stationary_frequencies(rates: FloatArray) -> FloatArray:
 
 
 def frequencies_of_rates(rates: FloatArray) -> FloatArray:
-    """The stationary frequencies (S,) of rates (S (S - 1),) in the order of `pair_names`."""
+    """The stationary frequencies (S,) of rates (S (S - 1),) in the order of `ordered_pairs`."""
     return stationary_frequencies(rates_matrix(rates))
 
 
@@ -113,7 +113,7 @@ def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def directed_components(rates: FloatArray, of_sites: FloatArray, weights: FloatArray) -> Components:
-    """Components with the same process, whose rates (S (S - 1),) are in the order of `pair_names`.
+    """Components with the same process, whose rates (S (S - 1),) are in the order of `ordered_pairs`.
 
     `of_sites` and `weights` (C,) are the rates over sites and their weights.
     """

@@ -121,7 +121,7 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
     total = sum(size * (n + screening) for size, n in zip(sizes, n_components, strict=True))
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
-        """Shards of parts with so many components, sorted into at most so many categories, 0 for a mixture."""
+        """Shards of parts, from the number of components and the most categories of each part; 0 for a mixture."""
         members: dict[tuple[str, int, int, bool, bool], list[int]] = {}
         for number, (part, own, n, most) in enumerate(zip(parts, components, counts, categories, strict=True)):
             key = (part.states.name, part.states.n_states, n, own.is_reversible, most > 0)

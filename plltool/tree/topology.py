@@ -45,7 +45,7 @@ class Tree:
         Where the root of the tree was as it was read, if it had two branches: on which branch, and at which share of
         its length from its first end. Copies do not know.
     root_is_given : bool
-        Of a tree with a root, whether who gave the tree said where; copies do not know.
+        Whether the tree was given with a place for its root; False for copies.
     """
 
     def __init__(

@@ -110,8 +110,8 @@ def scan_root(likelihood: TreeLikelihood) -> RootPlaces:
 def move_root(likelihood: TreeLikelihood, lnl: float, stay: bool = False) -> float:
     """Move the root to its best place, and again as long as lnL gains ROOT_GAIN; return lnL, which never falls.
 
-    Of the best ROOT_TRIALS places, the one counts that is best with all lengths optimised. `lnl` is that of the tree as
-    it stands. With `stay` the root moves along its own branch only.
+    All lengths are optimised at each of the ROOT_TRIALS best places, and the best result is kept. `lnl` is that of the
+    tree as it stands. With `stay` the root moves along its own branch only.
     """
     for _ in range(MAX_ROOT_MOVES):
         places = scan_root(likelihood)
