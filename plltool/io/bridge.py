@@ -14,7 +14,8 @@ from plltool.alignment.alignment import Sequences, to_bytes
 from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError, show_name
-from plltool.io.newick import RootedNodes, is_length, unrooted_tree
+from plltool.io.newick import is_length, unrooted_tree
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import NO_NODE, Tree
 
 if TYPE_CHECKING:

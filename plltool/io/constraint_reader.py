@@ -9,9 +9,10 @@ import numpy as np
 
 from plltool.errors import InputError
 from plltool.io.labels import list_names, match_labels, refuse_duplicates
-from plltool.io.newick import RootedNodes, parse_nodes, unrooted_branches
+from plltool.io.newick import parse_nodes
 from plltool.io.tree_files import load_nodes
 from plltool.tree.constraint import Constraint, make_constraint
+from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 
 
 def read_constraint(path: str | PathLike[str], names: Sequence[str]) -> Constraint | None:

@@ -2,26 +2,25 @@
 
 Labels may be quoted ('' stands for a quote) or bare; bare labels are kept byte for byte and end at a blank, a bracket
 or one of ``( ) : ; ,``. Comments stand in brackets and may be nested. Branch lengths are optional. Labels of inner
-nodes are ignored.
+nodes are kept for those who draw or root the tree.
 """
 
 from __future__ import annotations
 
 import math
 import re
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from enum import IntEnum
 from itertools import chain
 
 import numpy as np
 
-from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.arrays import IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, number_labels
 from plltool.tree.random_tree import resolve_nodes
+from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.topology import NO_NODE, Tree
 
 _TOKEN = re.compile(
@@ -36,43 +35,6 @@ _BRACKET = re.compile(r"[\[\]]")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _END = "the end of the text"
 ROOT_REMOVED = "the tree is rooted, its root is removed"
-
-
-@dataclass
-class RootedNodes:
-    """A rooted tree as it stands in a file; nodes in preorder, node 0 being the root.
-
-    Attributes
-    ----------
-    parents : the parent of each node, -1 for the root.
-    lengths : the length of the branch above each node, NaN where none is given.
-    labels : the name of each tip; what stands at an inner node does not matter.
-    bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
-    n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
-    """
-
-    parents: list[int] = field(default_factory=list)
-    lengths: list[float] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    bare: set[str] = field(default_factory=set)
-    n_negative: int = 0
-
-    def add(self, parent: int) -> int:
-        """Append a child of `parent` and return its number."""
-        self.parents.append(parent)
-        self.lengths.append(math.nan)
-        self.labels.append("")
-        return len(self.parents) - 1
-
-    def set_length(self, node: int, length: float) -> None:
-        """Set the length of the branch above a node, 0 for a negative one."""
-        self.n_negative += length < 0
-        self.lengths[node] = max(length, 0.0)
-
-    def describe_negative(self, source: str) -> list[str]:
-        """A warning of negative lengths, if there are any."""
-        count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
-        return [f"{source}: {count} read as 0"] if self.n_negative else []
 
 
 # --- reading --------------------------------------------------------------------------------------------
@@ -202,6 +164,7 @@ class _Parser:
                     nodes.bare.add(value)
                 state = _State.LABELLED
             elif kind in ("bare", "quoted") and state == _State.CLOSED:
+                nodes.labels[node] = value
                 state = _State.LABELLED
             elif kind == ":" and state in (_State.CLOSED, _State.LABELLED):
                 state = _State.COLON
@@ -291,41 +254,6 @@ def _describe_root(n_children: IndexArray, source: str) -> list[str]:
     n_branches = next(number for number in n_children.tolist() if number != 1)  # of the first node that is not removed
     hint = "to root a result, name an outgroup (--outgroup)"
     return [f"{source}: {ROOT_REMOVED}; {hint}"] if n_branches == 2 else []
-
-
-def unrooted_branches(
-    nodes: RootedNodes, n_children: IndexArray
-) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
-    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths.
-
-    The third value is where a root with two branches was: `Tree.root_place`.
-    """
-    parents, lengths = list(nodes.parents), list(nodes.lengths)
-    single = (n_children == 1).tolist()
-    for node, parent in enumerate(nodes.parents):
-        if parent != NO_NODE and single[parent]:
-            parents[node] = parents[parent]
-            lengths[node] = _add_lengths(lengths[node], lengths[parent])
-    kept = [node for node, parent in enumerate(parents) if not single[node] and parent != NO_NODE]
-    ends = [(node, parents[node]) for node in kept]
-    kept_lengths = [lengths[node] for node in kept]
-    root = next(node for node, parent in enumerate(parents) if not single[node] and parent == NO_NODE)
-    place = None
-    if n_children[root] == 2:
-        first, second = (branch for branch, end in enumerate(ends) if end[1] == root)
-        ends[first] = ends[first][0], ends[second][0]
-        both = _add_lengths(kept_lengths[first], kept_lengths[second])
-        place = first, _add_lengths(kept_lengths[first], 0.0) / both if both > 0 else 0.5
-        kept_lengths[first] = both
-        del ends[second], kept_lengths[second]
-    return np.array(ends, dtype=np.int32), np.array(kept_lengths), place
-
-
-def _add_lengths(a: float, b: float) -> float:
-    """The length of two branches in a row; one that is not given (NaN) adds nothing."""
-    if math.isnan(a):
-        return b
-    return a if math.isnan(b) else min(a + b, sys.float_info.max)
 
 
 def _refuse_multifurcations(nodes: RootedNodes, ends: IntArray, source: str) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
 from plltool.arrays import BoolArray
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
 _BARE_LABEL = re.compile(r"""[^\s()\[\]{}:;,'"=\x00-\x1f\x7f-\x9f]+""")
@@ -95,6 +97,29 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
             below.add(node)
             if tree.is_tip(node) and not is_member[node]:
                 raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
+
+
+def write_nodes(nodes: RootedNodes) -> str:
+    """Write a rooted tree on one line as it stands, with labels of inner nodes."""
+    children = nodes.children()
+    pieces: list[str] = []
+    stack: list[int | str] = [";", 0]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+            continue
+        label = written_label(nodes.labels[item]) if nodes.labels[item] else ""
+        tail = label + ("" if math.isnan(nodes.lengths[item]) else f":{nodes.lengths[item]!r}")
+        if not children[item]:
+            pieces.append(tail)
+            continue
+        pieces.append("(")
+        stack.append(")" + tail)
+        for child in reversed(children[item]):
+            stack += [child, ","]
+        stack.pop()  # no comma in front of the first
+    return "".join(pieces)
 
 
 def written_label(name: str) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
-from plltool.io.newick import RootedNodes, parse_trees
+from plltool.io.newick import parse_trees
 from plltool.io.nexus_commands import Command, split_commands
+from plltool.tree.rooted_nodes import RootedNodes
 
 _LABEL = r"'(?:[^']|'')*+'|[^\s,='\[\]();]++"
 _TREE = re.compile(rf"\s*+(?:\*\s*+)?(?P<name>{_LABEL})\s*+=(?P<newick>.*)", re.DOTALL)

@@ -10,9 +10,10 @@ import numpy as np
 
 from plltool.errors import InputError
 from plltool.io.content import read_text, source_name
-from plltool.io.newick import RootedNodes, parse_nodes, unrooted_tree
+from plltool.io.newick import parse_nodes, unrooted_tree
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
 

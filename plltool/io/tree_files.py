@@ -11,10 +11,11 @@ from os import PathLike
 from plltool.errors import InputError
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.content import read_text, source_name
-from plltool.io.newick import RootedNodes, is_newick, number_tips, parse_nodes, parse_trees, unrooted_tree
+from plltool.io.newick import is_newick, number_tips, parse_nodes, parse_trees, unrooted_tree
 from plltool.io.newick_writer import written_label
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.topology import NO_NODE, Tree
 from plltool.tree.tree_set import Splits, TreeSet, make_tree_set

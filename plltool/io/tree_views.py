@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import re
 
-from plltool.io.newick import RootedNodes, parse_trees
-from plltool.io.newick_writer import written_label
+from plltool.io.newick import parse_nodes
+from plltool.io.newick_writer import write_nodes
 
 # The label of a tip follows ``(`` or ``,``; quoted labels elsewhere and comments are skipped as a whole.
 _TIP = re.compile(r"(?P<before>[(,])(?P<label>'(?:[^']|'')*+'|[^\s()\[\]:;,']++)|'(?:[^']|'')*+'|\[[^\[\]]*+\]")
@@ -21,44 +20,10 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
     InputError
         If the text is not a tree.
     """
-    nodes = next(parse_trees(newick, "the tree"))
-    n_children = [0] * len(nodes.parents)
-    for parent in nodes.parents[1:]:
-        n_children[parent] += 1
-    gone = [
-        parent >= 0 and n_children[node] > 0 and nodes.lengths[node] <= threshold
-        for node, parent in enumerate(nodes.parents)
-    ]
-    parents = list(nodes.parents)
-    for node, parent in enumerate(parents):  # parents come first, so theirs are known
-        if parent >= 0 and gone[parent]:
-            parents[node] = parents[parent]
-    children: list[list[int]] = [[] for _ in parents]
-    for node in range(len(parents) - 1, 0, -1):
-        if not gone[node]:
-            children[parents[node]].append(node)
-    return _write(nodes, children), sum(gone)
-
-
-def _write(nodes: RootedNodes, children: list[list[int]]) -> str:
-    """The nodes as Newick; the children of each are given in reverse order."""
-    pieces: list[str] = []
-    stack: list[int | str] = [";", 0]
-    while stack:
-        item = stack.pop()
-        if isinstance(item, str):
-            pieces.append(item)
-            continue
-        length = "" if math.isnan(nodes.lengths[item]) else f":{nodes.lengths[item]!r}"
-        if not children[item]:
-            pieces.append(written_label(nodes.labels[item]) + length)
-            continue
-        pieces.append("(")
-        stack.append(")" + length)
-        for child in children[item]:
-            stack += [child, ","]
-        stack.pop()  # no comma in front of the first
-    return "".join(pieces)
+    nodes = parse_nodes(newick, "the tree")
+    inner = set(nodes.parents)
+    gone = [0 < node in inner and nodes.lengths[node] <= threshold for node in range(len(nodes.parents))]
+    return write_nodes(nodes.contracted(gone)), sum(gone)
 
 
 def write_nexus(newick: str, name: str = "best") -> str:
@@ -66,7 +31,7 @@ def write_nexus(newick: str, name: str = "best") -> str:
 
     Comments stay where they are, such as annotations of nodes; they must not be nested.
     """
-    nodes = next(parse_trees(newick, "the tree"))
+    nodes = parse_nodes(newick, "the tree")
     inner = set(nodes.parents)
     labels = [nexus_label(label) for node, label in enumerate(nodes.labels) if node not in inner]
     waiting = iter(labels)

@@ -1,0 +1,186 @@
+"""A rooted tree as it is written, with nodes of any degree and labels of inner nodes; and the same without its root."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.tree.topology import NO_NODE
+
+
+@dataclass
+class RootedNodes:
+    """A rooted tree as it stands in a file; nodes in preorder, node 0 being the root.
+
+    Attributes
+    ----------
+    parents : the parent of each node, -1 for the root.
+    lengths : the length of the branch above each node, NaN where none is given.
+    labels : the name of each tip, and what stands at inner nodes, such as the support of the branch above; or "".
+    bare : the labels that came without quotes, so that an underscore in them may stand for a blank.
+    n_negative : the number of branches with a negative length, which is read as 0; neighbour joining makes such.
+    """
+
+    parents: list[int] = field(default_factory=list)
+    lengths: list[float] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    bare: set[str] = field(default_factory=set)
+    n_negative: int = 0
+
+    def add(self, parent: int) -> int:
+        """Append a child of `parent` and return its number."""
+        self.parents.append(parent)
+        self.lengths.append(math.nan)
+        self.labels.append("")
+        return len(self.parents) - 1
+
+    def set_length(self, node: int, length: float) -> None:
+        """Set the length of the branch above a node, 0 for a negative one."""
+        self.n_negative += length < 0
+        self.lengths[node] = max(length, 0.0)
+
+    def describe_negative(self, source: str) -> list[str]:
+        """A warning of negative lengths, if there are any."""
+        count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
+        return [f"{source}: {count} read as 0"] if self.n_negative else []
+
+    def children(self) -> list[list[int]]:
+        """The children of each node, in their order."""
+        found: list[list[int]] = [[] for _ in self.parents]
+        for node, parent in enumerate(self.parents[1:], start=1):
+            found[parent].append(node)
+        return found
+
+    def contracted(self, gone: Sequence[bool]) -> RootedNodes:
+        """The tree without the nodes that are `gone`, which are not tips; their children go to the next node above."""
+        children = self.children()
+        for node in range(len(gone) - 1, 0, -1):
+            if gone[node]:
+                above = children[self.parents[node]]
+                place = above.index(node)
+                above[place : place + 1] = children[node]
+        return self._ordered_by(children)
+
+    def ladderized(self) -> RootedNodes:
+        """The tree with the smaller of two clades first, at each node; equal ones keep their order."""
+        children = self.children()
+        sizes = [int(not below) for below in children]
+        for node in range(len(sizes) - 1, 0, -1):
+            sizes[self.parents[node]] += sizes[node]
+        return self._ordered_by([sorted(below, key=sizes.__getitem__) for below in children])
+
+    def _ordered_by(self, children: Sequence[Sequence[int]]) -> RootedNodes:
+        """The tree of the nodes that hang together below the root in `children`, in that order."""
+        made, stack = RootedNodes(bare=self.bare), [(0, NO_NODE)]
+        while stack:
+            node, parent = stack.pop()
+            new = made.add(parent)
+            made.lengths[new], made.labels[new] = self.lengths[node], self.labels[node]
+            stack += [(child, new) for child in reversed(children[node])]
+        return made
+
+
+class Place(NamedTuple):
+    """A point of a tree: on `branch`, at `share` of its length from its first end."""
+
+    branch: int
+    share: float
+
+
+@dataclass(frozen=True)
+class UnrootedNodes:
+    """A tree without a root, whose nodes have any degree but 2.
+
+    Attributes
+    ----------
+    ends : int32 (n_branches, 2), the two nodes of each branch
+    lengths : float64 (n_branches,), NaN where none is given
+    labels : of each branch, such as its support; "" for nothing
+    names : of the tips, by their nodes
+    """
+
+    ends: IntArray
+    lengths: FloatArray
+    labels: tuple[str, ...]
+    names: dict[int, str]
+
+    @classmethod
+    def of(cls, nodes: RootedNodes) -> UnrootedNodes:
+        """The tree without its root; the two branches at a root become one, with the first of their labels."""
+        children = nodes.children()
+        ends, lengths, place = unrooted_branches(nodes, np.array([len(below) for below in children]))
+        inner = ["" if not below else label for below, label in zip(children, nodes.labels, strict=True)]
+        labels = [inner[node] for node in ends[:, 0].tolist()]
+        if place is not None:
+            labels[place[0]] = labels[place[0]] or inner[ends[place[0], 1]]
+        names = {node: label for node, label in enumerate(nodes.labels) if not children[node]}
+        return cls(ends, lengths, tuple(labels), names)
+
+    def links(self) -> dict[int, list[tuple[int, int]]]:
+        """(other end, branch) of the branches at each node, in the order of the branches."""
+        found: dict[int, list[tuple[int, int]]] = {}
+        for branch, (a, b) in enumerate(self.ends.tolist()):
+            found.setdefault(a, []).append((b, branch))
+            found.setdefault(b, []).append((a, branch))
+        return found
+
+    def rooted_at(self, place: Place) -> RootedNodes:
+        """The tree with a root of two branches at a place; both have the label of the branch that the root divides."""
+        links = self.links()
+        first, second = self.ends[place.branch].tolist()
+        length, label = float(self.lengths[place.branch]), self.labels[place.branch]
+        made = RootedNodes()
+        root = made.add(NO_NODE)
+        sides = [(first, place.share * length), (second, (1.0 - place.share) * length)]
+        stack = [(node, place.branch, root, part, label) for node, part in reversed(sides)]
+        while stack:
+            node, above, parent, length, label = stack.pop()
+            new = made.add(parent)
+            made.lengths[new], made.labels[new] = length, self.names.get(node, label)
+            stack += [
+                (other, branch, new, float(self.lengths[branch]), self.labels[branch])
+                for other, branch in reversed(links[node])
+                if branch != above
+            ]
+        return made
+
+
+def unrooted_branches(
+    nodes: RootedNodes, n_children: IndexArray
+) -> tuple[IntArray, FloatArray, tuple[int, float] | None]:
+    """The branches left when the root and nodes with one child are removed: (n, 2) nodes, (n,) lengths.
+
+    The third value is where a root with two branches was: `Tree.root_place`.
+    """
+    parents, lengths = list(nodes.parents), list(nodes.lengths)
+    single = (n_children == 1).tolist()
+    for node, parent in enumerate(nodes.parents):
+        if parent != NO_NODE and single[parent]:
+            parents[node] = parents[parent]
+            lengths[node] = add_lengths(lengths[node], lengths[parent])
+    kept = [node for node, parent in enumerate(parents) if not single[node] and parent != NO_NODE]
+    ends = [(node, parents[node]) for node in kept]
+    kept_lengths = [lengths[node] for node in kept]
+    root = next(node for node, parent in enumerate(parents) if not single[node] and parent == NO_NODE)
+    place = None
+    if n_children[root] == 2:
+        first, second = (branch for branch, end in enumerate(ends) if end[1] == root)
+        ends[first] = ends[first][0], ends[second][0]
+        both = add_lengths(kept_lengths[first], kept_lengths[second])
+        place = first, add_lengths(kept_lengths[first], 0.0) / both if both > 0 else 0.5
+        kept_lengths[first] = both
+        del ends[second], kept_lengths[second]
+    return np.array(ends, dtype=np.int32), np.array(kept_lengths), place
+
+
+def add_lengths(a: float, b: float) -> float:
+    """The length of two branches in a row; one that is not given (NaN) adds nothing."""
+    if math.isnan(a):
+        return b
+    return a if math.isnan(b) else min(a + b, sys.float_info.max)
