@@ -130,24 +130,32 @@ class UnrootedNodes:
             found.setdefault(b, []).append((a, branch))
         return found
 
+    def directed_from(self, root: int) -> list[tuple[int, int, int]]:
+        """(node, parent, branch) of every node but `root` in preorder."""
+        links, visits = self.links(), []
+        stack = [(node, root, branch) for node, branch in reversed(links[root])]
+        while stack:
+            node, parent, branch = stack.pop()
+            visits.append((node, parent, branch))
+            stack += [(other, node, own) for other, own in reversed(links[node]) if own != branch]
+        return visits
+
     def rooted_at(self, place: Place) -> RootedNodes:
         """The tree with a root of two branches at a place; both have the label of the branch that the root divides."""
-        links = self.links()
+        root = int(self.ends.max()) + 1
         first, second = self.ends[place.branch].tolist()
-        length, label = float(self.lengths[place.branch]), self.labels[place.branch]
+        whole = float(self.lengths[place.branch])
+        ends = np.vstack([self.ends, [root, second]])
+        ends[place.branch] = first, root
+        lengths = np.append(self.lengths, (1.0 - place.share) * whole)
+        lengths[place.branch] = place.share * whole
+        divided = UnrootedNodes(ends, lengths, (*self.labels, self.labels[place.branch]), self.names)
         made = RootedNodes()
-        root = made.add(NO_NODE)
-        sides = [(first, place.share * length), (second, (1.0 - place.share) * length)]
-        stack = [(node, place.branch, root, part, label) for node, part in reversed(sides)]
-        while stack:
-            node, above, parent, length, label = stack.pop()
-            new = made.add(parent)
-            made.lengths[new], made.labels[new] = length, self.names.get(node, label)
-            stack += [
-                (other, branch, new, float(self.lengths[branch]), self.labels[branch])
-                for other, branch in reversed(links[node])
-                if branch != above
-            ]
+        number = {root: made.add(NO_NODE)}
+        for node, parent, branch in divided.directed_from(root):
+            number[node] = made.add(number[parent])
+            made.lengths[-1] = float(divided.lengths[branch])
+            made.labels[-1] = self.names.get(node, divided.labels[branch])
         return made
 
 
