@@ -24,6 +24,8 @@ from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports
 from .analyses.select_model import select_model as select_model
+from .analyses.show import root_trees as root_trees
+from .analyses.show import show as show
 from .analyses.simulate import Simulation as Simulation
 from .analyses.simulate import simulate as simulate
 from .analyses.support import supports as supports
@@ -33,6 +35,7 @@ from .analyses.trees import consensus as consensus
 from .analyses.trees import tree_distances as tree_distances
 from .analyses.trees import write_consensus as write_consensus
 from .analyses.ultrafast import ultrafast_bootstrap as ultrafast_bootstrap
+from .drawing.tree_drawing import TreeDrawing as TreeDrawing
 from .errors import CheckpointError as CheckpointError
 from .errors import DeviceError as DeviceError
 from .errors import InputError as InputError
@@ -49,6 +52,7 @@ from .io.checkpoint import read_mark as read_mark
 from .io.checkpoint import remove_checkpoint as remove_checkpoint
 from .io.part_trees import read_tree as read_tree
 from .io.record import read_record as read_record
+from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record
 from .io.record import write_text as write_text
 from .io.tree_files import read_trees as read_trees

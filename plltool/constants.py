@@ -1,6 +1,7 @@
 """Every bound, default and tolerance of plltool, with its unit and the reason for its value."""
 
 VERSION = "0.1.0"  # of plltool
+NO_NODE = -1  # where an array of nodes holds none
 ROOT_NAME = "(root)"  # of the tip that stands for the root of a tree; no taxon is called so, with parentheses
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
@@ -225,3 +226,9 @@ UFBOOT_JUMPS = 3  # jumps in a row, each to another resampled alignment, before 
 UFBOOT_RADIUS = 10  # SPR radius of that climb
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
 RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
+
+# --- trees to look at ------------------------------------------------------------------------------------
+ROOT_KINDS = MIDPOINT, MAD, OUTGROUP = "midpoint", "mad", "outgroup"
+TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
+DRAWING_WIDTH = 900.0  # points of a picture of a tree
+SHOWN_TAXA = 40  # up to so many taxa the tree found is shown on a terminal

@@ -17,12 +17,12 @@ PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
 BASE = {"arrays", "errors", "constants", "hardware", "children"}
-DATA = BASE | {"alignment", "tree", "model", "statistics"}
+DATA = BASE | {"alignment", "tree", "model", "statistics", "drawing"}
 SEARCH = DATA | {"engine", "optimise", "tree_search"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
     "plltool": {"constants"},
     **dict.fromkeys(BASE, BASE),
-    **dict.fromkeys(("alignment", "tree", "model", "statistics"), DATA),
+    **dict.fromkeys(("alignment", "tree", "model", "statistics", "drawing"), DATA),
     "io": DATA | {"io"},
     "engine": DATA | {"engine"},
     "optimise": DATA | {"engine", "optimise"},
@@ -36,6 +36,7 @@ THIRD_PARTY_HOMES = {  # where other packages may be imported
     "click": ("cli/",),
     "dendropy": ("io/", "tree/topology.py"),
     "Bio": ("tree/topology.py",),
+    "matplotlib": ("drawing/pdf.py",),
     "lazy_loader": ("__init__.py",),
 }
 

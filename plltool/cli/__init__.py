@@ -28,6 +28,7 @@ from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
+from plltool.cli.show import show
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
 from plltool.cli.test import test
@@ -161,6 +162,7 @@ for _command in (
     test,
     ancestral,
     simulate,
+    show,
     trees,
     compare,
     check,

@@ -36,6 +36,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
+from plltool.cli.show import draw_small
 from plltool.cli.support import SUPPORT_FILES
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
@@ -160,6 +161,8 @@ def search(
                 _log.info(line)
     for line in lines:
         print_line(line)
+    has_supports = bool(choice.kinds) and not interrupted
+    draw_small(outputs.path("support.nwk") if has_supports else best.newick, best.tree.n_taxa)
     if interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)
 

@@ -1,4 +1,4 @@
-"""``plltool trees``: what is in files of many trees - distances and consensus."""
+"""``plltool trees``: what is in files of many trees - distances and consensus - and other roots."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import Command
-from plltool.cli.options import PATH, json_option
+from plltool.cli.options import PATH, json_option, outgroup_option
 from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
+from plltool.cli.show import root_option
 from plltool.constants import MAJORITY
 
 files_argument = click.argument("files", nargs=-1, required=True, type=PATH, metavar="FILES...")
@@ -18,11 +19,12 @@ output_option = click.option("--output", type=PATH, metavar="FILE", help="Write 
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
-@click.group(short_help="Compute distances and consensus of trees.")
+@click.group(short_help="Compute distances and consensus of trees; root them.")
 def trees() -> None:
-    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not).
+    """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not), or
+    root them.
 
-    All trees must have the same taxa. Nodes may have any degree. Roots are ignored.
+    Nodes may have any degree. For distances and consensus all trees must have the same taxa, and roots are ignored.
     """
 
 
@@ -91,3 +93,24 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
     with Reporter(quiet=True):
         found = plltool.consensus(files, rule, threshold)
     write_or_print(plltool.write_consensus(found) + "\n", output)
+
+
+@trees.command(cls=Command, examples=("plltool trees root run.best.nwk --root midpoint --output rooted.nwk",))
+@files_argument
+@root_option
+@outgroup_option
+@output_option
+@redo_option
+def root(files: tuple[Path, ...], root: str | None, outgroup: tuple[str, ...], output: Path | None, redo: bool) -> None:
+    """Print the trees in FILES with a root of two branches, as Newick, one on a line.
+
+    Labels of inner nodes, such as supports, stay with their branches.
+    """
+    if not (root or outgroup):
+        raise click.UsageError("expected --root or --outgroup")
+    claim_files([output] if output else [], redo)
+    import plltool
+
+    with Reporter(quiet=False):
+        rooted = [newick for path in files for newick in plltool.root_trees(path, root, outgroup or None)]
+    write_or_print("".join(f"{newick}\n" for newick in rooted), output)

@@ -13,10 +13,11 @@ import numpy as np
 from plltool.alignment.alignment import Sequences, to_bytes
 from plltool.alignment.spaces import detect_states
 from plltool.alignment.states import DNA, PROTEIN
+from plltool.constants import NO_NODE
 from plltool.errors import InputError, show_name
 from plltool.io.newick import is_length, unrooted_tree
 from plltool.tree.rooted_nodes import RootedNodes
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 if TYPE_CHECKING:
     import dendropy

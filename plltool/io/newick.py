@@ -16,12 +16,12 @@ from itertools import chain
 import numpy as np
 
 from plltool.arrays import IndexArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE
 from plltool.errors import InputError, show_name
 from plltool.io.labels import list_names, number_labels
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f\v]+)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from os import PathLike
 
+from plltool.constants import NO_NODE
 from plltool.errors import InputError
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.content import read_text, source_name
@@ -17,7 +18,7 @@ from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of, splits_of
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, TreeSet, make_tree_set
 
 FIRST_TREE = "the first tree"
@@ -54,7 +55,7 @@ def read_tree_set(
             trees.append(splits_of(item, known))
             continue
         before = len(trees)
-        source, found = _find_nodes(item)
+        source, found = find_nodes(item)
         for number, nodes in enumerate(found, start=1):
             where = f"{source}: tree {number}"
             tips = number_tips(nodes, where, known, owner)
@@ -68,7 +69,7 @@ def read_tree_set(
     return make_tree_set(known or (), trees)
 
 
-def _find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[RootedNodes]]:
+def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[RootedNodes]]:
     """What errors call a file, Newick text or a tree of another library, and the trees in it."""
     if is_newick(given):
         return GIVEN_TEXT, parse_trees(str(given), GIVEN_TEXT)

@@ -8,9 +8,11 @@ from typing import TypeAlias
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import ROOT_NAME
+from plltool.constants import MIDPOINT, OUTGROUP, ROOT_KINDS, ROOT_NAME
 from plltool.errors import InputError, show_name
 from plltool.io.newick_writer import find_root, write_newick
+from plltool.tree.rooted_nodes import RootedNodes, UnrootedNodes
+from plltool.tree.rooting import place_midpoint, place_minimal_deviation, place_outgroup
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -79,6 +81,37 @@ def _is_clade_of(tree: Tree, members: set[str], branches: BoolArray) -> bool:
     """Whether the taxa on one side of any of the `branches` are the members."""
     others = set(tree.names) - members
     return any(set(side) in (members, others) for side in smaller_sides(tree, np.flatnonzero(branches)))
+
+
+def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None) -> tuple[RootedNodes, str]:
+    """A tree with another root, and a sentence about it; without `by` and `outgroup` the tree as it is, and "".
+
+    Parameters
+    ----------
+    by : one of ROOT_KINDS; an outgroup alone means "outgroup"
+    outgroup : taxa on one side of the root, as for `as_outgroup`
+
+    Raises
+    ------
+    InputError
+        If `by` is unknown, or does not go with the outgroup; or as the functions of `plltool.tree.rooting` do.
+    """
+    by = OUTGROUP if by is None and outgroup is not None else by
+    if by is None:
+        return nodes, ""
+    if by not in ROOT_KINDS:
+        raise InputError(f"root: found {show_name(by)}, expected one of: {', '.join(ROOT_KINDS)}")
+    if (by == OUTGROUP) != (outgroup is not None):
+        found = "no outgroup" if by == OUTGROUP else "an outgroup"
+        raise InputError(f"root: found {show_name(by)} with {found}, expected an outgroup with {OUTGROUP!r} only")
+    tree = UnrootedNodes.of(nodes)
+    if outgroup is not None:
+        return tree.rooted_at(place_outgroup(tree, _split_names(outgroup, list(tree.names.values())))), ""
+    if by == MIDPOINT:
+        return tree.rooted_at(place_midpoint(tree)), ""
+    place, score, ambiguity = place_minimal_deviation(tree)
+    found = f"minimal ancestor deviation {score:.4f}, {ambiguity:.3f} of that of the next best branch"
+    return tree.rooted_at(place), found
 
 
 def write_rooted(

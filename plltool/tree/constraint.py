@@ -24,8 +24,9 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, IndexArray, IntArray
+from plltool.constants import NO_NODE
 from plltool.tree.random_tree import attach_tip, resolve_nodes
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 ANYWHERE = -1  # the region of a subtree that no split of the constraint restricts
 ROOT = 0  # the constraint node of the first member; the others are numbered in preorder from there

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from plltool.constants import MIN_BRANCH_LENGTH
+from plltool.constants import MIN_BRANCH_LENGTH, NO_NODE
 from plltool.errors import InputError
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 
 def restrict_tree(tree: Tree, names: Sequence[str]) -> Tree:

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IntArray
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.constants import NO_NODE
+from plltool.tree.topology import Tree
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,15 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.tree.topology import NO_NODE
+from plltool.constants import NO_NODE
+
+if TYPE_CHECKING:
+    from plltool.tree.topology import Tree
 
 
 @dataclass
@@ -49,6 +52,21 @@ class RootedNodes:
         """A warning of negative lengths, if there are any."""
         count = f"{self.n_negative} negative branch length{'s'[: self.n_negative != 1]}"
         return [f"{source}: {count} read as 0"] if self.n_negative else []
+
+    @classmethod
+    def of_tree(cls, tree: Tree) -> RootedNodes:
+        """A tree as `write_newick` writes it, rooted at the inner node next to tip 0."""
+        root = int(tree.neighbours[0, 0])
+        lengths = tree.lengths if tree.lengths.ndim == 1 else tree.lengths.mean(axis=1)
+        made = cls()
+        number = {root: made.add(NO_NODE)}
+        for node, parent, branch in tree.ordered_from(root):
+            if tree.is_rooted and node == 0:
+                continue
+            number[node] = made.add(number[parent])
+            made.lengths[-1] = float(lengths[branch])
+            made.labels[-1] = tree.names[node] if tree.is_tip(node) else ""
+        return made
 
     def children(self) -> list[list[int]]:
         """The children of each node, in their order."""

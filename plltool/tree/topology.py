@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import BoolArray, FloatArray, IntArray
-from plltool.constants import DEFAULT_BRANCH_LENGTH, ROOT_NAME
+from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE, ROOT_NAME
 from plltool.errors import InputError
 
 if TYPE_CHECKING:
     import Bio.Phylo.BaseTree
     import dendropy
 
-NO_NODE = -1
+    from plltool.drawing.tree_drawing import TreeDrawing
 
 
 class Tree:
@@ -226,6 +226,13 @@ class Tree:
         several = self.lengths.ndim > 1
         length = f"lengths of {self.lengths.shape[1]} parts" if several else f"length {self.total_length():.4g}"
         return f"<Tree: {self.n_taxa} taxa, {self.n_edges} branches, {length}>"
+
+    def draw(self) -> TreeDrawing:
+        """The tree to look at: print it, or let a notebook show it; see `TreeDrawing` for SVG and PDF."""
+        from plltool.drawing.tree_drawing import TreeDrawing
+        from plltool.tree.rooted_nodes import RootedNodes
+
+        return TreeDrawing(RootedNodes.of_tree(self))
 
     # --- other libraries ------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from plltool.constants import (
     INSERTIONS_PER_PRUNE,
     MAX_REJECTED_MOVES,
     MIN_MOVE_GAIN,
+    NO_NODE,
     RESCAN_DISTANCE,
     ROUND_EPSILON,
     ROUND_SHARE,
@@ -23,7 +24,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.constraint import Constraint
 from plltool.tree.moves import Undo, prune_regraft
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 from plltool.tree_search.insertions import Insertions, optimise_insertions
 from plltool.tree_search.progress import Move
 from plltool.tree_search.scan import Prunes, Steps, all_prunes, heal, scan

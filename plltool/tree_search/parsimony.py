@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.constants import NO_NODE
 from plltool.errors import InputError
 from plltool.tree.constraint import Constraint, Growth
 from plltool.tree.random_tree import attach_tip
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
 PlaneArray = npt.NDArray[np.uint64]

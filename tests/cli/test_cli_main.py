@@ -54,7 +54,7 @@ def test_every_command_has_an_example(path, command, plltool):
 
 def test_the_commands():
     expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "devices", "evaluate", "search"]
-    expected += ["select-model", "simulate", "support", "test", "trees"]
+    expected += ["select-model", "show", "simulate", "support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

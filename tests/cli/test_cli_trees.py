@@ -73,3 +73,32 @@ def test_support(plltool, trees, tmp_path):
     stranger = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "x", "--redo")
     assert stranger.exit_code == 1
     assert stranger.stderr == "plltool: error: the outgroup's taxon 'x' is not in the tree\n"
+
+
+def test_root(plltool, trees, tmp_path):
+    assert plltool("trees", "root", trees, "--outgroup", "a").stdout.splitlines()[0] == (
+        "(a:0.5,((c:1.0,d:1.0):1.0,b:1.0):0.5);"
+    )
+    output = tmp_path / "rooted.nwk"
+    assert plltool("trees", "root", trees, "--root", "midpoint", "--output", output).exit_code == 0
+    assert output.read_text().splitlines()[2] == "((a:1.0,b:1.0):1.5,(c:1.0,d:1.0):1.5);"
+    assert plltool("trees", "root", trees).exit_code == 2
+    unknown = plltool("trees", "root", trees, "--outgroup", "x")
+    assert unknown.exit_code == 1
+    assert "trees.nwk: tree 1: the outgroup's taxon 'x' is not in the tree" in unknown.stderr
+
+
+def test_show(plltool, trees, tmp_path):
+    shown = plltool("show", trees, "--width", "20")
+    assert "found several trees, the first one is taken" in shown.stderr
+    assert shown.stdout.splitlines()[0].endswith(" a")
+    picture = tmp_path / "tree.svg"
+    assert plltool("show", trees, "--svg", picture).stdout == f"picture: {picture}\n"
+    assert picture.read_text().startswith("<svg")
+    again = plltool("show", trees, "--svg", picture)
+    assert again.exit_code == 1
+    assert "tree.svg: exists already; --redo" in again.stderr
+    assert plltool("show", trees, "--unrooted").exit_code == 2
+    rooted = plltool("show", trees, "--root", "mad")
+    assert "tree.nwk" not in rooted.stdout
+    assert "minimal ancestor deviation" in rooted.stderr

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from plltool.constants import DEFAULT_BRANCH_LENGTH
+from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE
 from plltool.errors import InputError
-from plltool.tree.topology import NO_NODE, Tree
+from plltool.tree.topology import Tree
 
 NAMES = ["a", "b", "c", "d", "e"]
 ENDS = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]  # ((a,b),c,(d,e))

@@ -1,0 +1,86 @@
+"""Trees to look at, and with other roots: `show` and `root_trees`.
+
+    import plltool
+    print(plltool.show("run.support.nwk", root="midpoint"))
+"""
+
+from __future__ import annotations
+
+import logging
+from os import PathLike
+
+from plltool.drawing.tree_drawing import TreeDrawing
+from plltool.errors import InputError
+from plltool.io.bridge import nodes_from_object
+from plltool.io.newick_writer import write_nodes
+from plltool.io.tree_files import find_nodes, load_nodes
+from plltool.run.inputs import TreeLike
+from plltool.run.rooting import OutgroupLike, root_nodes
+from plltool.tree.rooted_nodes import RootedNodes
+from plltool.tree.topology import Tree
+
+_log = logging.getLogger("plltool")
+
+
+def show(
+    tree: TreeLike, root: str | None = None, outgroup: OutgroupLike | None = None, ladderize: bool = False
+) -> TreeDrawing:
+    """A tree to look at.
+
+    Parameters
+    ----------
+    tree : file (Newick or NEXUS, the first tree counts), Newick text, Tree, or tree of dendropy, Biopython or ete;
+        nodes may have any number of branches
+    root : "midpoint" (Farris 1972), "mad" (minimal ancestor deviation, Tria et al. 2017), "outgroup", or None for the
+        tree's own
+    outgroup : taxa on one side of the root; a name, or several
+    ladderize : put the smaller of two clades first
+
+    Raises
+    ------
+    InputError
+        If the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without a length, or
+        the outgroup is not one clade.
+    """
+    nodes, source = _as_nodes(tree)
+    if len(nodes.parents) < 3:
+        raise InputError(f"{source}: found a tree of fewer than 2 taxa, expected at least 2")
+    nodes = _root(nodes, source, root, outgroup)
+    return TreeDrawing(nodes.ladderized() if ladderize else nodes)
+
+
+def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:
+    """The trees of a file with other roots, each as a line of Newick; labels stay with their branches.
+
+    Parameters
+    ----------
+    trees : a file of any number of trees, or one tree in any form that `show` takes
+    by, outgroup : see `root` and `outgroup` of `show`, also for errors; one of them must be given
+    """
+    if by is None and outgroup is None:
+        raise InputError("root: found neither a way to find the root nor an outgroup, expected one of them")
+    if isinstance(trees, Tree):
+        found = [_as_nodes(trees)]
+    else:
+        source, several = find_nodes(trees)
+        found = [(nodes, f"{source}: tree {number}") for number, nodes in enumerate(several, start=1)]
+        if not found:
+            raise InputError(f"{source}: found no tree, expected at least one")
+    return [write_nodes(_root(nodes, source, by, outgroup)) for nodes, source in found]
+
+
+def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
+    """A tree as it stands, and what errors call it."""
+    if isinstance(tree, Tree):
+        return RootedNodes.of_tree(tree), "the tree"
+    return load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
+
+
+def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:
+    try:
+        rooted, remark = root_nodes(nodes, by, outgroup)
+    except InputError as error:
+        raise InputError(f"{source}: {error}") from None
+    if remark:
+        _log.info("%s: %s", source, remark)
+    return rooted

@@ -1,0 +1,96 @@
+"""``plltool show``: a tree as a picture."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from plltool.cli.command import command
+from plltool.cli.options import PATH, outgroup_option
+from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.reporting import Reporter
+from plltool.constants import DRAWING_WIDTH, ROOT_KINDS, SHOWN_TAXA
+
+root_option = click.option(
+    "--root",
+    type=click.Choice(ROOT_KINDS),
+    help="Root: in the middle of the longest path (midpoint), where the tree is closest to a molecular clock (mad,"
+    " minimal ancestor deviation, Tria et al. 2017), or beside the taxa of --outgroup.",
+)
+
+
+@command(
+    short_help="Draw a tree: characters, SVG or PDF.",
+    examples=(
+        "plltool show run.support.nwk --root midpoint --ladderize",
+        "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",
+    ),
+)
+@click.argument("tree", type=PATH)
+@root_option
+@outgroup_option
+@click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
+@click.option("--supports/--no-supports", default=True, help="Draw the labels of inner branches, or leave them out.")
+@click.option("--unrooted", is_flag=True, help="In SVG and PDF, spread the clades around a point.")
+@click.option("--svg", type=PATH, metavar="FILE", help="Write the picture as SVG.")
+@click.option("--pdf", type=PATH, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
+@click.option(
+    "--width",
+    type=click.IntRange(20, 20000),
+    help="Width: characters, by default that of the terminal; or points of SVG and PDF, by default"
+    f" {DRAWING_WIDTH:.0f}.",
+)
+@click.option("--ascii", "ascii_only", is_flag=True, help="Draw lines with - | + only.")
+@click.option("--redo", is_flag=True, help="Replace the files if they exist.")
+def show(
+    tree: Path,
+    root: str | None,
+    outgroup: tuple[str, ...],
+    ladderize: bool,
+    supports: bool,
+    unrooted: bool,
+    svg: Path | None,
+    pdf: Path | None,
+    width: int | None,
+    ascii_only: bool,
+    redo: bool,
+) -> None:
+    """Draw the first tree in the file TREE (Newick or NEXUS), with characters unless --svg or --pdf names a file.
+
+    Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
+    """
+    if unrooted and not (svg or pdf):
+        raise click.UsageError("--unrooted is for --svg and --pdf")
+    claim_files([path for path in (svg, pdf) if path], redo)
+    import plltool
+
+    with Reporter(quiet=False):
+        drawing = plltool.show(tree, root, outgroup or None, ladderize)
+        points = width or DRAWING_WIDTH
+        if svg:
+            plltool.write_text(svg, drawing.svg(points, supports, unrooted))
+        if pdf:
+            plltool.write_bytes(pdf, drawing.pdf(points, supports, unrooted))
+    for path in (svg, pdf):
+        if path:
+            print_line(f"picture: {path}")
+    if not (svg or pdf):
+        columns = width or shutil.get_terminal_size().columns
+        print_line(drawing.text(columns, supports, ascii_only or not prints_lines()).removesuffix("\n"))
+
+
+def draw_small(tree: Path | str, n_taxa: int) -> None:
+    """On a terminal draw a tree, a file or Newick text, if it has at most SHOWN_TAXA taxa."""
+    import plltool
+
+    if n_taxa <= SHOWN_TAXA and sys.stdout.isatty():
+        columns = shutil.get_terminal_size().columns
+        print_line("\n" + plltool.show(tree).text(columns, ascii_only=not prints_lines()).removesuffix("\n"))
+
+
+def prints_lines() -> bool:
+    """Whether stdout can show the lines that boxes are drawn with."""
+    return (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

@@ -1,0 +1,1 @@
+"""Pictures of trees: characters, SVG and PDF."""

@@ -1,0 +1,50 @@
+"""Write a picture as SVG 1.1, which browsers, Inkscape and Illustrator read."""
+
+from __future__ import annotations
+
+import re
+from xml.sax.saxutils import escape, quoteattr
+
+from plltool.drawing.picture import DOT, LINE_COLOUR, Picture, Text
+
+_NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
+
+
+def write_svg(picture: Picture, title: str) -> str:
+    """A picture as an SVG document; `title` is for those who cannot see it."""
+    width, height = _number(picture.width), _number(picture.height)
+    lines = "".join(
+        f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in picture.lines
+    )
+    dots = "\n".join(
+        f'<circle cx="{_number(dot.x)}" cy="{_number(dot.y)}" r="{DOT}" fill="{dot.colour}">'
+        f"<title>{xml_text(dot.title)}</title></circle>"
+        for dot in picture.dots
+    )
+    texts = "\n".join(_text(text) for text in picture.texts)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
+        f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif">\n'
+        f"<title>{xml_text(title)}</title>\n"
+        f'<path d="{lines}" fill="none" stroke="{LINE_COLOUR}" stroke-width="1.2" stroke-linecap="square"/>\n'
+        f"{dots}\n{texts}\n</svg>\n"
+    )
+
+
+def xml_text(text: str) -> str:
+    """A text as XML holds it; what XML does not allow becomes U+FFFD."""
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+def _text(text: Text) -> str:
+    x, y = _number(text.x), _number(text.y)
+    turned = f' transform="rotate({_number(text.angle)} {x} {y})" dominant-baseline="central"' if text.angle else ""
+    anchor = "" if text.anchor == "start" else f" text-anchor={quoteattr(text.anchor)}"
+    return (
+        f'<text x="{x}" y="{y}" font-size="{_number(text.size)}" fill="{text.colour}"{anchor}{turned}>'
+        f"{xml_text(text.text)}</text>"
+    )
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}".rstrip("0").rstrip(".")

@@ -1,0 +1,158 @@
+"""Trees drawn with characters, as SVG and as PDF: what stands where, and what hostile names do."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+
+import plltool
+from plltool.drawing.picture import support_colour
+from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_rows
+from plltool.io.newick import parse_nodes
+
+TREE = "((A:1,B:2)97:1,(C:1,(D:1,E:2)80:1)0.5:2);"
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_characters_in_proportion():
+    drawn = plltool.show("((A:10,B:20):10,C:40);").text(width=42, labels=False)
+    assert drawn.splitlines() == [
+        "┌─────────┬───────── A",
+        "│         └─────────────────── B",
+        "└─────────────────────────────────────── C",
+        "",
+        "├─────────┤ 10",
+    ]
+
+
+def test_labels_stand_on_their_branches():
+    drawn = plltool.show(TREE).text(width=40)
+    assert drawn.splitlines()[:5] == [
+        "┌─────97┬─────── A",
+        "│       └────────────── B",
+        "└───────────0.5┬─────── C",
+        "               └─────80┬─────── D",
+        "                       └────────────── E",
+    ]
+
+
+def test_ascii_lines():
+    drawn = plltool.show("((A,B),(C,D));").text(width=12, ascii_only=True)
+    assert drawn.splitlines() == ["+----+---- A", "|    +---- B", "+----+---- C", "     +---- D"]
+
+
+@pytest.mark.parametrize("width", [30, 80, 300])
+def test_a_drawing_fits_its_width_where_there_is_room(width):
+    rng = np.random.default_rng(5)
+    parts = [f"taxon{i}:{rng.exponential():.3f}" for i in range(25)]
+    while len(parts) > 2:
+        a, b = (parts.pop(int(rng.integers(len(parts)))) for _ in range(2))
+        parts.append(f"({a},{b}):{rng.exponential():.3f}")
+    lines = plltool.show(f"({','.join(parts)});").text(width).splitlines()
+    assert max(map(len, lines)) <= max(width, 8 + 1 + 25)
+    assert max(map(len, lines)) >= width - 2 or width < 40
+    assert sorted(re.findall(r"taxon\d+", "\n".join(lines))) == sorted(f"taxon{i}" for i in range(25))
+
+
+def test_ladderize_puts_small_clades_first():
+    names = re.findall(r" ([A-E])$", plltool.show("(((A,B),C),D,E);", ladderize=True).text(), re.MULTILINE)
+    assert names == ["D", "E", "C", "A", "B"]
+
+
+def test_rows_and_depths():
+    nodes = parse_nodes(TREE, "test")
+    assert node_rows(nodes).tolist() == [1.625, 0.5, 0, 1, 2.75, 2, 3.5, 3, 4]
+    assert drawn_lengths(parse_nodes("((A,B),C);", "test"))[0].tolist() == [0, 1, 1, 1, 1]
+    assert drawn_lengths(parse_nodes("((A:2,B),C);", "test"))[0].tolist() == [0, 0, 2, 0, 0]
+
+
+def test_unrooted_branches_keep_their_lengths_and_do_not_cross():
+    nodes = parse_nodes(TREE, "test")
+    lengths, _ = drawn_lengths(nodes)
+    points, _ = equal_angles(nodes, lengths)
+    drawn = np.linalg.norm(points[1:] - points[nodes.parents[1:]], axis=1)
+    np.testing.assert_allclose(drawn, lengths[1:], rtol=1e-12)
+    branches = [(points[parent], points[node]) for node, parent in enumerate(nodes.parents[1:], start=1)]
+    for k, (a, b) in enumerate(branches):
+        for c, d in branches[:k]:
+            if not any(np.allclose(p, q) for p in (a, b) for q in (c, d)):
+                turns = [_turn(a, b, c) * _turn(a, b, d), _turn(c, d, a) * _turn(c, d, b)]
+                assert max(turns) > 0, "two branches cross"
+
+
+def _turn(a, b, c):
+    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+
+
+@pytest.mark.parametrize("unrooted", [False, True])
+def test_svg_holds_every_name_and_support(unrooted):
+    root = ET.fromstring(plltool.show(TREE).svg(unrooted=unrooted))
+    texts = [element.text for element in root.iter(f"{SVG}text")]
+    assert set(texts) >= {"A", "B", "C", "D", "E", "97", "80", "0.5"}
+    assert [element.find(f"{SVG}title").text for element in root.iter(f"{SVG}circle")] == ["97", "0.5", "80"]
+    width, height = float(root.get("width")), float(root.get("height"))
+    for element in root.iter(f"{SVG}text"):
+        assert 0 <= float(element.get("x")) <= width
+        assert 0 <= float(element.get("y")) <= height
+
+
+def test_hostile_names_are_text():
+    name = "</text><script>alert(1)</script>&\x01\ud800"
+    drawing = plltool.show("(A:1,B:1,C:1);").nodes
+    drawing.labels[1] = name
+    root = ET.fromstring(plltool.TreeDrawing(drawing).svg())
+    assert "</text><script>alert(1)</script>&\ufffd\ufffd" in [element.text for element in root.iter(f"{SVG}text")]
+    assert not list(root.iter(f"{SVG}script"))
+
+
+@pytest.mark.parametrize(
+    ("label", "colour"),
+    [("97", "#1b7837"), ("95", "#1b7837"), ("94.9", "#b8860b"), ("0.80", "#b8860b"), ("0.3/99", "#b2182b"),
+     ("1.000", "#1b7837"), ("1", "#b2182b"), ("n5", None)],
+)  # fmt: skip
+def test_colours_of_supports(label, colour):
+    assert support_colour(label) == colour
+
+
+@pytest.mark.parametrize(("about", "length"), [(0.034, 0.02), (0.05, 0.05), (1.0, 1.0), (9.99, 5.0), (1234, 1000)])
+def test_scale_bars_are_round(about, length):
+    assert nice_length(about) == pytest.approx(length)
+
+
+def test_pdf():
+    pytest.importorskip("matplotlib")
+    pdf = plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
+    assert pdf.startswith(b"%PDF")
+    assert pdf == plltool.show("((Ä:1,'$x^2$':2)97:1,C:1);").pdf()
+
+
+def test_trees_draw_themselves(tmp_path):
+    path = tmp_path / "tree.nwk"
+    path.write_text("(A:1,B:1,(C:1,D:1):1);")
+    tree = plltool.read_tree(path)
+    assert str(tree.draw()) == plltool.show("(A:1,B:1,(C:1,D:1):1);").text()
+    assert tree.draw()._repr_svg_().startswith("<svg")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"root": "middle"}, "the tree given: root: found 'middle', expected one of: midpoint, mad, outgroup"),
+        ({"root": "outgroup"}, "the tree given: root: found 'outgroup' with no outgroup"),
+        ({"root": "mad", "outgroup": "A"}, "the tree given: root: found 'mad' with an outgroup"),
+        ({"outgroup": "A,C"}, "the tree given: the outgroup of 2 taxa is not one clade"),
+    ],
+)
+def test_bad_roots(settings, problem):
+    with pytest.raises(plltool.InputError, match=f"^{re.escape(problem)}"):
+        plltool.show(TREE, **settings)
+
+
+def test_a_tree_of_one_taxon_is_refused(tmp_path):
+    path = tmp_path / "one.nwk"
+    path.write_text("(A);")
+    with pytest.raises(plltool.InputError, match=r"one.nwk: found a tree of fewer than 2 taxa"):
+        plltool.show(path)
