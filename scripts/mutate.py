@@ -58,6 +58,8 @@ PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
+ROOTING, DRAWING = "tests/tree/test_rooting.py", "tests/drawing/test_drawing.py"
+ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
 GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"
 RATCHET = "tests/tree_search/test_ratchet.py"
 FUSING = "tests/tree_search/test_fusing.py"
@@ -109,7 +111,7 @@ PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py
 COMPONENTS_PY, NONREVERSIBLE_PY = "plltool/model/components.py", "plltool/model/nonreversible.py"
 PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/optimise/parameters.py"
 SCAN_PY, INSERTIONS_PY = "plltool/tree_search/scan.py", "plltool/tree_search/insertions.py"
-ROOT_SCAN_PY, NEWICK_PY = "plltool/tree_search/root_scan.py", "plltool/io/newick.py"
+ROOT_SCAN_PY = "plltool/tree_search/root_scan.py"
 TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
@@ -1221,9 +1223,24 @@ MUTANTS = [
     Mutant("factor of turning eigenvalues", PARAMETERS_PY,
         "slope += np.sum(beside",
         "slope -= np.sum(beside", ROOTED_SLOPES),
-    Mutant("share of the root's branch", NEWICK_PY,
-        "place = first, _add_lengths",
-        "place = first, 1 - _add_lengths", ROOTED_RUNS),
+    Mutant("share of the root's branch", ROOTED_NODES_PY,
+        "place = first, add_lengths",
+        "place = first, 1 - add_lengths", ROOTED_RUNS),
+    Mutant("the rest of a divided branch", ROOTED_NODES_PY, "(1.0 - place.share) * whole", "place.share * whole", ROOTING),
+    Mutant("no label for half of a divided branch", ROOTED_NODES_PY,
+        "(*self.labels, self.labels[place.branch])", '(*self.labels, "")', ROOTING),
+    Mutant("large clades first", ROOTED_NODES_PY, "key=sizes.__getitem__)", "key=sizes.__getitem__, reverse=True)", DRAWING),
+    Mutant("midpoint of the wrong end", ROOTING_PY, "node = max(survey.tips", "node = min(survey.tips", ROOTING),
+    Mutant("the share from the other end", ROOTING_PY, "share if tree.ends[branch, 0] == node", "share if tree.ends[branch, 0] != node",
+        ROOTING),
+    Mutant("deviations above a branch forgotten", ROOTING_PY, "siblings + outside.get(parent, 0.0)", "siblings", ROOTING),
+    Mutant("deviations across a node forgotten", ROOTING_PY, "outside[node] = without[node] + ", "outside[node] = ", ROOTING),
+    Mutant("a root beyond its branch", ROOTING_PY, "(2.0 * curvature), 0.0, length)", "(2.0 * curvature), -9.0, 9.0)", ROOTING),
+    Mutant("pairs at distance 0 count", ROOTING_PY, "np.count_nonzero(survey.distances) / 2", "survey.distances.size / 2", ROOTING),
+    Mutant("rows of inner nodes", "plltool/drawing/shape.py", "rows[children[node][-1]]) / 2.0", "rows[children[node][-1]])", DRAWING),
+    Mutant("labels longer than branches", "plltool/drawing/characters.py", "len(text) + 1 for", "1 for", DRAWING),
+    Mutant("sectors of all clades start at one angle", "plltool/drawing/shape.py", "start += sector", "pass", DRAWING),
+    Mutant("markup in names", "plltool/drawing/svg.py", "escape(_NOT_XML", "str(_NOT_XML", DRAWING),
     Mutant("the root's place in a renumbered tree", TOPOLOGY_PY,
         "self.ends[branch, 0] == parents[place]",
         "self.ends[branch, 0] != parents[place]", ROOTED_RUNS),
