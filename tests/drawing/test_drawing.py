@@ -39,6 +39,11 @@ def test_labels_stand_on_their_branches():
     ]
 
 
+def test_branches_are_as_long_as_their_labels():
+    drawn = plltool.show("((A:9,B:9)100/0.99:0.001,C:9);").text(width=30)
+    assert drawn.splitlines()[0].startswith("┌100/0.99┬───")
+
+
 def test_ascii_lines():
     drawn = plltool.show("((A,B),(C,D));").text(width=12, ascii_only=True)
     assert drawn.splitlines() == ["+----+---- A", "|    +---- B", "+----+---- C", "     +---- D"]
@@ -81,6 +86,12 @@ def test_unrooted_branches_keep_their_lengths_and_do_not_cross():
             if not any(np.allclose(p, q) for p in (a, b) for q in (c, d)):
                 turns = [_turn(a, b, c) * _turn(a, b, d), _turn(c, d, a) * _turn(c, d, b)]
                 assert max(turns) > 0, "two branches cross"
+
+
+def test_each_tip_of_a_star_has_a_sector_of_its_own():
+    nodes = parse_nodes("(A:1,B:2,C:3,D:4);", "test")
+    _, directions = equal_angles(nodes, drawn_lengths(nodes)[0])
+    assert np.degrees(directions[1:]).tolist() == [45, 135, 225, 315]
 
 
 def _turn(a, b, c):
