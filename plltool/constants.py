@@ -191,6 +191,7 @@ GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not 
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
+MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
 REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
 MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030

@@ -1105,6 +1105,8 @@ MUTANTS = [
            (CODON_MODELS,)),
     Mutant("codons: classes share the slopes of one matrix", "plltool/optimise/parameters.py",
            " and not model.spec.is_mixture", "", ("tests/optimise/test_codon_gradients.py", "-k", "numpy")),
+    Mutant("lists of 13 values are shown", "plltool/model/describe.py", "number <= MAX_SHOWN_VALUES",
+           "number <= MAX_SHOWN_VALUES + 1", ("tests/model/test_model.py", "-k", "long_lists")),
     Mutant("codons: parts forget the second and third base", "plltool/analyses/bootstrap.py",
            "columns[part.columns] = part.columns[sites]", "columns[part.sites] = part.sites[sites]",
            ("tests/analyses/test_codon_runs.py", "-k", "resampled")),

@@ -1,10 +1,14 @@
-"""A model in the record of a run."""
+"""A model in the record of a run, and as a person reads it."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from plltool.constants import MAX_SHOWN_VALUES
 from plltool.model.model import Model
+
+_LIST = re.compile(r"\{([^{}]*/[^{}]*)\}")
 
 
 def describe_model(model: Model) -> dict[str, Any]:
@@ -31,3 +35,21 @@ def describe_model(model: Model) -> dict[str, Any]:
         described["class_rates"] = model.classes.rates.tolist()
         described["class_weights"] = model.classes.weights.tolist()
     return described
+
+
+def shorten_model(text: str) -> str:
+    """A model string in which lists of more than MAX_SHOWN_VALUES values are only counted."""
+
+    def count(found: re.Match[str]) -> str:
+        number = found[1].count("/") + 1
+        return found[0] if number <= MAX_SHOWN_VALUES else f"{{{number} values, see the record}}"
+
+    return _LIST.sub(count, text)
+
+
+def name_rates(model: Model) -> str:
+    """The parameters that have names, such as omega and kappa, and the weights of classes; empty without names."""
+    rates = [f"{name} {value:.6g}" for name, value in model.rate_parameters.items()]
+    if rates and model.has_classes:
+        rates.append("weights " + "/".join(f"{weight:.6g}" for weight in model.classes.weights))
+    return ", ".join(rates)

@@ -12,6 +12,7 @@ from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.engine.shards import AnyEngine
 from plltool.hardware import Hardware
+from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model
 from plltool.tree.topology import Tree
 
@@ -70,7 +71,8 @@ def remarks_on_values(models: Sequence[Model]) -> list[str]:
         free = [group for group in model.free_parameters if group != SCALER]
         if free:
             listed = " and ".join(free)
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {model.to_string()}")
+            used = shorten_model(model.to_string())
+            remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {used}")
     if any(SCALER in model.free_parameters for model in models):
         remarks.append("scalers of the branch lengths of parts have no values; 1 is used")
     return list(dict.fromkeys(remarks))

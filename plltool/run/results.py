@@ -18,7 +18,7 @@ from plltool.errors import InputError, shorten
 from plltool.io.record import format_record
 from plltool.io.site_values import format_for, format_sites
 from plltool.io.tree_views import collapse_newick, write_nexus
-from plltool.model.describe import describe_model
+from plltool.model.describe import describe_model, name_rates, shorten_model
 from plltool.model.model import SCALER, Model
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
@@ -160,12 +160,15 @@ class Result:
         return format_record(self.as_record(command))
 
     def describe_models(self) -> list[str]:
-        """The model as a line, or a line for each part that has a name; before it what was found under +PSR."""
-        found = [] if self.psr is None else [self.psr.describe()]
-        if not self.parts[0].name:
-            return [*found, f"model: {self.model}"]
-        parts = [f"part {own.name}: lnL {own.lnl:.6f}, {own.n_sites} sites, model {own.model}" for own in self.parts]
-        return [*found, *parts]
+        """The models for people: lines for each part, before them what was found under +PSR. `model` has all values."""
+        lines = [] if self.psr is None else [self.psr.describe()]
+        for part, model in zip(self.parts, self.models, strict=True):
+            shown, rates = shorten_model(part.model), name_rates(model)
+            about = f"part {part.name}: lnL {part.lnl:.6f}, {part.n_sites} sites, model " if part.name else "model: "
+            lines.append(about + shown)
+            if rates:
+                lines.append(f"part {part.name}: {rates}" if part.name else f"rates: {rates}")
+        return lines
 
     def format_site_lnl(self, name: str | PathLike[str] = "") -> str:
         """`site_lnl` as a table, or in TREE-PUZZLE's format if the `name` of the file ends in .sitelh.

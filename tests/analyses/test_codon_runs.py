@@ -88,6 +88,23 @@ def test_simulation_recovers_parameters(truth, model, ranges):
         assert low < found[name] < high, found
 
 
+def test_what_is_shown_of_a_codon_model(simulated, tmp_path):
+    result = plltool.evaluate(simulated, TREE, "M1a{0.1/2.5}{0.75/0.25}+F", fixed=True, device="numpy")
+    assert result.describe_models() == [
+        "model: M1a{0.1/2.5}{0.75/0.25}+FU{61 values, see the record}",
+        "rates: omega0 0.1, kappa 2.5, weights 0.75/0.25",
+    ]
+    record = tmp_path / "run.json"
+    record.write_text(result.to_json())
+    assert plltool.evaluate(simulated, TREE, str(record), fixed=True, device="numpy").lnl == result.lnl
+    scheme = tmp_path / "genes.part"
+    scheme.write_text("GY{0.2/4}+F, gene = 1-600\nJC, rest = 601-1200\n")
+    parts = plltool.evaluate(simulated, TREE, str(scheme), fixed=True, device="numpy", brlen="linked")
+    first, rates, last = parts.describe_models()
+    assert first.endswith(", 200 sites, model GY{0.2/4.0}+FU{61 values, see the record}")
+    assert (rates, last.endswith(", 600 sites, model JC")) == ("part gene: omega 0.2, kappa 4", True)
+
+
 def test_sites_of_codons_are_named_by_their_first_column(simulated):
     result = plltool.evaluate(simulated, TREE, "GY{0.2/4}+FE", fixed=True, site_lnl=True, device="numpy")
     assert result.site_lnl.shape == (1200,)

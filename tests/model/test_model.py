@@ -9,7 +9,7 @@ from oracles.substitution import gamma_category_means, transition_matrix
 import plltool.model.model
 from plltool.constants import DEFAULT_ALPHA, EVEN_DEVIATION, MAX_ALPHA, MIN_ALPHA
 from plltool.errors import InputError
-from plltool.model.describe import describe_model
+from plltool.model.describe import describe_model, shorten_model
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, set_vector
@@ -378,3 +378,20 @@ def test_a_model_for_some_of_the_patterns_keeps_their_rates():
     assert model.sites.category_of.tolist() == [0, 2, 1, 2, 0]
     assert model.sites.weights == (0.4, 0.2, 0.4)
     assert model_of("JC+PSR3").of_patterns(np.array([0, 3])).sites.category_of is None
+
+
+def braces(number):
+    return "{" + "/".join(["0.5"] * number) + "}"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"UNREST{braces(12)}", f"UNREST{braces(12)}"),
+        (f"GTR20{braces(190)}+FU{braces(20)}", "GTR20{190 values, see the record}+FU{20 values, see the record}"),
+        (f"M1a{braces(2)}{braces(2)}+FU{braces(13)}", f"M1a{braces(2)}{braces(2)}+FU{{13 values, see the record}}"),
+        (f"MATRIX{{ABCDEFGHIJKLMNO}}{braces(105)}", "MATRIX{ABCDEFGHIJKLMNO}{105 values, see the record}"),
+    ],
+)
+def test_long_lists_of_values_are_counted_where_a_model_is_shown(text, shown):
+    assert shorten_model(text) == shown
