@@ -332,6 +332,7 @@ MODELS = [
     b"GTR{1.2,3.4,0.8,1.1,4.1}+R2{.5,1,.5,1}+BU{2}",
     b"TIM2+I+R3",
     b"MK+G4",
+    b"MULTI3_MKV+R2",
     b"MULTI4_GTR{1/2/3/4/5/1}+FO",
     b"MULTI*_ORDERED+F",
     b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",

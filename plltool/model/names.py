@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from plltool.model import codons, doublets, genotypes, multistate, nonreversible, proteins, user
+from plltool.model.ascertainment import Ascertainment
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
@@ -44,9 +45,11 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_user(token)
     if word == genotypes.GT10:
         return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
-    multistate_name = multistate.find_name(word)
+    is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
+    multistate_name = multistate.find_name(word[:-1] if is_mkv else word)
     if multistate_name is not None:
-        return _read_multistate(token, multistate_name)
+        spec = _read_multistate(token, multistate_name)
+        return replace(spec, ascertainment=Ascertainment("lewis")) if is_mkv else spec
     if word in doublets.NAMES:
         return _read_doublet(token, word)
     codon_name = codons.canonical_name(word)
