@@ -21,6 +21,9 @@ DEFAULT_BRANCH_LENGTH = 0.1  # for branches without a length in the start tree (
 MIN_EXCHANGEABILITY = 1e-3  # relative to the last rate of the matrix (RAxML-NG's bounds)
 MAX_EXCHANGEABILITY = 1e3
 NEGLIGIBLE_EXCHANGEABILITY = 1e-12  # for 0: P of many small steps would be rounding noise, of either sign, without it
+MIN_DOUBLET_RATE = 1e-6  # the same of S16, where that of a rare pair is the last one (RAxML's bounds: 1e-4 and 1e6)
+MAX_DOUBLET_RATE = 1e6
+RARE_DOUBLET_RATE = 0.01  # where S16 starts for pairs that S16A keeps apart; from 1 it ends 2 lnL lower (30 pairs)
 MIN_OMEGA = 1e-6  # nonsynonymous to synonymous rate (PAML's bounds are 1e-6 and 999)
 MAX_OMEGA = 1e3
 START_OMEGA, START_KAPPA = 0.4, 2.0  # where they are optimised (PAML's example)
@@ -166,6 +169,7 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 # --- runs -----------------------------------------------------------------------------------------------
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
+DEFAULT_DOUBLET_MODEL = "S16+F+G4"  # for pairs of columns without a model, as RAxML's -A S16 beside GTRGAMMA
 DEFAULT_CODON_MODEL = "GY+F3X4"  # for codons: the usual choice of PAML's users
 DEFAULT_MULTISTATE_MODEL = "MK+G4"  # for binary and multistate data: nothing but the number of states is known of them
 DEFAULT_MODELS = {  # by the name of the data, without the number of a genetic code

@@ -21,6 +21,7 @@ from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
+from plltool.io.structure_reader import read_structure
 from plltool.io.tree_files import read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
@@ -90,6 +91,7 @@ begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
+PAIR_LINES = b"S16+G4, stems = 1:30 2:29, 28:3\nS16A{1/2/3/1/4}, b = 4:27\nJC, loops = 31-.\n"
 CODON_LINES = b"CODON2, gene = 1-30\nM0+F1X4, rest = 31-60\n"
 STATE_SETS = NEXUS.replace(b"A-?T", b"{AG}-(C,T){A-}").replace(b"interleave", b"missing=x")
 MIXED = b"""#NEXUS
@@ -167,7 +169,8 @@ def run_model(content: bytes, _path: Path) -> object:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
     own = dict.fromkeys(NAMES, "".join(spec.symbols))
     data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}.get(spec.data, own)
-    model = resolve_inputs(data, spec)[1][0]
+    text = f"{spec}, stems = 1:2" if spec.data == "doublet" else spec
+    model = resolve_inputs(data, text)[1][0]
     model.components()
     return model.n_free_parameters
 
@@ -181,6 +184,14 @@ def run_scheme(content: bytes, path: Path) -> object:
 def run_paml(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     return len(resolve_inputs(PROTEINS, f"GTR20{{{path}}}")[1]), len(read_paml_matrix(str(path))[0])
+
+
+def run_structure(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    row = "ACGU" * 25
+    structure = read_structure(str(path))
+    data, _ = resolve_inputs(dict.fromkeys(NAMES, row[: structure.n_sites]), f"S16B, stems = pairs{{{path}}}")
+    return data.parts[0].columns.shape
 
 
 def run_matrix(content: bytes, path: Path) -> object:
@@ -301,6 +312,9 @@ MODEL_WORDS = [
     b"LGF",
     b"AUTO",
     b"MK",
+    b"S16A",
+    b"5:70",
+    b"pairs{",
     b"MULTI*_MK",
     b"MULTI3_GTR",
     b"ORDERED",
@@ -318,10 +332,12 @@ MODELS = [
     b"GTR{1.2,3.4,0.8,1.1,4.1}+R2{.5,1,.5,1}+BU{2}",
     b"TIM2+I+R3",
     b"MK+G4",
+    b"MULTI3_MKV+R2",
     b"MULTI4_GTR{1/2/3/4/5/1}+FO",
     b"MULTI*_ORDERED+F",
     b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",
     b"GT10{1/2/3/4/5/1}+FO",
+    b"S16A{1/2/3/1/4}+FO",
 ]
 TREES = [
     b"((a:0.1,'b c':.2)x:1e-3,[c[d]]d_e,('it''s',f:3)80:.1);",
@@ -358,10 +374,11 @@ PARSERS = {
     "model": Parser(run_model, MODELS, MODEL_WORDS),
     "partition": Parser(
         run_scheme,
-        [LINES, CODON_LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
+        [LINES, CODON_LINES, PAIR_LINES, SETS, FILE_SETS, SETS.replace(b"mrbayes", b"sets"), RECORD],
         [*WORDS, *MODEL_WORDS, b"1-.\\3"],
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
+    "structure": Parser(run_structure, [b"((.[.))]..<{}>\n"], [b"(", b"<", b">", b"((", b"))", b"."]),
     "matrix": Parser(run_matrix, [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"#"]),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),

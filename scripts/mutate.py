@@ -117,6 +117,7 @@ ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engin
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
 MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
+DOUBLETS_PY, DOUBLETS = "plltool/model/doublets.py", "tests/model/test_doublets.py"
 MULTISTATE_RUNS, NEXUS_STANDARD = "tests/analyses/test_multistate_runs.py", "tests/io/test_nexus_standard.py"
 
 VECTOR = "vector-vw4-tile3-groups64"  # one kind of OpenCL engine, so that few kernels are built
@@ -1026,8 +1027,8 @@ MUTANTS = [
            "moves.lengths[k].T[..., ::-1]",
            (PARTITIONS, "-k", "promise")),
     Mutant("parts: last column missing", "plltool/alignment/partition.py",
-           "np.arange(some.start - 1, last, some.stride)",
-           "np.arange(some.start - 1, last - 1, some.stride)", (PART_FILES,)),
+           "np.arange(self.start - 1, self.stop or n_sites, self.stride)",
+           "np.arange(self.start - 1, (self.stop or n_sites) - 1, self.stride)", (PART_FILES,)),
     Mutant("parts: overlaps pass", "plltool/alignment/partition.py", "columns[owner[columns] >= 0]", "columns[:0]",
            (PART_FILES,)),
     # --- what people do with trees: supports, consensus, distances, tests, simulation, length errors
@@ -1085,10 +1086,10 @@ MUTANTS = [
     Mutant("ancestors: the outgroup is not heeded", "plltool/analyses/ancestral.py",
            "find_root(tree, usable_outgroup(tree, outgroup)[0])", "find_root(tree, None)",
            ("tests/cli/test_cli_ancestral.py",)),
-    Mutant("codons: gaps allow stop codons only", CODONS_PY, "triplets[:, is_sense]", "triplets[:, :is_sense.sum()]",
-           (CODON_SPACES,)),
+    Mutant("codons: a stop codon is a state", CODONS_PY, ".items() if acid != STOP)", ".items() if acid)", (CODON_SPACES,)),
     Mutant("codons: a last stop codon is kept", CODONS_PY, "codes[:, :-1]", "codes[:, :]", (CODON_SPACES,)),
-    Mutant("codons: letters in the wrong place", CODONS_PY, "[256, 16, 1]", "[1, 16, 256]", (CODON_SPACES,)),
+    Mutant("codons: letters in the wrong place", "plltool/alignment/words.py", "np.arange(self.width)[::-1]",
+           "np.arange(self.width)", (CODON_SPACES,)),
     Mutant("codons: columns sorted by their low bytes", "plltool/alignment/alignment.py",
            'codes.dtype.newbyteorder(">")', 'codes.dtype.newbyteorder("<")', (CODON_SPACES,)),
     Mutant("codons: transitions are transversions", CODON_MODELS_PY, "(x in _PURINES) == (y in _PURINES)",
@@ -1167,6 +1168,16 @@ MUTANTS = [
            "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
     Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",
            "one[1 - a] + other[1 - b]", "one[a] + other[1 - b]", (GENOTYPES,)),
+    Mutant("doublets: a double change may involve a mismatch", DOUBLETS_PY, "if len(changes) > 1:", "if len(changes) > 2:",
+           (DOUBLETS, "-k", "kinds")),
+    Mutant("doublets: transversions are transitions", DOUBLETS_PY, "if all(changes)", "if True", (DOUBLETS, "-k", "kinds")),
+    Mutant("doublets: the columns of a pair are exchanged", "plltool/alignment/partition.py",
+           "np.array([self.start - 1, (self.stop or n_sites) - 1])", "np.array([(self.stop or n_sites) - 1, self.start - 1])",
+           (DOUBLETS, "-k", "counted or simulated")),
+    Mutant("doublets: columns in ascending order", "plltool/alignment/partition.py",
+           "columns if paired else np.sort(columns)", "np.sort(columns)", (DOUBLETS, "-k", "counted or simulated")),
+    Mutant("structure: the first opening bracket is closed first", "plltool/io/structure_reader.py",
+           "waiting.pop()", "waiting.pop(0)", ("tests/io/test_structure_reader.py", "-k", "cross")),
     # processes that are not time-reversible
     Mutant("P* without frequencies", NUMPY,
         "* pi[..., None, :] / pi[..., :, None]",

@@ -5,7 +5,8 @@
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
 with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
 one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
-The variable columns of some sets are also compared under corrections for ascertainment bias.
+The variable columns of some sets are also compared under corrections for ascertainment bias, and data/stems.phy under
+models of doublets.
 
 With --rival PROGRAM, the path of IQ-TREE 2, the same models are also optimised on NAME.fixed.nwk by both programs: all
 lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower.
@@ -30,6 +31,7 @@ from plltool.alignment.alignment import may_be_invariable
 from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.constants import LINKAGES
 
+REPOSITORY = Path(__file__).resolve().parents[1]
 FIXED_TOLERANCE = 1e-3
 LENGTHS_TOLERANCE = 0.05
 OPTIMISED_TOLERANCE = 0.01
@@ -42,6 +44,8 @@ ASCERTAINED = {
     "dna59": [(_GTR_ASC, -44598.7454)],
     "aa140": [("LG+G4{0.7}+ASC", -120411.3640)],
 }
+# {name: tree, models of loops and stems, lnL} of data/stems.phy as RAxML 8.2.12 found them (`-A NAME -S stems.str`)
+DOUBLETS = REPOSITORY / "tests" / "model" / "doublet_reference.json"
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
@@ -99,6 +103,18 @@ def check_ascertained(name: str, alignment: Any, tree: Path, device: str) -> boo
     for model, expected in ASCERTAINED.get(name, []):
         found = plltool.evaluate(variable, tree, model, fixed=True, device=device).lnl
         good &= check(f"{device} {name} {model[:4]}...+ASC", found, expected, FIXED_TOLERANCE)
+    return good
+
+
+def check_doublets(device: str) -> bool:
+    """Stems of RNA, in which pairs of columns are characters with 16 states."""
+    structure = REPOSITORY / "data" / "stems.str"
+    good = True
+    for name, row in json.loads(DOUBLETS.read_text()).items():
+        scheme = f"{row['loops']}, l = unpaired{{{structure}}}\n{row['stems']}, s = pairs{{{structure}}}"
+        alignment = REPOSITORY / "data" / "stems.phy"
+        found = plltool.evaluate(alignment, row["tree"], scheme, fixed=True, brlen="linked", device=device).lnl
+        good &= check(f"{device} stems {name}", found, row["lnl"], FIXED_TOLERANCE)
     return good
 
 
@@ -160,6 +176,8 @@ def main() -> int:
     logging.getLogger("plltool").setLevel(logging.ERROR)
     reference = json.loads((arguments.reference / "fixed.json").read_text())
     good = True
+    for device in arguments.device or ("numpy", "opencl"):
+        good &= check_doublets(device)
     for name in arguments.set or reference:
         path = find_alignment(arguments.data, name)
         if path is None:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
+from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray
+from plltool.alignment.words import WordSpace, word_tables
 from plltool.arrays import IndexArray
 from plltool.constants import GENETIC_CODES, STANDARD_CODE
 from plltool.errors import InputError
@@ -57,34 +58,15 @@ _DIFFERENCES = {
 
 
 @dataclass(frozen=True, eq=False)
-class CodonSpace(StateSpace):
+class CodonSpace(WordSpace):
     """The sense codons of a genetic code, in alphabetical order.
-
-    A triplet of letters stands for all sense codons that the letters allow. Gaps and undetermined letters allow every
-    base, so a codon of three gaps is undetermined, and ``A--`` is any codon that begins with A.
 
     Attributes
     ----------
     genetic_code : its number, as NCBI counts
-    code_of_triplet : uint16 array (4096,)
-        The code of each triplet, ``256 a + 16 b + c`` for the codes a, b, c of its letters in `DNA`; `ILLEGAL_CODE`
-        where they allow no sense codon.
     """
 
     genetic_code: int
-    code_of_triplet: CodeArray
-
-    @property
-    def width(self) -> int:
-        return WIDTH
-
-    @property
-    def letters(self) -> StateSpace:
-        return DNA
-
-    def encode(self, sequence: bytes) -> CodeArray:
-        bases = DNA.encode(sequence).astype(np.uint16).reshape(-1, WIDTH)
-        return self.code_of_triplet[bases @ np.array([256, 16, 1], dtype=np.uint16)]
 
 
 def translation(genetic_code: int) -> dict[str, str]:
@@ -112,17 +94,9 @@ def genetic_code_of(name: str) -> int | None:
 @cache
 def codon_space(genetic_code: int) -> CodonSpace:
     """The space of the sense codons of a genetic code."""
-    acids = translation(genetic_code)
-    is_sense = np.array([acid != STOP for acid in acids.values()])
-    allows = DNA.state_sets.astype(bool)
-    triplets = np.einsum("ai,bj,ck->abcijk", allows, allows, allows).reshape(len(allows) ** WIDTH, len(TRIPLETS))
-    distinct, code_of_triplet = np.unique(triplets[:, is_sense], axis=0, return_inverse=True)  # the empty set is first
-    assert not distinct[ILLEGAL_CODE].any(), "a stop codon alone has no state"
-    for table in (distinct, code_of_triplet):
-        table.setflags(write=False)
-    symbols = tuple(codon for codon, acid in acids.items() if acid != STOP)
-    codes = code_of_triplet.astype(np.uint16).ravel()
-    return CodonSpace(data_name(genetic_code), symbols, DNA.code_of, distinct, DNA.doubtful, genetic_code, codes)
+    symbols = tuple(codon for codon, acid in translation(genetic_code).items() if acid != STOP)
+    sets, code_of_word = word_tables(symbols)
+    return CodonSpace(data_name(genetic_code), symbols, DNA.code_of, sets, DNA.doubtful, code_of_word, genetic_code)
 
 
 def read_codons(

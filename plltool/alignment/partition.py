@@ -20,6 +20,7 @@ from plltool.alignment.alignment import (
 from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
 from plltool.alignment.states import StateSpace
+from plltool.alignment.words import DOUBLET
 from plltool.arrays import IndexArray
 from plltool.constants import ROOT_NAME
 from plltool.errors import InputError, show_name
@@ -38,6 +39,21 @@ class SiteRange:
         text = str(self.start) if self.stop == self.start else f"{self.start}-{self.stop or '.'}"
         return text if self.stride == 1 else rf"{text}\{self.stride}"
 
+    def columns(self, n_sites: int) -> IndexArray:
+        """The columns, from 0, of an alignment with `n_sites`."""
+        return np.arange(self.start - 1, self.stop or n_sites, self.stride)
+
+
+@dataclass(frozen=True)
+class SitePair(SiteRange):
+    """Columns `start` and `stop`, from 1, which pair in a stem of RNA; `start` is the smaller one."""
+
+    def __str__(self) -> str:
+        return f"{self.start}:{self.stop}"
+
+    def columns(self, n_sites: int) -> IndexArray:
+        return np.array([self.start - 1, (self.stop or n_sites) - 1])
+
 
 ALL_SITES = (SiteRange(1, None),)
 
@@ -53,6 +69,7 @@ class PartSpec:
     ranges : its columns
     where : the file and line of the description, for messages
     files : names of the alignment files that the columns are those of, where they are named
+    n_sites : the number of columns that the alignment must have, where they are those of a structure; else None
     """
 
     model: ModelSpec | None
@@ -60,6 +77,7 @@ class PartSpec:
     ranges: tuple[SiteRange, ...] = ALL_SITES
     where: str = ""
     files: tuple[str, ...] = ()
+    n_sites: int | None = None
 
 
 Scheme = tuple[PartSpec, ...]
@@ -73,7 +91,7 @@ class Part:
     ----------
     name : see `PartSpec`
     ranges : the columns as text, such as ``1-100, 200-300\\3``
-    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three
+    columns : (n, width) the columns of each site, from 0, in the order of `alignment`; a codon has three, a doublet two
     alignment : of these columns only, sorted by their content
     """
 
@@ -154,7 +172,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     ------
     InputError
         If a part has no columns, columns that do not exist, belong to an earlier part or to another file, or data of
-        another kind than its model; if there are no data at all.
+        another kind than its model, or no pairs of columns for a model of doublets; if there are no data at all.
     """
     _check_files(scheme, given.source)
     sites = assign_sites(scheme, given.n_sites, given.source)
@@ -181,25 +199,42 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
 
 
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
-    """The columns of each part, from 0, ascending; errors as in `cut_alignment`."""
+    """The columns of each part, from 0, ascending, or in pairs as they are given; errors as in `cut_alignment`."""
     owner = np.full(n_sites, -1)
     found = []
     for number, spec in enumerate(scheme):
         what = f"{spec.where}: part {show_name(spec.name)}"
+        if not spec.ranges:
+            raise InputError(f"{what}: found no columns, expected at least one")
+        if spec.n_sites not in (None, n_sites):
+            raise InputError(f"{what}: found a structure of {spec.n_sites} columns, expected {n_sites} as in {source}")
+        paired = _is_paired(spec, source)
         for some in spec.ranges:
             last = n_sites if some.stop is None else some.stop
             if not 1 <= some.start <= last <= n_sites:
                 raise InputError(f"{what}: found columns {some}, expected some of 1-{n_sites}, those of {source}")
-            columns = np.arange(some.start - 1, last, some.stride)
+            columns = some.columns(n_sites)
             taken = columns[owner[columns] >= 0]
             if len(taken):
                 other = show_name(scheme[owner[taken[0]]].name)
                 raise InputError(f"{what}: found column {taken[0] + 1}, expected none that part {other} has already")
             owner[columns] = number
-        found.append(np.flatnonzero(owner == number))
-        if not len(found[-1]):
-            raise InputError(f"{what}: found no columns, expected at least one")
+        columns = np.concatenate([some.columns(n_sites) for some in spec.ranges])
+        found.append(columns if paired else np.sort(columns))
     return found
+
+
+def _is_paired(spec: PartSpec, source: str) -> bool:
+    """Whether a part has pairs of columns; InputError unless all of them are pairs, and its model is for them."""
+    is_pair = {isinstance(some, SitePair) for some in spec.ranges}
+    of_pairs = spec.model is not None and spec.model.data == DOUBLET
+    if is_pair == {of_pairs}:
+        return of_pairs
+    where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else source
+    if of_pairs:
+        hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
+        raise InputError(f"{where}: found single columns, expected {hint}, for model {str(spec.model)!r}")
+    raise InputError(f"{where}: found pairs of columns, expected ranges, or a model of pairs such as S16")
 
 
 def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[list[Alignment], list[IndexArray]]:

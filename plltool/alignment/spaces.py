@@ -10,6 +10,7 @@ import numpy as np
 from plltool.alignment.codons import codon_space, genetic_code_of
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
+from plltool.alignment.words import DOUBLET, doublet_space
 
 GENOTYPES = make_space(  # unphased; a letter for two bases is the heterozygote, not an ambiguity
     "genotype",
@@ -46,8 +47,9 @@ def find_space(data: str, n_states: int) -> StateSpace:
         return codon_space(genetic_code)
     if data.startswith(OWN_STATES):
         return own_space(data)
-    fixed = {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}
-    return multistate_space(n_states) if data == MULTISTATE else fixed[data]
+    if data == MULTISTATE:
+        return multistate_space(n_states)
+    return doublet_space() if data == DOUBLET else {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}[data]
 
 
 @functools.cache

@@ -2,6 +2,7 @@ r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
     DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
+    S16+G4, stems = pairs{rna.str}           the columns that pair in a structure, or pairs such as 5:70 6:69 (MrBayes)
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
     CODON2, nad1 = 2401-3300                 IQ-TREE's word for codons, here of genetic code 2, and the default model
 
@@ -15,6 +16,7 @@ r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
 Without a charpartition, ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, otherwise each charset is a
 part; the models are the default ones. Columns count from 1, ranges include both ends, ``.`` is the last column. In
 IQ-TREE's form the columns may follow a data type, as in ``genes.phy: DNA, 1-900``, and ``*`` stands for all columns.
+``pairs{FILE}`` and ``unpaired{FILE}`` are columns of a structure in dot-bracket notation, see `read_structure`.
 """
 
 from __future__ import annotations
@@ -25,9 +27,10 @@ from dataclasses import dataclass, replace
 
 from plltool.alignment.codons import data_name
 from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SiteRange
+from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SitePair, SiteRange
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
+    DEFAULT_DOUBLET_MODEL,
     DEFAULT_MODEL,
     DEFAULT_MULTISTATE_MODEL,
     DEFAULT_PROTEIN_MODEL,
@@ -37,6 +40,7 @@ from plltool.constants import (
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_formats import decode_name
 from plltool.io.nexus_commands import Command, split_commands
+from plltool.io.structure_reader import read_structure
 from plltool.model.codons import under_code
 from plltool.model.multistate import find_name
 from plltool.model.proteins import canonical_names
@@ -51,6 +55,8 @@ _ITEM = r"(?:[^,{}]|\{[^{}]*+\})++"
 _MODEL = re.compile(rf"(?P<model>{_ITEM}),")
 _COLUMN = r"([0-9]{1,18})(?![0-9])"
 _RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_COLUMN})?)?")
+_PAIR = re.compile(rf"{_COLUMN}\s*+:\s*+{_COLUMN}(?!\s*+[-\\/])")
+_STRUCTURE = re.compile(r"(pairs|unpaired)\{([^{}]++)\}", re.IGNORECASE)
 _FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
 _DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
 _SEPARATORS = re.compile(r"[ \t\n,]*+")
@@ -78,12 +84,14 @@ class _Sites:
     where : the file and line that name them, for messages
     file : the alignment file that they are said to be of, or empty
     data_word : the kind of data that they are said to be, a key of `_USUAL`, or empty
+    n_sites : see `PartSpec`
     """
 
     ranges: tuple[SiteRange, ...]
     where: str
     file: str = ""
     data_word: str = ""
+    n_sites: int | None = None
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -130,7 +138,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         model = _read_model(text, f"{where}: part {show_name(name)}", read_model)
         columns = _read_sites(sites, where, name)
         model = _check_data(model, columns, name)
-        scheme.append(PartSpec(model, name, columns.ranges, where, columns.files))
+        scheme.append(PartSpec(model, name, columns.ranges, where, columns.files, columns.n_sites))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each part")
     return tuple(scheme)
@@ -181,7 +189,7 @@ def _check_new(name: str, seen: dict[str, str], where: str) -> None:
 def _read_sites(text: str, where: str, name: str) -> _Sites:
     """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported."""
     position, file, word = 0, "", ""
-    if found := _FILE.match(text):
+    if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
         file, position = found[1].strip("'"), found.end()
     if found := _DATA_WORD.match(text, position):
         word, position = found[1].upper(), found.end()
@@ -189,7 +197,25 @@ def _read_sites(text: str, where: str, name: str) -> _Sites:
             what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
             raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
     rest = text[position:]
-    return _Sites(ALL_SITES if rest.strip() == "*" else _read_ranges(rest, where, name), where, file, word)
+    if rest.strip() == "*":
+        return _Sites(ALL_SITES, where, file, word)
+    if found := _STRUCTURE.fullmatch(rest.strip()):
+        what = f"{where}: part {show_name(name)}"
+        ranges, n_sites = _read_structure_columns(found[1].lower(), found[2].strip(), what)
+        return _Sites(ranges, where, file, word, n_sites)
+    return _Sites(_read_ranges(rest, where, name), where, file, word)
+
+
+def _read_structure_columns(which: str, path: str, where: str) -> tuple[tuple[SiteRange, ...], int]:
+    """The columns of a structure that pair or do not, and the number of all; InputError if there are none."""
+    structure = read_structure(path)
+    ranges: tuple[SiteRange, ...] = tuple(SiteRange(*run) for run in structure.unpaired)
+    if which == "pairs":
+        ranges = tuple(SitePair(*pair) for pair in structure.pairs)
+    if not ranges:
+        found = "no brackets" if which == "pairs" else "no dot"
+        raise InputError(f"{where}: found {found} in {show_name(path)}, expected at least one")
+    return ranges, structure.n_sites
 
 
 def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
@@ -204,8 +230,13 @@ def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
 
 def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
     """Ranges separated by commas or blanks."""
-    ranges, position = [], _skip_separators(text, 0)
+    ranges: list[SiteRange] = []
+    position = _skip_separators(text, 0)
     while position < len(text):
+        if pair := _PAIR.match(text, position):
+            ranges.append(_read_pair(pair, f"{where}: part {show_name(name)}"))
+            position = _skip_separators(text, pair.end())
+            continue
         match = _RANGE.match(text, position)
         if match is None or int(match[4] or 1) == 0:
             found = show_name(text[position:].strip())
@@ -215,6 +246,13 @@ def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
         ranges.append(SiteRange(int(start), last, int(stride or 1)))
         position = _skip_separators(text, match.end())
     return tuple(ranges)
+
+
+def _read_pair(match: re.Match[str], where: str) -> SitePair:
+    first, last = sorted((int(match[1]), int(match[2])))
+    if first == last:
+        raise InputError(f"{where}: found {show_name(match[0])}, expected two different columns")
+    return SitePair(first, last)
 
 
 def _skip_separators(text: str, position: int) -> int:
@@ -263,8 +301,10 @@ def _find_charset(name: str, where: str, charsets: Charsets) -> _Sites:
 
 def _default_part(name: str, sites: _Sites, where: str, read_model: ModelReader) -> PartSpec:
     """A part under the default model of its data, which is left open unless the charset says what they are."""
-    model = read_model(_USUAL[sites.data_word]) if sites.data_word else None
-    return PartSpec(model, name, sites.ranges, where, sites.files)
+    usual = _USUAL[sites.data_word] if sites.data_word else ""
+    if any(isinstance(some, SitePair) for some in sites.ranges):
+        usual = DEFAULT_DOUBLET_MODEL
+    return PartSpec(read_model(usual) if usual else None, name, sites.ranges, where, sites.files, sites.n_sites)
 
 
 def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
@@ -285,7 +325,8 @@ def _read_charpartition(command: Command, source: str, charsets: Charsets, read_
             found = _check_data(found, sites, name)
         ranges = tuple(some for sites in members for some in sites.ranges)
         files = tuple(dict.fromkeys(file for sites in members for file in sites.files))
-        scheme.append(PartSpec(found, name, ranges, where, files))
+        n_sites = next((sites.n_sites for sites in members if sites.n_sites), None)
+        scheme.append(PartSpec(found, name, ranges, where, files, n_sites))
     return tuple(scheme)
 
 

@@ -7,8 +7,9 @@ digits (with or without ``DNA`` in front), where equal digits mean equal rates, 
 proteins an empirical matrix, ``Poisson``, ``GTR20``, or a mixture of matrices. For codons ``GY``, ``MG``, ``M2a`` and
 others, see `plltool.model.codons`. For binary and multistate data ``BIN``, ``JC2``, ``GTR2``, ``MULTI5_MK``,
 ``MULTI5_ORDERED``, ``MULTI5_GTR`` and the like; ``MK``, ``ORDERED`` and ``GTRX`` have as many states as the data, and
-``MULTI*_MK`` has a part for each number of states. Upper and lower case are the same. If the two programs disagree on a
-name, RAxML-NG's meaning holds: TIM2 and TIM3 have equal base frequencies.
+``MULTI*_MK`` has a part for each number of states. ``MKV`` is ``MK+ASC``. For pairs of columns ``S16``, ``S16A`` and
+``S16B``. Upper and lower case are the same. If the two programs disagree on a name, RAxML-NG's meaning holds: TIM2 and
+TIM3 have equal base frequencies.
 
 values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
 commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
@@ -135,6 +136,8 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "scaler", _read_scaler(token, spec)
     if re.fullmatch(r"ASC(_.*)?", word):
         numbers = () if token.values is None else token.numbers()
+        if spec.ascertainment is not None:
+            raise token.error("correction for ascertainment bias given twice")
         correction = token.checked(find_correction, word, numbers, spec.symbols)
         return "correction for ascertainment bias", replace(spec, ascertainment=correction)
     if re.fullmatch(r"G(A?[0-9]{0,9}|[0-9]{0,9}[AM])", word):

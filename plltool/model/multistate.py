@@ -17,6 +17,7 @@ from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign, pair_names
 
 MK, ORDERED, GTR = "MK", "ORDERED", "GTR"
+MKV = "MKV"  # what MrBayes and RevBayes users call MK+ASC_LEWIS
 # IQ-TREE's names, and RAxML-NG's BIN, for what would be MULTI_MK and so on
 SHORT_NAMES = {
     "MK": "MULTI_MK",

@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import codons, genotypes, multistate, nonreversible, proteins, user
+from plltool.model import codons, doublets, genotypes, multistate, nonreversible, proteins, user
+from plltool.model.ascertainment import Ascertainment
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
@@ -21,8 +22,8 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
 )
 _ACCEPTED = (
     f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a protein model such as LG, one of"
-    f" multistate data such as MK, or a codon model: {', '.join(codons.NAMES)}, all but those of the standard code with"
-    " its number, such as CODON2_GY (see docs/models.md)"
+    f" multistate data such as MK, one of doublets such as S16, or a codon model: {', '.join(codons.NAMES)}, all but"
+    " those of the standard code with its number, such as CODON2_GY (see docs/models.md)"
 )
 
 
@@ -44,9 +45,13 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_user(token)
     if word == genotypes.GT10:
         return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
-    multistate_name = multistate.find_name(word)
+    is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
+    multistate_name = multistate.find_name(word[:-1] if is_mkv else word)
     if multistate_name is not None:
-        return _read_multistate(token, multistate_name)
+        spec = _read_multistate(token, multistate_name)
+        return replace(spec, ascertainment=Ascertainment("lewis")) if is_mkv else spec
+    if word in doublets.NAMES:
+        return _read_doublet(token, word)
     codon_name = codons.canonical_name(word)
     if codon_name is not None:
         return _read_codon(token, codon_name)
@@ -94,9 +99,23 @@ def _read_multistate(token: Token, name: str) -> ModelSpec:
         return spec
     if not spec.n_states:
         raise token.error(f"values need a number of states, such as {multistate.with_states(name, 3)}{{...}}")
+    return _read_exchangeabilities(token, spec)
+
+
+def _read_doublet(token: Token, name: str) -> ModelSpec:
+    spec = _default_spec(name)
+    if token.values is None:
+        return spec
+    if spec.named.rates.names:
+        return replace(spec, rates=token.checked(check_rate_parameters, token.numbers(), spec.named.rates))
+    return _read_exchangeabilities(token, spec)
+
+
+def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
+    """Read the exchangeability of each pair of states; with commas the last one, 1, is left out."""
     if spec.named.rates.n_free == 0:
         raise token.error("the exchangeabilities of this model are fixed, so no values in braces are accepted")
-    rates = token.numbers() if "/" in token.values else (*token.numbers(), 1.0)
+    rates = token.numbers() if "/" in (token.values or "") else (*token.numbers(), 1.0)
     return replace(spec, rates=token.checked(check_exchangeabilities, rates, spec.pairs))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from plltool.alignment.codons import CODON, genetic_code_of
-from plltool.model import codons, genotypes, multistate, nonreversible, nucleotides, proteins, user
+from plltool.model import codons, doublets, genotypes, multistate, nonreversible, nucleotides, proteins, user
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
@@ -29,6 +29,7 @@ def find_named(name: str) -> NamedModel:
         (nucleotides.is_nucleotide, nucleotides.named_model),
         (nonreversible.CLASSES.__contains__, nonreversible.named_model),
         (codons.is_codon, codons.named_model),
+        (doublets.NAMES.__contains__, doublets.named_model),
         (multistate.is_multistate, multistate.named_model),
         (user.is_user, user.named_model),
     )

@@ -428,3 +428,18 @@ def test_per_site_rates(text):
 def test_refused_per_site_rates(text, problem):
     with pytest.raises(InputError, match=problem):
         parse_model(text)
+
+
+def test_mkv():
+    """MK of variable columns, as users of MrBayes and RevBayes call it."""
+    assert str(parse_model("MKv+G4")) == "MK+G4+ASC_LEWIS"
+    assert str(parse_model("MULTI3_MKV")) == "MULTI3_MK+ASC_LEWIS"
+    assert str(parse_model("MULTI*_MKV")) == "MULTI*_MK+ASC_LEWIS"
+    for text, message in (
+        ("MKV+ASC_FELS{3}", "correction for ascertainment bias given twice"),
+        ("MKV+I", "take no invariable sites"),
+        ("ORDEREDV", "unknown model"),
+        ("MULTI3_GTRV", "unknown model"),
+    ):
+        with pytest.raises(InputError, match=message):
+            parse_model(text)
