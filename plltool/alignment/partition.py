@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
@@ -56,6 +56,7 @@ class SitePair(SiteRange):
 
 
 ALL_SITES = (SiteRange(1, None),)
+REMAINDER = SiteRange(0, None, 0)  # stands for the columns that no part has
 
 
 @dataclass(frozen=True)
@@ -188,7 +189,9 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
     widths = [1 if isinstance(given, Alignment) else block.states.width for block in blocks]
     wide = [own.reshape(-1, n)[: block.n_sites] for own, n, block in zip(sites, widths, blocks, strict=True)]
     blocks, wide = _sort(blocks, wide)
-    ranges = [", ".join(map(str, spec.ranges)).replace(".", str(given.n_sites)) for spec in scheme]
+    pairs = zip(scheme, sites, strict=True)
+    named = [to_ranges(own) if REMAINDER in spec.ranges else spec.ranges for spec, own in pairs]
+    ranges = [", ".join(map(str, some)).replace(".", str(given.n_sites)) for some in named]
     fields = zip(scheme, ranges, wide, blocks, strict=True)
     parts = tuple(Part(spec.name, text, own, block) for spec, text, own, block in fields)
     warnings += given.warnings
@@ -201,7 +204,7 @@ def cut_alignment(given: Sequences | Alignment, scheme: Scheme) -> Dataset:
 def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
     """The columns of each part, from 0, ascending, or in pairs as they are given; errors as in `cut_alignment`."""
     owner = np.full(n_sites, -1)
-    found = []
+    in_pairs: dict[int, IndexArray] = {}
     for number, spec in enumerate(scheme):
         what = f"{spec.where}: part {show_name(spec.name)}"
         if not spec.ranges:
@@ -210,6 +213,8 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
             raise InputError(f"{what}: found a structure of {spec.n_sites} columns, expected {n_sites} as in {source}")
         paired = _is_paired(spec, source)
         for some in spec.ranges:
+            if some == REMAINDER:
+                continue
             last = n_sites if some.stop is None else some.stop
             if not 1 <= some.start <= last <= n_sites:
                 raise InputError(f"{what}: found columns {some}, expected some of 1-{n_sites}, those of {source}")
@@ -219,9 +224,21 @@ def assign_sites(scheme: Scheme, n_sites: int, source: str) -> list[IndexArray]:
                 other = show_name(scheme[owner[taken[0]]].name)
                 raise InputError(f"{what}: found column {taken[0] + 1}, expected none that part {other} has already")
             owner[columns] = number
-        columns = np.concatenate([some.columns(n_sites) for some in spec.ranges])
-        found.append(columns if paired else np.sort(columns))
-    return found
+        if paired:
+            in_pairs[number] = np.concatenate([some.columns(n_sites) for some in spec.ranges])
+    for number in [number for number, spec in enumerate(scheme) if REMAINDER in spec.ranges]:
+        owner[owner < 0] = number
+    for number, spec in enumerate(scheme):
+        if not np.any(owner == number):
+            what = f"{spec.where}: part {show_name(spec.name)}"
+            raise InputError(f"{what}: found no columns, expected at least one")
+    return [in_pairs.get(number, np.flatnonzero(owner == number)) for number in range(len(scheme))]
+
+
+def to_ranges(sites: IndexArray) -> Iterator[SiteRange]:
+    """Ascending columns, from 0, as ranges."""
+    for run in np.split(sites, np.flatnonzero(np.diff(sites) > 1) + 1):
+        yield SiteRange(int(run[0]) + 1, int(run[-1]) + 1)
 
 
 def _is_paired(spec: PartSpec, source: str) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.multistate import MIN_STATES, count_states
-from plltool.alignment.partition import PartSpec, Scheme, SiteRange, assign_sites
+from plltool.alignment.partition import PartSpec, Scheme, SiteRange, assign_sites, to_ranges
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 
@@ -56,7 +56,7 @@ def _parts_of(given: Sequences | Alignment, spec: PartSpec, sites: IndexArray) -
     for n_states in np.unique(numbers).tolist():
         model = spec.model.with_states(n_states)
         name = f"{spec.name}_{n_states}" if spec.name else f"states_{n_states}"
-        ranges = tuple(_ranges(sites[numbers == n_states]))
+        ranges = tuple(to_ranges(sites[numbers == n_states]))
         yield replace(spec, model=model, name=name, ranges=ranges, where=spec.where or given.source)
 
 
@@ -71,9 +71,3 @@ def _column_states(given: Sequences | Alignment, sites: IndexArray) -> IndexArra
         highest = given.states.n_states - determined[:, ::-1].argmax(axis=1)
         numbers = np.where(determined.any(axis=1), np.maximum(highest, MIN_STATES), MIN_STATES)
     return np.asarray(numbers[rows].max(axis=0))
-
-
-def _ranges(sites: IndexArray) -> Iterator[SiteRange]:
-    """Ascending columns, from 0, as ranges."""
-    for run in np.split(sites, np.flatnonzero(np.diff(sites) > 1) + 1):
-        yield SiteRange(int(run[0]) + 1, int(run[-1]) + 1)

@@ -151,6 +151,9 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
         if part.model.frequency_mode in COUNTED_MODES:
             found = f"model {str(part.model)!r} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")
+        if part.model.sites.counted:
+            found = f"model {str(part.model)!r} counts invariable sites in an alignment"
+            raise InputError(f"{found}, expected a value: +IU{{...}}")
         models.append(Model(part.model))
     return scheme, models
 

@@ -12,7 +12,7 @@ from plltool.errors import InputError, show_name
 from plltool.io.content import read_content, read_text, source_name
 from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.partition_reader import is_partition_line, read_lines, read_sets
+from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
 from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
@@ -30,7 +30,7 @@ def read_model(text: str) -> ModelSpec:
 def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
-    A file is the JSON record of a run, whose values are used, a model string on one line, a partition file, or a NEXUS
+    A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS
     file with charsets; see `partition_reader`. A string may also hold the lines of a partition file. A text that can be
     read as a model is never taken for a file name.
 
@@ -61,10 +61,10 @@ def _is_file(text: str) -> bool:
 
 def _read_text(text: str, source: str) -> Scheme:
     """A model string, or the lines of a partition file."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if len(lines) == 1 and not is_partition_line(lines[0]):
+    lines = unwrap(text)
+    if len(lines) == 1 and not is_partition_line(lines[0][1]):
         try:
-            return (PartSpec(read_model(lines[0])),)
+            return (PartSpec(read_model(lines[0][1])),)
         except InputError as problem:
             raise InputError(f"{source}: {problem}") from None
     return read_lines(text, source, read_model)

@@ -14,9 +14,11 @@ r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
     end;
 
 Without a charpartition, ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, otherwise each charset is a
-part; the models are the default ones. Columns count from 1, ranges include both ends, ``.`` is the last column. In
-IQ-TREE's form the columns may follow a data type, as in ``genes.phy: DNA, 1-900``, and ``*`` stands for all columns.
-``pairs{FILE}`` and ``unpaired{FILE}`` are columns of a structure in dot-bracket notation, see `read_structure`.
+part; the models are the default ones. ``set partition = NAME;`` chooses among several partitions or charpartitions.
+Columns count from 1, ranges include both ends, ``.`` is the last column. Charsets may have others as members, ``all``
+stands for all columns, and ``remainder`` for those that no other part has. In IQ-TREE's form the columns may follow a
+data type, as in ``genes.phy: DNA, 1-900``, and ``*`` stands for all columns. ``pairs{FILE}`` and ``unpaired{FILE}`` are
+columns of a structure in dot-bracket notation, see `read_structure`.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from dataclasses import dataclass, replace
 
 from plltool.alignment.codons import data_name
 from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.partition import ALL_SITES, PartSpec, Scheme, SitePair, SiteRange
+from plltool.alignment.partition import ALL_SITES, REMAINDER, PartSpec, Scheme, SitePair, SiteRange
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
     DEFAULT_DOUBLET_MODEL,
@@ -59,6 +61,7 @@ _PAIR = re.compile(rf"{_COLUMN}\s*+:\s*+{_COLUMN}(?!\s*+[-\\/])")
 _STRUCTURE = re.compile(r"(pairs|unpaired)\{([^{}]++)\}", re.IGNORECASE)
 _FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
 _DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
+_MEMBER = re.compile(r"'[^']*+'|[^\s,']++")
 _SEPARATORS = re.compile(r"[ \t\n,]*+")
 _MULTISTATE_WORDS = ("BIN", "MORPH", "MULTI", "STANDARD")  # RAxML's, IQ-TREE's and MrBayes'
 _USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
@@ -98,6 +101,27 @@ class _Sites:
         return (self.file,) if self.file else ()
 
 
+Charsets = Mapping[str, _Sites]
+
+
+def unwrap(text: str) -> list[tuple[int, str]]:
+    """The lines of a text that are neither blank nor comments (``#``), each with the number of its first one.
+
+    A line goes on where a brace is open, or a plus sign ends a line or begins the next one.
+    """
+    lines: list[tuple[int, str]] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        line = line.strip()
+        if not line or line.startswith("#"):
+            continue
+        first, before = lines[-1] if lines else (0, "")
+        if before.count("{") > before.count("}") or before.endswith("+") or (before and line.startswith("+")):
+            lines[-1] = first, before + line
+        else:
+            lines.append((number, line))
+    return lines
+
+
 def is_partition_line(text: str) -> bool:
     """Whether a text is ``MODEL, NAME = SITES``."""
     return _split_line(text) is not None
@@ -116,7 +140,7 @@ def _split_line(line: str) -> tuple[str, str, str] | None:
 def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
     """The parts in a partition file of RAxML or RAxML-NG; `read_model` reads model strings.
 
-    Blank lines and lines that begin with ``#`` are skipped.
+    Blank lines and lines that begin with ``#`` are skipped; a model may take several lines, see `unwrap`.
 
     Raises
     ------
@@ -125,9 +149,7 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
     """
     scheme: list[PartSpec] = []
     seen: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    for number, line in unwrap(text):
         where = f"{source}: line {number}"
         fields = _split_line(line)
         if fields is None:
@@ -146,18 +168,34 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
 
 def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments and errors as in `read_lines`."""
-    commands = [c for c in split_commands(content, source) if c.word in ("charset", "charpartition", "partition")]
+    words = ("charset", "charpartition", "partition", "set")
+    commands = [command for command in split_commands(content, source) if command.word in words]
     charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
+    wanted = _name_chosen(commands)
     for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
-        chosen = [c for c in commands if c.word == word]
-        if len(chosen) > 1:
-            lines = ", ".join(str(command.line) for command in chosen)
-            raise InputError(f"{source}: found {len(chosen)} {word} commands (lines {lines}), expected one at most")
-        if chosen:
-            return read(chosen[0], source, charsets, read_model)
+        given = [c for c in commands if c.word == word]
+        if len(given) > 1:
+            given = [_choose([c for c in given if _split_set(c, source)[0] == wanted], given, source)]
+        if given:
+            return read(given[0], source, charsets, read_model)
     if not charsets:
         raise InputError(f"{source}: found no charset, expected a partition")
     return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
+
+
+def _name_chosen(commands: Sequence[Command]) -> str:
+    """The partition that the last ``set partition = NAME`` names; empty without one."""
+    options = [command.parse_options() for command in commands if command.word == "set"]
+    return next((found["partition"] for found in reversed(options) if "partition" in found), "")
+
+
+def _choose(named: Sequence[Command], given: Sequence[Command], source: str) -> Command:
+    """The only command that is named so; InputError if none or several of those that are given have the name."""
+    if len(named) != 1:
+        lines = ", ".join(str(command.line) for command in given)
+        found = f"found {len(given)} {given[0].word} commands (lines {lines})"
+        raise InputError(f"{source}: {found}, expected one, or 'set partition = NAME;' with the name of one")
+    return named[0]
 
 
 def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
@@ -186,8 +224,11 @@ def _check_new(name: str, seen: dict[str, str], where: str) -> None:
     seen[name] = where
 
 
-def _read_sites(text: str, where: str, name: str) -> _Sites:
-    """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported."""
+def _read_sites(text: str, where: str, name: str, charsets: Charsets | None = None) -> _Sites:
+    """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported.
+
+    With `charsets` (NEXUS) these may be members, and ``all`` and ``remainder``.
+    """
     position, file, word = 0, "", ""
     if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
         file, position = found[1].strip("'"), found.end()
@@ -203,7 +244,7 @@ def _read_sites(text: str, where: str, name: str) -> _Sites:
         what = f"{where}: part {show_name(name)}"
         ranges, n_sites = _read_structure_columns(found[1].lower(), found[2].strip(), what)
         return _Sites(ranges, where, file, word, n_sites)
-    return _Sites(_read_ranges(rest, where, name), where, file, word)
+    return _Sites(_read_ranges(rest, where, name, charsets), where, file, word)
 
 
 def _read_structure_columns(which: str, path: str, where: str) -> tuple[tuple[SiteRange, ...], int]:
@@ -228,8 +269,8 @@ def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
     return model
 
 
-def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
-    """Ranges separated by commas or blanks."""
+def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) -> tuple[SiteRange, ...]:
+    """Ranges, and in NEXUS names of charsets, separated by commas or blanks."""
     ranges: list[SiteRange] = []
     position = _skip_separators(text, 0)
     while position < len(text):
@@ -238,6 +279,11 @@ def _read_ranges(text: str, where: str, name: str) -> tuple[SiteRange, ...]:
             position = _skip_separators(text, pair.end())
             continue
         match = _RANGE.match(text, position)
+        member = None if match or charsets is None else _MEMBER.match(text, position)
+        if member and charsets is not None and (known := _find_members(member[0].strip("'"), charsets)):
+            ranges += known.ranges
+            position = _skip_separators(text, member.end())
+            continue
         if match is None or int(match[4] or 1) == 0:
             found = show_name(text[position:].strip())
             raise InputError(rf"{where}: part {show_name(name)}: found {found}, expected columns such as 1-100\3")
@@ -263,8 +309,6 @@ def _skip_separators(text: str, position: int) -> int:
 
 # --- NEXUS --------------------------------------------------------------------------------------------------
 
-Charsets = Mapping[str, _Sites]
-
 
 def _split_set(command: Command, source: str) -> tuple[str, str, str]:
     """The name, the text after the equals sign, and the place of both."""
@@ -285,18 +329,25 @@ def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
             other = charsets[name].where
             raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
         known = charsets.get(text)  # a charset may be the name of an earlier one
-        charsets[name] = replace(known, where=where) if known else _read_sites(text, where, name)
+        charsets[name] = replace(known, where=where) if known else _read_sites(text, where, name, charsets)
     return charsets
 
 
+def _find_members(name: str, charsets: Charsets) -> _Sites | None:
+    """The columns of a charset, of ``all`` or ``remainder``; None if there is no such charset."""
+    words = {"all": ALL_SITES, "remainder": (REMAINDER,)}
+    return charsets.get(name) or (_Sites(words[name.lower()], "") if name.lower() in words else None)
+
+
 def _find_charset(name: str, where: str, charsets: Charsets) -> _Sites:
-    if name not in charsets:
+    found = _find_members(name, charsets)
+    if found is None:
         there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
         more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
         raise InputError(
             f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
         )
-    return charsets[name]
+    return replace(found, where=found.where or where)
 
 
 def _default_part(name: str, sites: _Sites, where: str, read_model: ModelReader) -> PartSpec:

@@ -11,6 +11,7 @@ from plltool.model import proteins
 from plltool.model.codons import base_frequencies, product_frequencies
 from plltool.model.named import COUNTED_MODES
 from plltool.model.nonreversible import frequencies_of_rates
+from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
 from plltool.model.values import check_frequencies
 
@@ -27,8 +28,20 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     if spec.name in proteins.MIXTURES:
         return proteins.read_mixture(spec.name).weights
     if spec.profiles is not None:
-        return proteins.read_profiles(spec.profiles)[0]
+        weights = proteins.read_profiles(spec.profiles)[0]
+        if spec.has_frequencies_by_class:
+            return weights
+        return np.append(1.0, weights * len(weights)) / (len(weights) + 1)
     return np.array(spec.named.rates.class_weights)
+
+
+def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:
+    """The start values of rates over sites; with +IC the share of invariable sites is that of the alignment."""
+    if not spec.sites.counted:
+        return spec.sites.filled()
+    if invariable is None:
+        raise ValueError(f"model {str(spec)!r} needs the share of invariable sites of the alignment")
+    return spec.sites.with_share(invariable).filled()
 
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:

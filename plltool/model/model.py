@@ -15,7 +15,7 @@ from plltool.model import proteins
 from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
 from plltool.model.components import Components
-from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates
+from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates, initial_sites
 from plltool.model.nonreversible import directed_components, frequencies_of_rates
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
@@ -48,12 +48,13 @@ class Model:
     spec : the specification that the model string gave.
     """
 
-    def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None):
+    def __init__(self, spec: ModelSpec, empirical: npt.ArrayLike | None = None, invariable: float | None = None):
         """
         Parameters
         ----------
         spec : as `parse_model` returns it.
         empirical : (n_states,) state frequencies of the alignment; needed if the specification asks for them.
+        invariable : the share of sites of the alignment that may be invariable; needed with +IC.
 
         Raises
         ------
@@ -72,7 +73,7 @@ class Model:
         self._rates = initial_rates(spec)
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
-        self._sites = spec.sites.filled()
+        self._sites = initial_sites(spec, invariable)
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
         self._sites_at_start = True
 
@@ -111,8 +112,8 @@ class Model:
             return Classes(rows, np.tile(self._frequencies, (len(rows), 1)), rates, self._class_weights)
         shared = self.exchangeabilities[None]
         if self.spec.profiles is not None:
-            weights, frequencies = proteins.read_profiles(self.spec.profiles)
-            return Classes(shared, frequencies, np.ones(len(weights)), weights)
+            own = None if self.spec.has_frequencies_by_class else self._frequencies
+            return proteins.profile_classes(self.spec.profiles, shared[0], own, self._class_weights)
         return Classes(shared, self._frequencies[None], np.ones(1), np.ones(1))
 
     @property
@@ -343,7 +344,7 @@ class Model:
         free = {
             "rates": spec.rates is None and self._design.n_free > 0,
             "frequencies": spec.frequency_mode == "optimised",
-            "class_weights": spec.is_mixture and not spec.is_tied and spec.class_weights is None,
+            "class_weights": spec.weighs_classes and spec.class_weights is None,
         }
         scaler = (SCALER,) if spec.scaled and spec.scaler is None else ()
         categories = (CATEGORIES,) if self.has_site_rates else ()
@@ -351,10 +352,10 @@ class Model:
 
     @property
     def n_free_parameters(self) -> int:
-        """The number of parameters estimated from the data, for AIC and BIC; all but one empirical frequency count."""
+        """The number of parameters estimated from the data, for AIC and BIC, or counted in them."""
         n_optimised = sum(len(self.ratios(group)) for group in self.free_parameters)
         counted = {"empirical": len(self.spec.symbols) - 1, "f1x4": 3, "f3x4": 9}
-        return n_optimised + counted.get(self.spec.frequency_mode, 0)
+        return n_optimised + counted.get(self.spec.frequency_mode, 0) + self.spec.sites.counted
 
     def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
         """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
@@ -394,7 +395,7 @@ class Model:
         spec = replace(self.spec, sites=self._sites)
         if self._design.n_free:
             spec = replace(spec, rates=tuple(self._rates.tolist()))
-        if spec.is_mixture and not spec.is_tied:
+        if spec.weighs_classes:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)

@@ -16,14 +16,15 @@ commas, or as a single value, one per distinct rate except that of GT, which is 
 occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes. For codons
 omega and kappa, such as ``GY{omega/kappa}``, and the weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
 
-PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own.
+PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own. With FREQUENCIES,
+another class that has these comes first, and the weights are optimised (IQ-TREE). ``C20{weights}``: given weights.
 
 FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
 default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
 means empirical ones); for proteins, those of the matrix; for codons as in IQ-TREE, empirical ones under GY and
 ``F3X4`` under MG. ``F1X4`` and ``F3X4``: products of empirical frequencies of bases, at each position with ``F3X4``.
 
-INVARIABLE: ``I`` ``IO`` optimised; ``IU{share}`` ``I{share}`` given.
+INVARIABLE: ``I`` ``IO`` optimised; ``IC`` counted in the alignment; ``IU{share}`` ``I{share}`` given.
 
 RATES: ``G[k][m][{alpha}]`` gamma, k categories (4 by default) represented by their means; ``GA[k]`` or ``G[k]a`` by
 their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}`` (IQ-TREE). By default LG4M has +G4 and
@@ -62,6 +63,7 @@ from plltool.model.values import (
     check_pinv,
     check_positive,
     check_scaler,
+    check_shares,
 )
 
 _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
@@ -73,13 +75,11 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
     "F1X4": "f1x4",
     "F3X4": "f3x4",
 }
-_UNAVAILABLE = ((r"IC", "+IC (invariable sites as counted)"),)
 _MODIFIERS_ACCEPTED = (
-    "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +G[categories][{alpha}],"
+    "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +IC, +G[categories][{alpha}],"
     " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...},"
     " +B[{scaler}]"
 )
-_PROFILES_TAKE_NO_FREQUENCIES = "profiles are frequencies of their own, so no others are accepted"
 PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
 _ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
 _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
@@ -107,8 +107,9 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
         if kind in kinds_seen:
             raise token.error(f"{kind} given twice")
         kinds_seen.add(kind)
-    if {"base frequencies", "profiles"} <= kinds_seen:
-        raise tokens[0].error(_PROFILES_TAKE_NO_FREQUENCIES)
+    if spec.profiles is not None:
+        named = next(token for token in tokens if token.word.upper() == spec.profiles)
+        spec = _weigh_profiles(named, spec, "base frequencies" in kinds_seen)
     if spec.ascertainment is not None and not spec.is_reversible:
         raise tokens[0].error("corrections for ascertainment bias (+ASC) need a time-reversible model")
     if spec.sites.kind == "psr" and not spec.is_reversible:
@@ -123,14 +124,11 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
 def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
     """The kind of a part after a plus sign, and the specification with that part."""
     word = token.word.upper()
-    for pattern, what in _UNAVAILABLE:
-        if re.fullmatch(pattern, word):
-            raise token.error(f"{what} is not available in this version; accepted: {_MODIFIERS_ACCEPTED}")
     if word in _FREQUENCY_WORDS or word == "FU":
         return "base frequencies", _read_frequencies(token, spec)
     if word in proteins.PROFILES:
         return "profiles", _read_profiles(token, spec)
-    if word in ("I", "IO", "IU"):
+    if word in ("I", "IC", "IO", "IU"):
         return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
     if word in ("B", "BO", "BU"):
         return "scaler", _read_scaler(token, spec)
@@ -182,12 +180,24 @@ def _frequency_form(spec: ModelSpec) -> str:
 def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
     if spec.data != "protein" or spec.is_mixture:
         raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
-    if token.values is not None:
-        raise token.error("takes no values")
-    return replace(spec, profiles=token.word.upper(), frequency_mode="model", frequencies=None)
+    return replace(spec, profiles=token.word.upper())
+
+
+def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
+    """Read the weights of classes: that of a class with frequencies of its own, if there is one, then the profiles'."""
+    if not with_own:
+        spec = replace(spec, frequency_mode="model", frequencies=None)
+    if token.values is None:
+        return spec
+    weights, expected = token.numbers(), len(proteins.read_profiles(token.word.upper())[0]) + with_own
+    if len(weights) != expected:
+        raise token.error(f"expected {expected} weights, found {len(weights)}")
+    return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
 
 
 def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
+    if token.word.upper() == "IC" and token.values is None:
+        return replace(sites, invariable=True, counted=True)
     return replace(sites, invariable=True, pinv=_read_one_value(token, "share", check_pinv))
 
 
@@ -196,10 +206,10 @@ def _read_scaler(token: Token, spec: ModelSpec) -> ModelSpec:
 
 
 def _read_one_value(token: Token, what: str, check: Callable[[float], float]) -> float | None:
-    """The value of a one-letter suffix: with U after the letter it is required, with O it is not allowed."""
+    """The value of a one-letter suffix: with U after the letter it is required, with another one it is not allowed."""
     word = token.word.upper()
     letter = word[0]
-    if (word == f"{letter}U" and token.values is None) or (word == f"{letter}O" and token.values is not None):
+    if word != letter and (word == f"{letter}U") == (token.values is None):
         raise token.error(f"expected +{letter} or +{letter}O without a value, or +{letter}U{{{what}}}")
     return None if token.values is None else token.checked(check, token.one_number(f"the {what}"))
 

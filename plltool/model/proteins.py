@@ -113,6 +113,17 @@ def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
     return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)
 
 
+def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | None, weights: FloatArray) -> Classes:
+    """Classes with the same exchangeabilities: one with the frequencies `own` (20,), if given, and one of each profile.
+
+    `weights` (n_classes,) are those of the classes.
+    """
+    frequencies = read_profiles(name)[1]
+    if own is not None:
+        frequencies = np.vstack([own, frequencies])
+    return Classes(exchangeabilities[None], frequencies, np.ones(len(weights)), weights)
+
+
 @functools.cache
 def _sections(file: str) -> dict[str, str]:
     """The figures of each model in a file, as text."""

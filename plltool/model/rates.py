@@ -48,6 +48,7 @@ class SiteRates:
     n_categories : number of rates other than 0; the most that there may be for ``psr``.
     median : whether gamma categories are represented by their medians instead of their means.
     invariable : whether there are invariable sites.
+    counted : whether pinv is not optimised but the share of sites of the alignment that may be invariable.
     alpha : shape of the gamma distribution; None without gamma, or in a specification that does not fix it.
     pinv : share of invariable sites; None likewise.
     rates, weights : (n_categories,) of free rates, with sum(w) = sum(w r) = 1; None likewise. Of per-site rates up to
@@ -60,6 +61,7 @@ class SiteRates:
     n_categories: int = 1
     median: bool = False
     invariable: bool = False
+    counted: bool = False
     alpha: float | None = None
     pinv: float | None = None
     rates: tuple[float, ...] | None = None
@@ -71,7 +73,7 @@ class SiteRates:
         """The groups without values, in the order of SITE_GROUPS."""
         free = {
             "alpha": self.kind == "gamma" and self.alpha is None,
-            "pinv": self.invariable and self.pinv is None,
+            "pinv": self.invariable and self.pinv is None and not self.counted,
             "free_rates": self.kind == "free" and self.rates is None,
         }
         return tuple(group for group in SITE_GROUPS if free[group])
@@ -86,6 +88,10 @@ class SiteRates:
         if self.kind == "free" and self.rates is None:
             filled = filled.with_gamma_like_rates(DEFAULT_ALPHA)
         return filled
+
+    def with_share(self, share: float) -> SiteRates:
+        """The same with this share of invariable sites, or the bound beyond which it is."""
+        return replace(self, pinv=_within(share, MIN_PINV, MAX_PINV))
 
     def with_gamma_like_rates(self, alpha: float) -> SiteRates:
         """Free rates that follow a gamma distribution of this shape; fast categories have less weight.
@@ -208,7 +214,7 @@ class SiteRates:
             return replace(self, alpha=_within(deviation**-2 if deviation > 0 else MAX_ALPHA, MIN_ALPHA, MAX_ALPHA))
         if group == "pinv":
             odds = float(ratios[0]) - RARE_ODDS
-            return replace(self, pinv=_within(odds / (1.0 + odds), MIN_PINV, MAX_PINV))
+            return self.with_share(odds / (1.0 + odds))
         rates, weights = (
             np.append(ratios[: self.n_categories - 1], 1.0),
             np.append(ratios[self.n_categories - 1 :], 1.0),
@@ -220,7 +226,8 @@ class SiteRates:
     def __str__(self) -> str:
         parts = []
         if self.invariable:
-            parts.append("+IO" if self.pinv is None else "+IU" + format_values((self.pinv,)))
+            free = "+IC" if self.counted else "+IO"
+            parts.append(free if self.pinv is None else "+IU" + format_values((self.pinv,)))
         if self.kind == "gamma":
             parts.append(f"+G{'A' if self.median else ''}{self.n_categories}")
             if self.alpha is not None:

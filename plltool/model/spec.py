@@ -48,8 +48,9 @@ class ModelSpec:
     sites : how rates vary over sites, without values that are optimised.
     rates : fixed parameters of the exchangeabilities, see `RateDesign`; None if free.
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
-    profiles : name of the profile mixture that replaces the frequencies; None without one.
-    class_weights : fixed weights of a mixture's classes; None if free.
+    profiles : name of the profile mixture; None without one. It replaces the frequencies, or if their mode is not
+        ``model``, stands beside a first class that has them.
+    class_weights : fixed weights of classes; None if they are free or published.
     ascertainment : the correction of lnL for ascertainment bias; None for none.
     scaled : whether branch lengths are multiplied by a scaler.
     scaler : fixed value of the scaler; None if free.
@@ -117,8 +118,15 @@ class ModelSpec:
 
     @property
     def has_frequencies_by_class(self) -> bool:
-        """Whether classes of sites have frequencies of their own: a protein mixture or profiles."""
-        return self.name in proteins.MIXTURES or self.profiles is not None
+        """Whether all frequencies are those of published classes of sites: a protein mixture or profiles."""
+        return self.name in proteins.MIXTURES or (self.profiles is not None and self.frequency_mode == "model")
+
+    @property
+    def weighs_classes(self) -> bool:
+        """Whether the weights of classes of sites are parameters, free or fixed, and neither published nor of rates."""
+        if self.profiles is not None:
+            return not self.has_frequencies_by_class
+        return self.is_mixture and not self.is_tied
 
     @property
     def is_tied(self) -> bool:
@@ -134,11 +142,12 @@ class ModelSpec:
 
     def __str__(self) -> str:
         parts = [self.name]
-        for values in (self.rates, self.class_weights):
-            if values is not None:
-                parts.append(format_values(values))
+        if self.rates is not None:
+            parts.append(format_values(self.rates))
         if self.profiles is not None:
             parts.append(f"+{self.profiles}")
+        if self.class_weights is not None:
+            parts.append(format_values(self.class_weights))
         if self.frequencies is not None:
             parts.append("+FU" + format_values(self.frequencies))
         elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":

@@ -28,11 +28,18 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     for name in names:
         if name == SCALER:
             slopes.append(np.array([scale_slope(model, matrices)]))
-        elif name in ("rates", "frequencies") and not model.spec.is_mixture:
+        elif name in _shared_groups(model):
             slopes.append(_process_slopes(model, name, by_rates, masses))
         else:
             slopes.append(_difference_slopes(model, name, by_rates, masses))
     return np.concatenate(slopes)
+
+
+def _shared_groups(model: Model) -> tuple[str, ...]:
+    """The groups of parameters that change all components in the same way."""
+    if model.spec.is_mixture:
+        return ()
+    return ("rates",) if model.spec.profiles is not None else ("rates", "frequencies")
 
 
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:

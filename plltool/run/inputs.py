@@ -138,7 +138,8 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
         check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
-        models.append(Model(spec, empirical_frequencies(part.alignment, states)))
+        invariable = float(may_be_invariable(part.alignment).mean()) if spec.sites.counted else None
+        models.append(Model(spec, empirical_frequencies(part.alignment, states), invariable))
     return models
 
 

@@ -23,6 +23,17 @@ QUICK = {"model": "JC", "device": "numpy"}
 SAME_OPTIMUM = {"abs": 0.01}  # lnL gained by a round below which lengths count as optimised
 
 
+def test_invariable_sites_are_counted():
+    """Sites at which all taxa may have the same state: 7 of 16, the last one because of R and a gap."""
+    rows = {name: row[:-1] + last for (name, row), last in zip(ROWS.items(), "AR-AA", strict=True)}
+    same = sum(len(set(column)) == 1 for column in zip(*(row[:-1] for row in rows.values()), strict=True))
+    counted = plltool.evaluate(rows, TREE, "JC+IC", device="numpy", fixed=True)
+    given = plltool.evaluate(rows, TREE, f"JC+IU{{{(same + 1) / 16!r}}}", device="numpy", fixed=True)
+    assert counted.lnl == given.lnl
+    assert counted.parameters["pinv"] == (same + 1) / 16
+    assert counted.parameters["n_free_parameters"] == 1
+
+
 @pytest.fixture(scope="module")
 def lnl():
     """Of the tree, its lengths optimised."""

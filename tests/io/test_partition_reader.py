@@ -8,6 +8,7 @@ from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.model_reader import read_scheme
+from plltool.io.partition_reader import read_sets
 from plltool.model.model_string import parse_model
 
 
@@ -70,6 +71,16 @@ def test_line_ends_and_byte_order_marks(tmp_path, lines, line_end):
     assert scheme[1].where == f"{path}: line {2 if len(lines) == 2 else 4}"
 
 
+def test_models_over_several_lines(tmp_path):
+    """A model string alone, and lines of a partition file, whose numbers are those of the first lines."""
+    wrapped = "GTR{1.2/3.4/\n  0.8/1.1/4.1/1.0}\n+FU{0.28/0.21/0.24/\n0.27}+\n\n# shape\nG4{0.45}"
+    (whole,) = read_scheme(write(tmp_path, wrapped))
+    assert whole.model == parse_model("GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}")
+    scheme = read_scheme(write(tmp_path, f"JC, a = 1-4\n{wrapped}, b = 5-9\nK80, c = 10-."))
+    assert [spec.model for spec in scheme] == [parse_model("JC"), whole.model, parse_model("K80")]
+    assert [spec.where.rsplit(" ", 1)[1] for spec in scheme] == ["1", "2", "9"]
+
+
 def test_text_is_read_like_a_file():
     text = "JC, a = 1-10\nK80, b = 11-20"
     assert [spec.name for spec in read_scheme(text)] == ["a", "b"]
@@ -102,6 +113,49 @@ def test_charsets_without_models(tmp_path):
     assert [(name, model) for name, model, _ in summarise(read_scheme(path))] == [("b", None), ("a", None)]
     path = write(tmp_path, "#NEXUS begin sets; charset a = 1-5; charset b = 6-20; end;")
     assert [(name, model) for name, model, _ in summarise(read_scheme(path))] == [("a", None), ("b", None)]
+
+
+PARTITIONS = "partition one = 1: all; partition two = 2: a, remainder; partition three = 3: a, b, c;"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ("set autoclose = yes partition = one;", [("all", list(range(1, 21)))]),
+        ("set partition = three; set partition=two;", [("a", [1, 2, 3]), ("remainder", list(range(4, 21)))]),
+        ("SET nowarn=yes PARTITION='three';", [("a", [1, 2, 3]), ("b", [4, 5]), ("c", list(range(6, 21)))]),
+    ],
+)
+def test_one_of_several_partitions(tmp_path, chosen, expected):
+    sets = "charset a = 1-3; charset b = 4 5; charset c = 6-.;"
+    path = write(tmp_path, f"#NEXUS begin mrbayes; {sets} {PARTITIONS} {chosen} end;")
+    assert [(name, columns) for name, _, columns in summarise(read_scheme(path))] == expected
+
+
+@pytest.mark.parametrize("chosen", ["", "set partition = four;", "set autoclose = yes;"])
+def test_no_partition_is_chosen(tmp_path, chosen):
+    sets = "charset a = 1-3; charset b = 4 5; charset c = 6-.;"
+    path = write(tmp_path, f"#NEXUS begin mrbayes; {sets} {PARTITIONS} {chosen} end;")
+    with pytest.raises(InputError, match=r"found 3 partition commands \(lines 1, 1, 1\), expected one, or 'set part"):
+        read_scheme(path)
+
+
+def test_charsets_as_members_of_others(tmp_path):
+    """And of a charpartition of NEXUS; the remainder is what other parts leave, wherever it stands."""
+    sets = "charset a = 1-3; charset 'b c' = 4\n5; charset both = 'b c' a, 20; charset rest = REMAINDER; charset d = 9;"
+    partition = "charpartition p = JC: rest, K80: both, HKY: d;"
+    found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} {partition} end;")))
+    assert [columns for *_, columns in found] == [[6, 7, 8, *range(10, 20)], [1, 2, 3, 4, 5, 20], [9]]
+    path = write(tmp_path, "#NEXUS begin sets; charset a = Remainder; charset b = ALL; end;")
+    with pytest.raises(InputError, match="line 1: part 'a': found no columns"):
+        assign_sites(read_scheme(path), 20, "x.phy")
+
+
+def test_the_remainder_is_told_as_columns():
+    text = "#NEXUS\nbegin sets; charset a = 3-5; charset b = remainder; end;"
+    scheme = read_sets(text.encode(), "x.nex", parse_model)
+    data = cut_alignment(sequences("ACGTACGT", "ACGAACGA", "ACCTACGT", "TCGTACGA"), scheme)
+    assert [part.ranges for part in data.parts] == ["3-5", "1-2, 6-8"]
 
 
 def test_charsets_that_say_what_their_data_are(tmp_path):
@@ -161,7 +215,7 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
         ("#NEXUS begin sets; end;", "found no charset, expected a partition"),
         (
             "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
-            "found 2 charpartition commands (lines 1, 2), expected one at most",
+            "found 2 charpartition commands (lines 1, 2), expected one, or 'set partition = NAME;' with the name of",
         ),
     ],
 )

@@ -32,7 +32,7 @@ def test_profiles_and_frequencies(part):
     assert f"`{part}" in PAGE
 
 
-@pytest.mark.parametrize("part", ["+I", "+IO", "+IU{0.2}", "+G", "+G8", "+GA", "+GA8", "+G8a", "+R", "+R6"])
+@pytest.mark.parametrize("part", ["+I", "+IO", "+IC", "+IU{0.2}", "+G", "+G8", "+GA", "+GA8", "+G8a", "+R", "+R6"])
 def test_rates(part):
     assert f"`{part}`" in PAGE
     parse_model(f"JC{part}")

@@ -24,7 +24,7 @@ COMPONENT_ARRAYS = ("eigenvalues", "right", "left", "frequencies", "rates", "wei
 
 
 def model_of(text, empirical=None):
-    return Model(parse_model(text), empirical)
+    return Model(parse_model(text), empirical, invariable=0.3)
 
 
 def p_matrices(components, t):
@@ -178,6 +178,7 @@ class TestFreeParameters:
             # IQ-TREE's: +I 1, +I+G 2, +R[k] 2 k - 2; the authors' of LG4X: 3 weights and 3 rates
             ("JC+I", ("pinv",), 1),
             ("JC+I+G", ("alpha", "pinv"), 2),
+            ("JC+IC+G", ("alpha",), 2),
             ("JC+GA{1}+I", ("pinv",), 1),
             ("JC+R4", ("free_rates",), 6),
             ("JC+I+R3", ("pinv", "free_rates"), 5),

@@ -119,6 +119,21 @@ def test_profiles_times_rates():
     assert_components("LG+C10+G2{0.5}", expected)
 
 
+def test_a_class_beside_the_profiles():
+    """+F adds a first class; weights in braces are those of all classes."""
+    exchangeabilities, _ = proteins.read_matrix("LG")
+    frequencies = proteins.read_profiles("C10")[1]
+    own = np.linspace(0.02, 0.08, 20) / np.linspace(0.02, 0.08, 20).sum()
+    weights = np.arange(1, 12) / 66
+    text = "LG+F+C10{" + "/".join(map(repr, weights.tolist())) + "}"
+    expected = [(weights[k], f, exchangeabilities, 1.0) for k, f in enumerate([own, *frequencies])]
+    assert_components(text, expected)
+    with pytest.raises(InputError, match="expected 11 weights, found 2"):
+        parse_model("LG+C10{0.5/0.5}+F")
+    with pytest.raises(InputError, match="expected 10 weights, found 11"):
+        parse_model(text.replace("+F", ""))
+
+
 def test_invariable_sites_have_the_mean_of_the_profiles():
     exchangeabilities, _ = proteins.read_matrix("LG")
     weights, frequencies = proteins.read_profiles("C10")
@@ -159,6 +174,8 @@ def test_a_matrix_for_each_rate():
         ("UL3{0.2/0.3/0.5}", (), 0),
         ("LG+C60+I+G4", ("alpha", "pinv"), 2),
         ("GTR20+C10", ("rates",), 189),
+        ("LG+C10+F+G4", ("class_weights", "alpha"), 30),  # IQ-TREE's: 10 weights, 19 frequencies, alpha
+        ("LG+C10+FO", ("frequencies", "class_weights"), 29),
     ],
 )
 def test_free_parameters(text, groups, count):
@@ -167,7 +184,12 @@ def test_free_parameters(text, groups, count):
     assert model.n_free_parameters == count
 
 
-@pytest.mark.parametrize("text", ["WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("WAG+F+I+G4", "LG+FO", "GTR20+G2", "LG4X", "LG4M+I", "EX_EHO+R2", "LG+C20+G4", "LG+C10+F", "LG+C10+FO", "LG"),
+    ],
+)
 def test_string_is_read_back_as_the_same_fixed_model(text):
     model = model_of(text)
     set_vector(model, np.random.default_rng(3).uniform(-1, 1, len(get_vector(model))))

@@ -186,7 +186,11 @@ def oracle_of_classes(data, model):
 
 
 @pytest.mark.parametrize(
-    "text", ["LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"]
+    "text",
+    [
+        *("LG+G2", "WAG+FO", "LG+I+R2", "GTR20", "LG4M", "LG4X", "EX2+G2", "UL3+I", "LG+C10+G2", "LG+C10+I"),
+        *("LG+C10+FO+I", "GTR20+C10+FE+G2"),
+    ],
 )
 def test_parameters_of_proteins(protein_data, text):
     """As above, for six of many parameters."""
