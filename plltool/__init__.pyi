@@ -24,6 +24,7 @@ from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports
 from .analyses.select_model import select_model as select_model
+from .analyses.select_scheme import select_scheme as select_scheme
 from .analyses.show import root_trees as root_trees
 from .analyses.show import show as show
 from .analyses.simulate import Simulation as Simulation
@@ -60,6 +61,8 @@ from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
+from .run.scheme_choice import PartChoice as PartChoice
+from .run.scheme_choice import SchemeChoice as SchemeChoice
 from .run.software import software_versions as software_versions
 from .run.supports import Supports as Supports
 from .tree.topology import Tree as Tree

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
+from collections.abc import Collection
 
 _MAX_SHOWN = 60  # characters of a user's text in a message
 
@@ -95,6 +96,12 @@ def check_least(what: str, found: int, least: int) -> None:
     """Raise InputError if a number, called `what`, is less than the least one allowed."""
     if found < least:
         raise InputError(f"{what}: found {found}, expected at least {least}")
+
+
+def check_one_of(what: str, found: str, allowed: Collection[str]) -> None:
+    """Raise InputError if a word, called `what`, is not among those allowed."""
+    if found not in allowed:
+        raise InputError(f"{what}: found {found!r}, expected one of: {', '.join(allowed)}")
 
 
 class PlltoolWarning(UserWarning):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypedDict
 
 from plltool.constants import PRECISIONS
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, check_one_of, show_name
 
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
 
@@ -35,8 +35,7 @@ class Hardware:
     memory: int | None = None
 
     def __post_init__(self) -> None:
-        if self.precision not in PRECISIONS:
-            raise InputError(f"precision: found {self.precision!r}, expected one of: {', '.join(PRECISIONS)}")
+        check_one_of("precision", self.precision, PRECISIONS)
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")

@@ -53,6 +53,7 @@ SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
+SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
 PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
@@ -836,9 +837,9 @@ MUTANTS = [
            "flow = source.exchangeabilities * np.outer(source.frequencies, source.frequencies)[upper]",
            "flow = source.exchangeabilities", ("tests/model/test_carry.py",)),
     Mutant("choice: lengths are no parameters", "plltool/run/model_fits.py",
-           "return self.model.n_free_parameters + len(self.lengths)", "return self.model.n_free_parameters",
+           "UNLINKED: tree.n_edges}[linkage]", "UNLINKED: 0}[linkage]",
            ("tests/analyses/test_select_model.py", "-k", "iqtree and numpy")),
-    Mutant("choice: free rates all the same", "plltool/analyses/select_model.py",
+    Mutant("choice: free rates all the same", "plltool/run/selection.py",
            "kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))", "kinds = (*SIMPLE_RATES, *FREE_RATES)",
            ("tests/analyses/test_select_model.py", "-k", "same_digits")),
     Mutant("nested: published rates are equal", "plltool/model/candidates.py",
@@ -850,10 +851,29 @@ MUTANTS = [
            "np.clip(relative / relative[-1], MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY)", "relative / relative[-1]",
            ("tests/model/test_carry.py",)),
     Mutant("choice: invariable columns under +ASC", "plltool/analyses/select_model.py",
-           "refuse_invariable(parse_candidate(substitutions[0], GAMMA), data.parts[0])", "pass",
+           "refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])", "pass",
            ("tests/analyses/test_select_model.py", "-k", "do_not_vary")),
-    Mutant("choice: no word takes +ASC", "plltool/analyses/select_model.py", "ascertainment=bool(plus),", "ascertainment=False,",
+    Mutant("choice: no word takes +ASC", "plltool/analyses/auto_model.py", "ascertainment=bool(suffix),", "ascertainment=False,",
            ("tests/analyses/test_select_model.py", "-k", "words")),
+    Mutant("carry: a parameter without a source is forgotten", "plltool/model/carry.py",
+           "source.rate_parameters.get(name, 1.0)", "source.rate_parameters.get(name, 2.0)", ("tests/model/test_carry.py",)),
+    Mutant("nested: MG within GY", "plltool/model/candidates.py", "narrow.named.of_bases == wide.named.of_bases and _fixes",
+           "_fixes", ("tests/analyses/test_select_model.py", "-k", "nested")),
+    Mutant("parts: a scaler counts twice", "plltool/run/model_fits.py",
+           "- (SCALER in self.model.free_parameters) + self.n_lengths", "+ self.n_lengths", (SCHEME, "-k", "iqtree")),
+    Mutant("parts: all scalers are free", "plltool/analyses/select_scheme.py", "SCALED: tree.n_edges - 1", "SCALED: tree.n_edges",
+           (SCHEME, "-k", "iqtree")),
+    Mutant("parts: rates of parts are lost", "plltool/analyses/select_scheme.py", "if self.brlen == SCALED:", "if False:",
+           (SCHEME, "-k", "iqtree")),
+    Mutant("merging: the worst pair", "plltool/run/merging.py", "ranked = sorted((score, number)", "ranked = sorted((-score, number)",
+           (SCHEME, "-k", "greedy")),
+    Mutant("merging: whatever the score", "plltool/run/merging.py", "if score < before)", "if True)", (SCHEME, "-k", "costs_more")),
+    Mutant("merging: shared parts in one round", "plltool/run/merging.py", "if not members & taken:", "if True:",
+           (SCHEME, "-k", "disjoint")),
+    Mutant("merging: one pair a round", "plltool/run/merging.py", "for _, number in ranked if algorithm == RCLUSTERF else ranked[:1]:",
+           "for _, number in ranked[:1]:", (SCHEME, "-k", "disjoint")),
+    Mutant("merging: pairs that differ most", "plltool/run/merging.py", "for number in sorted(order[:n])]",
+           "for number in sorted(order[-n:])]", (SCHEME, "-k", "similar")),
     # --- screening
     Mutant("screen: lengths of the first parts", "plltool/engine/categories.py", "else lengths[self.part]",
            "else lengths[np.minimum(self.part, 0)]", (SCREENING, "-k", "unlinked")),

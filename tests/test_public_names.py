@@ -65,6 +65,7 @@ CALLS = {
         plltool.search(ROWS, "JC", effort="fast", **NUMPY), ("abayes",), **NUMPY
     ),
     "select_model": lambda at: plltool.select_model(ROWS, free_rates=False, **NUMPY),
+    "select_scheme": lambda at: plltool.select_scheme(ROWS, "DNA, all = 1-.", free_rates=False, **NUMPY),
     "software_versions": lambda at: plltool.software_versions(),
     "search": lambda at: plltool.search(ROWS, "JC", effort="fast", **NUMPY),
     "root_trees": lambda at: plltool.root_trees(at / "two.nwk", "midpoint"),

@@ -23,8 +23,8 @@ import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
+from plltool.analyses.auto_model import choose_if_asked
 from plltool.analyses.likelihood import Likelihood
-from plltool.analyses.select_model import choose_if_asked
 from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, START_KINDS, UNLINKED
@@ -75,6 +75,7 @@ def search(
     alignment: AlignmentLike,
     model: ModelLike | None = None,
     *,
+    partitions: str | PathLike[str] | None = None,
     seed: int = DEFAULT_SEED,
     start: TreeLike = "parsimony",
     starts: int | None = None,
@@ -104,6 +105,8 @@ def search(
         Or a file that holds a model, or one for each part of the alignment: the record of a run, a partition file, or
         NEXUS with charsets. Values in braces are never optimised. "auto" chooses a model by BIC, see
         `plltool.select_model`, and "AIC" or "AICc" by that criterion; "TEST" leaves out free rates
+    partitions : a file with the parts for each of which "auto" and the like choose a model; "auto+MERGE" also merges
+        parts that may share one, see `plltool.select_scheme`
     seed : of start trees and perturbations, 0 or more; the same seed, device and layout give the same tree
     start : "parsimony" (randomised stepwise addition), "random", or a tree: file, Newick string, Tree, or tree of
         dendropy, Biopython or ete; if `brlen` is "unlinked" a file may hold one for each part
@@ -142,7 +145,7 @@ def search(
         raise InputError(f"time: found {time}, expected a positive number of seconds")
     deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
-    model, choice = choose_if_asked(alignment, model, start, seed, hardware)
+    model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
     options = options or SearchOptions()

@@ -36,6 +36,7 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
+from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
 from plltool.cli.support import SUPPORT_FILES
 from plltool.constants import REPLICATE_STAGE, UFBOOT
@@ -73,6 +74,7 @@ SEARCH_FILES = (
     ),
 )
 @search_task_options
+@partitions_option
 @start_options
 @effort_options
 @support_options
@@ -91,6 +93,7 @@ SEARCH_FILES = (
 @click.option("--profile", is_flag=True, help="Measure how long the device is busy, and report it at the end.")
 def search(
     task: SearchTask,
+    partitions: Path | None,
     start: StartChoice,
     effort: Effort,
     choice: SupportChoice,
@@ -105,7 +108,8 @@ def search(
 
     It may be FASTA, PHYLIP or NEXUS, gzipped or not.
 
-    --model auto chooses the model first, as `plltool select-model` does.
+    --model auto chooses the model first, as `plltool select-model` does; with --partitions one for each part, and with
+    --model auto+MERGE parts that may share one are merged.
 
     Progress goes to stderr, a summary to stdout. Ctrl-C ends the search after the current round and writes the best
     tree so far.
@@ -127,6 +131,7 @@ def search(
             lambda: plltool.search(
                 sequences,
                 task.model,
+                partitions=partitions,
                 start=start.load(sequences, task.brlen),
                 options=effort.options(),
                 time=time,

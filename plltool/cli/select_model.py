@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,6 +13,7 @@ from plltool.cli.command import command, given_command
 from plltool.cli.options import (
     PATH,
     alignment_argument,
+    brlen_option,
     data_type_option,
     hardware_options,
     json_option,
@@ -22,14 +24,24 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
-from plltool.constants import CRITERIA
+from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
+
+if TYPE_CHECKING:
+    from plltool import ModelChoice, SchemeChoice
 
 SELECT_MODEL_FILES = (
-    OutputFile("select-model.model", "the chosen model", "without values; a file for --model"),
+    OutputFile("select-model.model", "the chosen model", "or that of each part, without values; a file for --model"),
     OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
     OutputFile("select-model.log", "log"),
 )
 SHOWN = 10  # models in the table on the terminal
+partitions_option = click.option(
+    "--partitions",
+    type=PATH,
+    metavar="FILE",
+    help="Choose a model for each part of the alignment: a partition file, or NEXUS with charsets. Of the models in it"
+    " only the kind of data and +ASC count.",
+)
 
 
 @command(
@@ -37,6 +49,7 @@ SHOWN = 10  # models in the table on the terminal
     examples=(
         "plltool select-model data/primates.phy --prefix primates",
         "plltool select-model proteins.fasta --criterion AICc --no-free-rates",
+        "plltool select-model data/primates.phy --partitions data/primates.part --merge greedy --prefix parts",
     ),
 )
 @alignment_argument
@@ -64,6 +77,21 @@ SHOWN = 10  # models in the table on the terminal
     is_flag=True,
     help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.",
 )
+@partitions_option
+@click.option(
+    "--merge",
+    type=click.Choice(MERGE_ALGORITHMS, case_sensitive=False),
+    help="Merge parts that may share a model: try all pairs in each round (greedy), only those that are most similar in"
+    " rate (rcluster), or these and merge several pairs in each round (rclusterf).  [default: no merging]",
+)
+@click.option(
+    "--cluster-percent",
+    type=click.FloatRange(0, 100, min_open=True),
+    default=DEFAULT_CLUSTER_PERCENT,
+    show_default=True,
+    help="Share of the pairs of parts that rcluster and rclusterf try.",
+)
+@brlen_option
 @data_type_option
 @seed_option
 @json_option
@@ -77,6 +105,10 @@ def select_model(
     criterion: str,
     free_rates: bool,
     ascertainment: bool,
+    partitions: Path | None,
+    merge: str | None,
+    cluster_percent: float,
+    brlen: str,
     data_type: str,
     seed: int,
     as_json: bool,
@@ -90,20 +122,26 @@ def select_model(
     Candidates are all models for the kind of data, each with equal rates, +I, +G4, +I+G4, and free rates as long as
     another one gains. Branch lengths and parameters are optimised for each on the same tree. `plltool search --model
     auto` chooses in the same way, and searches under the chosen model.
+
+    With --partitions each part gets a model of its own; with --merge parts that may share one are merged.
     """
+    if partitions is None and merge is not None:
+        raise click.UsageError("--merge needs --partitions, whose parts to merge")
+    if partitions is not None and ascertainment:
+        raise click.UsageError("--ascertainment goes without --partitions, where +ASC in the file tells which parts")
     outputs.claim()
     import plltool
 
     with Reporter(quiet, outputs.log, json_progress) as reporter:
-        choice = plltool.select_model(
-            load_alignment(alignment, data_type),
-            tree,
-            criterion=criterion,
-            free_rates=free_rates,
-            ascertainment=ascertainment,
-            seed=seed,
-            **asdict(hardware),
-        )
+        sequences = load_alignment(alignment, data_type)
+        common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
+        choice: ModelChoice | SchemeChoice
+        if partitions is None:
+            choice = plltool.select_model(sequences, tree, ascertainment=ascertainment, **common)
+        else:
+            choice = plltool.select_scheme(
+                sequences, partitions, tree, merge=merge, percent=cluster_percent, brlen=brlen, **common
+            )
         outputs.write(choice.texts(given_command()))
         outputs.remove_stale()
         for line in choice.table().splitlines():

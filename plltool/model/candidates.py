@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from plltool.alignment.codons import genetic_code_of
 from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.states import StateSpace
 from plltool.arrays import IndexArray
 from plltool.constants import SELECTION_GTR_STATES
 from plltool.errors import InputError
-from plltool.model import multistate, proteins
+from plltool.model import codons, multistate, proteins
 from plltool.model.model_string import parse_model
 from plltool.model.named import RateDesign
 from plltool.model.nucleotides import SYMMETRIES
@@ -31,7 +32,10 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
         return tuple(name + frequencies for frequencies in ("", "+F") for name in proteins.published_matrices())
     if states.name == MULTISTATE:
         return _multistate_models(states.n_states)
-    expected = "DNA, proteins, or binary or multistate data"
+    genetic_code = genetic_code_of(states.name)
+    if genetic_code is not None:
+        return _codon_models(genetic_code)
+    expected = "DNA, proteins, codons, or binary or multistate data"
     raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
 
 
@@ -42,6 +46,12 @@ def _multistate_models(n_states: int) -> tuple[str, ...]:
     if n_states <= SELECTION_GTR_STATES:
         kinds.insert(0, multistate.GTR)
     return tuple(f"MULTI{n_states}_{kind}" for kind in kinds)
+
+
+def _codon_models(genetic_code: int) -> tuple[str, ...]:
+    """With and without kappa; other names describe the same, since only the ratio of two kappas matters."""
+    products = [f"{name}{frequencies}" for frequencies in ("+F3X4", "+F1X4") for name in ("GY", "MGK", "GY0K", "MG")]
+    return tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -56,11 +66,23 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):
         return False
+    if narrow.named.rates.names:
+        return narrow.named.of_bases == wide.named.of_bases and _fixes_parameters(narrow.named.rates, wide.named.rates)
     inner, outer = _classes(narrow.named.rates), _classes(wide.named.rates)
     if narrow.name == wide.name or inner is None or outer is None:
         return narrow.name == wide.name
     pairs = set(zip(outer.tolist(), inner.tolist(), strict=True))
     return len(pairs) == wide.named.rates.n_parameters  # each class of the wider model lies within one of the other
+
+
+def _fixes_parameters(inner: RateDesign, outer: RateDesign) -> bool:
+    """Whether exchangeabilities are those of the wider model with some parameters equal to 1."""
+    if inner.n_classes > 1 or outer.n_classes > 1:
+        return False
+    powers = dict(zip(outer.names, outer.powers.T, strict=True))
+    own = zip(inner.names, inner.powers.T, strict=True)
+    is_part = all(name in powers and np.array_equal(column, powers[name]) for name, column in own)
+    return is_part and np.array_equal(inner.base, outer.base)
 
 
 def _classes(design: RateDesign) -> IndexArray | None:

@@ -48,6 +48,9 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     elif classes is not None and source.spec.named.pairs == spec.named.pairs:
         relative = _mean_rates(source, model, classes)
         model.set_exchangeabilities(np.clip(relative / relative[-1], MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
+    elif source.rate_parameters:
+        for name in model.rate_parameters:
+            model.set_rate_parameter(name, source.rate_parameters.get(name, 1.0))
     starts = []
     for sites, factor in _carry_sites(source.sites, model.sites, exact):
         starts.append(Start(model.copy(), factor))

@@ -20,6 +20,7 @@ from plltool.alignment.partition import (
 )
 from plltool.alignment.patterns import empirical_frequencies
 from plltool.alignment.split import split_by_states
+from plltool.alignment.states import StateSpace
 from plltool.constants import (
     DEFAULT_LINKAGE,
     DEFAULT_MODELS,
@@ -27,7 +28,7 @@ from plltool.constants import (
     ROOT_NAME,
     SCALED,
 )
-from plltool.errors import InputError, show_name
+from plltool.errors import InputError, check_one_of, show_name
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.bridge import (
     AlignmentObject,
@@ -120,8 +121,7 @@ def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKA
 
 def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: str) -> list[Model]:
     """The models of a scheme that was made from `given`; errors as in `resolve_inputs`."""
-    if brlen not in LINKAGES:
-        raise InputError(f"brlen: found {brlen!r}, expected one of: {', '.join(LINKAGES)}")
+    check_one_of("brlen", brlen, LINKAGES)
     if len(scheme) != len(data.parts):
         raise InputError(f"{data.source}: found {len(scheme)} models, expected one for each of {len(data.parts)} parts")
     for wanted, part in zip(scheme, data.parts, strict=True):
@@ -134,7 +134,7 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     models = []
     for wanted, part in zip(scheme, data.parts, strict=True):
         states = part.alignment.states
-        spec = (wanted.model or _default_model(states.name)).for_data(states.name).with_states(states.n_states)
+        spec = (wanted.model or default_model(states)).for_data(states.name).with_states(states.n_states)
         check_states(part.alignment, spec)
         if len(scheme) > 1:
             spec = _link(spec, wanted, brlen)
@@ -143,8 +143,11 @@ def _make_models(given: ModelLike | None, scheme: Scheme, data: Dataset, brlen: 
     return models
 
 
-def _default_model(data: str) -> ModelSpec:
-    return read_model(DEFAULT_MODELS[data if genetic_code_of(data) is None else CODON])
+def default_model(states: StateSpace) -> ModelSpec:
+    """The model of data without one."""
+    data = states.name
+    spec = read_model(DEFAULT_MODELS[data if genetic_code_of(data) is None else CODON])
+    return spec.for_data(data).with_states(states.n_states)
 
 
 def _as_scheme(given: ModelLike | None) -> Scheme:

@@ -113,12 +113,7 @@ class ModelChoice:
                     *("-" if share is None else f"{share:.3f}" for share in shares),
                 )
             )
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for row in rows:
-            cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
-            lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
-        return "\n".join(lines)
+        return format_table(rows)
 
     def describe(self) -> str:
         """The chosen model, in one line."""
@@ -163,21 +158,31 @@ class ModelChoice:
         return {"select-model.model": f"{self.best.name}\n", "select-model.json": self.to_json(command) + "\n"}
 
 
+def format_table(rows: Sequence[Sequence[str]]) -> str:
+    """Rows of text in columns; all but the first column are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
+        lines.append("  ".join([row[0].ljust(widths[0]), *cells]))
+    return "\n".join(lines)
+
+
 def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[FittedModel, ...]:
     """All fits with their scores and weights, the best one by the criterion first."""
     scores = {name: [information_score(name, fit.lnl, fit.n_parameters, n_sites) for fit in fits] for name in CRITERIA}
     weights = {name: score_weights(values).tolist() for name, values in scores.items()}
     rows = [
         FittedModel(
-            str(fit.spec),
+            fit.name,
             fit.model.to_string(),
             fit.lnl,
             fit.n_parameters,
             scores["AIC"][number],
-            _finite(scores["AICc"][number]),
+            finite_or_none(scores["AICc"][number]),
             scores["BIC"][number],
             weights["AIC"][number],
-            _finite(weights["AICc"][number]),
+            finite_or_none(weights["AICc"][number]),
             weights["BIC"][number],
         )
         for number, fit in enumerate(fits)
@@ -186,5 +191,6 @@ def compare_fits(fits: Sequence[Fit], n_sites: int, criterion: str) -> tuple[Fit
     return tuple(rows[number] for number in order)
 
 
-def _finite(value: float) -> float | None:
+def finite_or_none(value: float) -> float | None:
+    """A number, or None in place of infinity and NaN, which JSON lacks."""
     return value if math.isfinite(value) else None

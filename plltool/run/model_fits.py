@@ -1,17 +1,28 @@
-"""Fit many models to one part on one tree."""
+"""Fit models to parts of an alignment on one tree; fits of many parts, or many models, advance in the same launches."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from plltool.alignment.patterns import Patterns, empirical_frequencies
 from plltool.arrays import FloatArray
-from plltool.constants import LENGTHS_PRECISION, MAX_BRANCH_LENGTH, MAX_POLISH_ROUNDS, MIN_BRANCH_LENGTH
+from plltool.constants import (
+    LENGTHS_PRECISION,
+    LINKED,
+    MAX_BRANCH_LENGTH,
+    MAX_POLISH_ROUNDS,
+    MIN_BRANCH_LENGTH,
+    SCALED,
+    SELECTION_BATCH,
+    SELECTION_TOLERANCE,
+    UNLINKED,
+)
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.carry import Start, carry_over
@@ -30,55 +41,117 @@ from plltool.tree.topology import Tree
 
 
 @dataclass(frozen=True, eq=False)
+class Block:
+    """The data of a part, or of several that share a model."""
+
+    patterns: Patterns
+
+    @cached_property
+    def frequencies(self) -> FloatArray:
+        """State frequencies counted in the data (n_states,)."""
+        return empirical_frequencies(self.patterns, self.patterns.states)
+
+
+@dataclass(frozen=True, eq=False)
 class Fit:
-    """A model with the branch lengths that go with it.
+    """A model of a block, with the branch lengths that go with it.
 
     Attributes
     ----------
+    block : what is described
     model : with its values
     lengths : (n_edges,)
     lnl : log-likelihood
+    n_lengths : the number of free parameters of the lengths
     """
 
+    block: Block
     model: Model
     lengths: FloatArray
     lnl: float
+    n_lengths: int
 
     @property
     def spec(self) -> ModelSpec:
         return self.model.spec
 
     @property
+    def name(self) -> str:
+        """Model string without values and scaler."""
+        return str(replace(self.spec, scaled=False))
+
+    @property
+    def overall_rate(self) -> float:
+        """The mean branch length."""
+        return self.model.scaler * float(self.lengths.mean())
+
+    @property
     def n_parameters(self) -> int:
-        """The number of free parameters of the model, and of branch lengths."""
-        return self.model.n_free_parameters + len(self.lengths)
+        """The number of free parameters of the model, without a scaler, and of branch lengths."""
+        return self.model.n_free_parameters - (SCALER in self.model.free_parameters) + self.n_lengths
+
+
+class Begin(NamedTuple):
+    """Fit a model to the end, from the lengths of the tree as it was given. The answer is a Fit."""
+
+    block: Block
+    spec: ModelSpec
+
+
+class Carry(NamedTuple):
+    """Find the best start of each model from the values of others. The answer has a Fit for each model, or None.
+
+    It is None where the others say nothing about the model. The models have equally many components.
+    """
+
+    specs: tuple[ModelSpec, ...]
+    sources: Sequence[Fit]
+    exact: bool = False  # as for `carry_over`
+
+
+class Improve(NamedTuple):
+    """Optimise until a round gains less than `precision`, or lnL is not expected to reach `floor`: a Fit."""
+
+    fit: Fit
+    precision: float
+    floor: float = -np.inf
+
+
+class Polish(NamedTuple):
+    """Optimise to the end, see `plltool.optimise.polish`, where other optima need not be looked for: a Fit."""
+
+    fit: Fit
+
+
+Step: TypeAlias = Begin | Carry | Improve | Polish
+STEP_KINDS: tuple[type[Step], ...] = (Begin, Carry, Improve, Polish)
 
 
 class ModelFitter:
-    """Fits models to the patterns of a part on a tree; use it in a ``with`` block.
+    """Fits models to blocks on a tree; use it in a ``with`` block.
 
     Parameters
     ----------
-    patterns : of the part
-    tree : its topology stays, and its lengths are where the first fit starts
+    tree : its topology stays, and its lengths are where a fit begins
     hardware : what computes
+    linkage : UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are
 
     Attributes
     ----------
-    patterns, tree : as given
+    tree : as given
     facts : the fields of `plltool.run.results.describe_run` that tell of the device
     fallback : why numpy replaces an OpenCL device, if it does
     """
 
-    def __init__(self, patterns: Patterns, tree: Tree, hardware: Hardware):
-        self.patterns = patterns
+    def __init__(self, tree: Tree, hardware: Hardware, linkage: str = UNLINKED):
         self.tree = tree
         self.facts: dict[str, str] = {}
         self.fallback: list[str] = []
         self._hardware = hardware
-        self._empirical = empirical_frequencies(patterns, patterns.states)
+        self._linkage = linkage
+        self._n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges}[linkage]
         self._likelihood: TreeLikelihood | None = None
-        self._n_components = 0
+        self._held: list[tuple[Block, int]] = []  # blocks of the engine, and their numbers of components
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -87,80 +160,156 @@ class ModelFitter:
     def __exit__(self, *error: object) -> None:
         self._stack.__exit__(*error)  # type: ignore[arg-type]
 
-    def begin(self, spec: ModelSpec) -> Fit:
-        """Fit a model from the lengths of the tree as it was given."""
-        model = Model(spec, self._empirical)
-        likelihood = self._at(model, self.tree.lengths)
-        return self._polished(likelihood, None)
+    def run(self, steps: Sequence[Step]) -> list[Any]:
+        """The answers to some steps of one kind; those of different blocks share launches."""
+        advance = {Begin: self._begin, Carry: self._carry, Improve: self._improve, Polish: self._polish}[type(steps[0])]
+        return [answer for batch in _batches(steps) for answer in advance(batch)]  # type: ignore[operator]
 
-    def carry(self, spec: ModelSpec, sources: Sequence[Fit], exact: bool = False) -> Fit | None:
-        """The best start of a model from the values of others; None if these say nothing about it.
+    def joint(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        """The likelihood of all blocks on a tree, whose lengths they may share; it serves until the next step."""
+        return self._open(blocks, models, tree)
 
-        `exact` as for `carry_over`.
-        """
-        best: Fit | None = None
-        for source in sources:
-            starts = carry_over(source.model, spec, self._empirical, exact)
+    def fit_of(self, block: Block, model: Model, lengths: FloatArray, lnl: float) -> Fit:
+        """A fit that was found elsewhere."""
+        return Fit(block, model, lengths, lnl, self._n_lengths)
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _begin(self, steps: Sequence[Begin]) -> list[Fit]:
+        models = [Model(self._linked(step.spec), step.block.frequencies) for step in steps]
+        likelihood = self._at([step.block for step in steps], models, [self.tree.lengths] * len(steps))
+        lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
+        return self._fits([step.block for step in steps], lnl)
+
+    def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
+        best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]
+        for number in range(max(len(step.sources) for step in steps)):
+            starts = {}
+            for at, step in enumerate(steps):
+                source = step.sources[number] if number < len(step.sources) else None
+                found = [] if source is None else list(self._starts(step, source))
+                if found:
+                    starts[at] = found
             if not starts:
                 continue
-            likelihood = self._at(starts[0].model, source.lengths)
-            lnls = possible_likelihoods(likelihood, [[_scaled(start)] for start in starts])[:, 0]
-            number = int(np.argmax(lnls))
-            if best is None or lnls[number] > best.lnl:
-                start = starts[number]
-                lengths = np.clip(start.factor * source.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-                best = Fit(start.model, lengths, float(lnls[number]))
+            sources = [steps[at].sources[number] for at in starts]
+            first = [found[0][1].model for found in starts.values()]
+            likelihood = self._at([source.block for source in sources], first, [source.lengths for source in sources])
+            most = max(map(len, starts.values()))
+            tried = [[found[min(k, len(found) - 1)][1] for found in starts.values()] for k in range(most)]
+            lnls = possible_likelihoods(likelihood, [[_scaled(start) for start in row] for row in tried])
+            for own, (at, found), source in zip(lnls.T.tolist(), starts.items(), sources, strict=True):
+                for (which, start), lnl in zip(found, own, strict=False):  # rows beyond repeat the last start
+                    rival = best[at][which]
+                    if rival is None or lnl > rival.lnl:
+                        lengths = np.clip(start.factor * source.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+                        best[at][which] = self.fit_of(source.block, start.model, lengths, lnl)
         return best
 
-    def improve(self, fit: Fit, precision: float, floor: float = -np.inf) -> Fit:
-        """Optimise until a round gains less than `precision`, or lnL is not expected to reach `floor`."""
-        likelihood = self._at(fit.model.copy(), fit.lengths)
-        optimiser = ModelOptimiser(likelihood, [name for name in fit.model.free_parameters if name != SCALER], True)
-        lnl = fit.lnl
+    def _starts(self, step: Carry, source: Fit) -> Iterator[tuple[int, Start]]:
+        """The starts of the models of a step from one source, with the number of the model."""
+        for which, spec in enumerate(step.specs):
+            for start in carry_over(source.model, self._linked(spec), source.block.frequencies, step.exact):
+                start.model.set_ratios(SCALER, np.array([source.model.scaler]))
+                yield which, start
+
+    def _improve(self, steps: Sequence[Improve]) -> list[Fit]:
+        likelihood = self._from([step.fit for step in steps])
+        names = {name for model in likelihood.models for name in model.free_parameters}
+        is_free = self._linkage == UNLINKED
+        optimiser = ModelOptimiser(likelihood, names - {SCALER} if is_free else names, is_free)
+        lnls = np.array([step.fit.lnl for step in steps])
+        precision = np.array([step.precision for step in steps])
+        floor = np.array([step.floor for step in steps])
         for _ in range(MAX_POLISH_ROUNDS):
-            before = lnl
-            lnl = optimiser.run(precision)
-            lnl = smooth(likelihood, precision).lnl
-            gain = lnl - before
-            if gain < precision or lnl + 2 * gain < floor:
+            before = lnls
+            lnl = optimiser.run(float(precision.sum()))
+            if is_free:
+                lnl = smooth(likelihood, float(precision.sum())).lnl
+            lnls = likelihood.part_lnl() if len(steps) > 1 else np.array([lnl])
+            gain = lnls - before
+            if np.all((gain < precision) | (lnls + 2 * gain < floor)):
                 break
-        return Fit(likelihood.models[0], likelihood.tree.lengths.copy(), lnl)
+        return self._fits([step.fit.block for step in steps], lnl)
 
-    def polish(self, fit: Fit) -> Fit:
-        """Optimise to the end, see `plltool.optimise.polish`, from where other optima need not be looked for."""
-        likelihood = self._at(fit.model.copy(), fit.lengths)
-        done = PolishRound(1, fit.lnl, False, LENGTHS_PRECISION, True, Curvatures(1))
-        return self._polished(likelihood, done)
-
-    def _polished(self, likelihood: TreeLikelihood, done: PolishRound | None) -> Fit:
+    def _polish(self, steps: Sequence[Polish]) -> list[Fit]:
+        fits = [step.fit for step in steps]
+        if self._linkage != UNLINKED:  # without lengths there is no more to it, and all parts are optimised at the end
+            return self._improve([Improve(fit, SELECTION_TOLERANCE) for fit in fits])
+        likelihood = self._from(fits)
+        lnl = sum((fit.lnl for fit in fits[1:]), fits[0].lnl)
+        done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, Curvatures(len(fits)))
         lnl = polish(likelihood, done=done)
-        return Fit(likelihood.models[0], likelihood.tree.lengths.copy(), lnl)
+        return self._fits([fit.block for fit in fits], lnl)
 
-    def _at(self, model: Model, lengths: FloatArray) -> TreeLikelihood:
-        """The likelihood of the tree with these lengths under a model.
+    # --- engines --------------------------------------------------------------------------------------------
 
-        There is one engine at a time; another number of components needs another one.
-        """
-        n_components = model.components().n_components
+    def _linked(self, spec: ModelSpec) -> ModelSpec:
+        """The specification with a scaler if the lengths have a factor."""
+        return replace(spec, scaled=self._linkage == SCALED)
+
+    def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
+        """The likelihood at some fits, whose models are copied."""
+        return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.lengths for fit in fits])
+
+    def _fits(self, blocks: Sequence[Block], lnl: float) -> list[Fit]:
+        """What the likelihood holds now; `lnl` is that of all blocks."""
         likelihood = self._likelihood
-        if likelihood is None or n_components != self._n_components:
-            self._stack.close()
-            slots = Slots(round_slots(self.patterns.n_taxa))
-            engine, reason = open_engine([self.patterns], [model], slots, self._hardware)
-            self._stack.enter_context(engine)
-            if not self.facts:
-                self.fallback = announce_engine(engine, reason, self._hardware)
-                self.facts = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
-            self._likelihood = likelihood = TreeLikelihood(self.tree.copy(), [model], engine)
-            self._n_components = n_components
-        likelihood.tree.lengths[:] = lengths
-        likelihood.models = [model]
+        assert likelihood is not None
+        lengths = likelihood.tree.lengths.reshape(-1, len(blocks)).T.copy()
+        lnls = np.array([lnl]) if len(blocks) == 1 else likelihood.part_lnl()
+        return [self.fit_of(*own) for own in zip(blocks, likelihood.models, lengths, lnls.tolist(), strict=True)]
+
+    def _at(self, blocks: Sequence[Block], models: Sequence[Model], lengths: Sequence[FloatArray]) -> TreeLikelihood:
+        """The likelihood of the tree with these lengths and models of each block.
+
+        There is one engine at a time; other blocks, and another number of components, need another one.
+        """
+        own = lengths[0] if len(blocks) == 1 else np.stack(lengths, axis=1)
+        held = [(block, model.components().n_components) for block, model in zip(blocks, models, strict=True)]
+        likelihood = self._likelihood
+        if likelihood is None or held != self._held:
+            likelihood = self._open(blocks, models, self.tree.with_lengths(own))
+            self._held = held
+        likelihood.tree.lengths[:] = own
+        likelihood.models = list(models)
         likelihood.model_changed()
         return likelihood
+
+    def _open(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
+        self._stack.close()
+        self._held = []
+        slots = Slots(round_slots(tree.n_taxa))
+        engine, reason = open_engine([block.patterns for block in blocks], models, slots, self._hardware)
+        self._stack.enter_context(engine)
+        if not self.facts:
+            self.fallback = announce_engine(engine, reason, self._hardware)
+            self.facts = {"device": engine.device_name, "driver": engine.driver, "reason": reason}
+        self._likelihood = TreeLikelihood(tree, list(models), engine)
+        return self._likelihood
 
 
 def _scaled(start: Start) -> Model:
     """The model with the factor of lengths as a factor of rates."""
     model = start.model.copy()
-    model.set_ratios(SCALER, np.array([start.factor]))
+    model.set_ratios(SCALER, start.factor * model.ratios(SCALER))
     return model
+
+
+def _block_of(step: Step) -> Block:
+    if isinstance(step, Begin):
+        return step.block
+    return step.sources[0].block if isinstance(step, Carry) else step.fit.block
+
+
+def _batches(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The steps in their order, as many at a time as have no more than SELECTION_BATCH patterns times states."""
+    first, size = 0, 0
+    for number, step in enumerate(steps):
+        patterns = _block_of(step).patterns
+        own = patterns.n_patterns * patterns.states.n_states
+        if number > first and size + own > SELECTION_BATCH:
+            yield steps[first:number]
+            first, size = number, 0
+        size += own
+    yield steps[first:]

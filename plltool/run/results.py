@@ -24,6 +24,7 @@ from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
 from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
+from plltool.run.scheme_choice import SchemeChoice
 from plltool.run.software import software_versions
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
@@ -215,7 +216,7 @@ class SearchResult(Result):
     trace: tuple[Progress, ...] = field(default=(), kw_only=True)
     constraint: TreeLike | None = field(default=None, kw_only=True)
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
-    choice: ModelChoice | None = field(default=None, kw_only=True)
+    choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:

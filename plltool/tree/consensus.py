@@ -8,7 +8,7 @@ import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAJORITY
-from plltool.errors import InputError
+from plltool.errors import InputError, check_one_of
 from plltool.tree.splits import members_of
 from plltool.tree.tree_set import TreeSet
 
@@ -53,8 +53,7 @@ def make_consensus(trees: TreeSet, rule: str = MAJORITY_RULE, threshold: float =
     InputError
         If the rule is unknown or the threshold out of bounds.
     """
-    if rule not in RULES:
-        raise InputError(f"rule: found {rule!r}, expected one of: {', '.join(RULES)}")
+    check_one_of("rule", rule, RULES)
     if not MAJORITY <= threshold < 1:
         raise InputError(f"threshold: found {threshold}, expected a share from {MAJORITY} to below 1")
     counts = trees.counts

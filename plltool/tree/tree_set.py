@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.errors import InputError
+from plltool.errors import InputError, check_one_of
 from plltool.tree.splits import everyone
 
 Splits = Mapping[int, float]
@@ -115,8 +115,7 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
     InputError
         If `kind` is unknown, or needs lengths that a tree does not have.
     """
-    if kind not in DISTANCES:
-        raise InputError(f"distance: found {kind!r}, expected one of: {', '.join(DISTANCES)}")
+    check_one_of("distance", kind, DISTANCES)
     if kind == RF:
         sizes = np.diff(trees.starts)
         values = np.ones(len(trees.members))

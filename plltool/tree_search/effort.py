@@ -17,7 +17,7 @@ from plltool.constants import (
     SEARCH_RADII,
     STOP_RULES,
 )
-from plltool.errors import InputError
+from plltool.errors import InputError, check_one_of
 from plltool.tree.constraint import Constraint
 from plltool.tree_search.scan import MAX_RADIUS
 
@@ -104,8 +104,7 @@ class SearchOptions:
     optimise_parameters: bool | None = None
 
     def __post_init__(self) -> None:
-        if self.effort not in EFFORTS:
-            raise InputError(f"effort: found {self.effort!r}, expected one of: {', '.join(EFFORTS)}")
+        check_one_of("effort", self.effort, EFFORTS)
         self.plan(0.0)  # refuses impossible options
 
     @property

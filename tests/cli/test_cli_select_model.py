@@ -49,3 +49,26 @@ def test_a_search_writes_how_its_model_was_chosen(plltool, small):
     assert "best by BIC: " in result.stderr
     record = json.loads((small.parent / f"{small.name}.plltool.json").read_text())
     assert record["parameters"]["spec"] == record["model_choice"]["best"]
+
+
+def test_models_of_parts(plltool, small, tmp_path):
+    """A scheme file that the search reads, and a table with a line for each part."""
+    file = tmp_path / "two.part"
+    file.write_text("DNA, first = 1-.\\2\nDNA, second = 2-.\\2\n")
+    merging = ("--partitions", file, "--merge", "greedy", "--prefix", tmp_path / "a")
+    result = plltool("select-model", small, *QUICK, *merging)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((tmp_path / "a.select-model.json").read_text())
+    scheme = (tmp_path / "a.select-model.model").read_text()
+    parts = record["model_choice"]["parts"]
+    assert scheme.splitlines() == [f"{part['best']}, {part['name']} = {part['sites']}" for part in parts]
+    assert [line.split()[0] for line in result.stdout.splitlines()[1 : len(parts) + 1]] == [p["name"] for p in parts]
+    for name in ("a.select-model.model", "a.select-model.json"):
+        assert plltool("check", small, "--model", tmp_path / name).exit_code == 0
+
+
+def test_options_that_need_or_exclude_partitions(plltool, small, tmp_path):
+    assert "--merge needs --partitions" in plltool("select-model", small, "--merge", "greedy").stderr
+    result = plltool("select-model", small, "--ascertainment", "--partitions", tmp_path / "a")
+    assert result.exit_code == 2
+    assert "--ascertainment goes without --partitions" in result.stderr

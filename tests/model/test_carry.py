@@ -52,6 +52,16 @@ def test_rates_of_another_model_are_kept_within_bounds():
     assert start.exchangeabilities.tolist() == [1.0, rare, rare, 1.0, rare, 1.0]
 
 
+def test_parameters_of_codon_models_are_kept_by_name():
+    counted = [1 / 61] * 61
+    source = Model(parse_model("GY0K{0.3}+F3X4"), counted)
+    [(start, _)] = carry_over(source, parse_model("GY+F1X4"), counted)
+    assert start.rate_parameters == {"omega": 0.3, "kappa": 1.0}
+    start.set_rate_parameter("kappa", 5.0)
+    [(other, _)] = carry_over(start, parse_model("MGK+F1X4"), counted)
+    assert other.rate_parameters == {"omega": 0.3, "kappa": 5.0}
+
+
 def test_a_rate_is_added_beside_the_old_ones():
     source = model("JC+R2{0.5/2}{0.6/0.4}")
     old, old_weights = source.sites.categories()

@@ -1,0 +1,241 @@
+"""The way through the candidates for a block of data, whose fits advance together with those of other blocks.
+
+It follows ModelFinder (Kalyaanamoorthy et al. 2017). Every fit starts from the values of a related one. First all
+substitution models are tried under gamma rates, and then all kinds of rates over sites with the best one. A pair of a
+substitution model and rates is expected to differ from the best model by what either of them costs alone; pairs that
+may compete after all are fitted in turn, until none is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from plltool.alignment.states import StateSpace
+from plltool.constants import SELECTION_KEPT_LOSS, SELECTION_MARGIN, SELECTION_PRECISION, SELECTION_TOLERANCE
+from plltool.errors import InputError
+from plltool.model.ascertainment import Ascertainment
+from plltool.model.candidates import (
+    FREE_RATES,
+    GAMMA,
+    INVARIABLE,
+    SIMPLE_RATES,
+    is_nested,
+    parse_candidate,
+    substitution_models,
+)
+from plltool.run.model_fits import STEP_KINDS, Begin, Block, Carry, Fit, Improve, ModelFitter, Polish, Step
+from plltool.statistics.criteria import information_score
+from plltool.tree_search.progress import announce
+
+_log = logging.getLogger("plltool")
+
+Pair: TypeAlias = tuple[str, str]  # a substitution model and rates over sites, as in a model string
+Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step, see `ModelFitter.run`
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have."""
+
+    substitutions: tuple[str, ...]
+    kinds: tuple[str, ...]
+
+    @classmethod
+    def of(cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None) -> Candidates:
+        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not."""
+        substitutions = substitution_models(states)
+        kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
+        if ascertainment is not None:
+            substitutions = tuple(f"{name}{ascertainment}" for name in substitutions)
+            kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
+        return cls(substitutions, kinds)
+
+
+class Selection:
+    """The fits to a block made so far, and what is tried next.
+
+    Parameters
+    ----------
+    start : the data, or a fit to them from which the first one starts, instead of the lengths of the tree
+    candidates : the models to choose from
+    criterion, n_sites : what the best model is best by, and the number of sites that it counts
+    name : of the part, for messages; empty for a whole alignment
+
+    Attributes
+    ----------
+    fits : by substitution model and rates
+    """
+
+    def __init__(
+        self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""
+    ):
+        self.fits: dict[Pair, Fit] = {}
+        self._first = start
+        self._substitutions, self._kinds = candidates.substitutions, candidates.kinds
+        self._criterion = criterion
+        self._n_sites = n_sites
+        self._of_part = f"part {name}: " if name else ""
+
+    @property
+    def left_out(self) -> list[str]:
+        """Candidates that were not fitted, as model strings."""
+        pairs = [(name, rates) for name in self._substitutions for rates in self._kinds]
+        return [str(parse_candidate(*pair)) for pair in pairs if pair not in self.fits]
+
+    @property
+    def best(self) -> Fit:
+        """The best fit by the criterion."""
+        return self.fits[self._best]
+
+    def steps(self) -> Steps:
+        """Fit all that may be the best."""
+        first = (self._substitutions[0], GAMMA)
+        announce(f"{self._of_part}model {first[0]}{first[1]}")
+        if isinstance(self._first, Block):
+            self._keep(first, (yield Begin(self._first, parse_candidate(*first))))
+        else:
+            [start] = yield from self._start([first], [self._first])
+            self._keep(first, (yield Polish(start)))
+        if not math.isfinite(self._score(self.fits[first])):
+            n = self.fits[first].n_parameters
+            raise InputError(
+                f"{self._n_sites} sites are too few for AICc with {n} parameters, expected {n + 2} or more"
+            )
+        yield from self._try_substitutions()
+        yield from self._try_rates(self._best[0])
+        is_new = True
+        while is_new:
+            while (pair := self._next()) is not None:
+                yield from self._fit(pair)
+            is_new = yield from self._mend()
+
+    # --- scores ---------------------------------------------------------------------------------------------
+
+    def _score(self, fit: Fit, lnl: float | None = None) -> float:
+        """The criterion of a fit, or what it would be with another lnL."""
+        lnl = fit.lnl if lnl is None else lnl
+        return information_score(self._criterion, lnl, fit.n_parameters, self._n_sites)
+
+    @property
+    def _best(self) -> Pair:
+        return min(self.fits, key=lambda pair: self._score(self.fits[pair]))
+
+    @property
+    def _limit(self) -> float:
+        """The score that a model needs to be of interest."""
+        return self._score(self.fits[self._best]) + SELECTION_MARGIN
+
+    def _loss(self, kind: int) -> dict[str, float]:
+        """By how much each substitution model (0), or each kind of rates (1), is worse than the best of its kind.
+
+        The other half of the pair is the same; of several such differences the least counts.
+        """
+        least: dict[str, float] = {}
+        for pair, fit in self.fits.items():
+            rivals = [other for key, other in self.fits.items() if key[1 - kind] == pair[1 - kind]]
+            loss = self._score(fit) - min(map(self._score, rivals))
+            least[pair[kind]] = min(loss, least.get(pair[kind], math.inf))
+        return least
+
+    # --- steps ----------------------------------------------------------------------------------------------
+
+    def _try_substitutions(self) -> Steps:
+        """All substitution models under gamma rates, from the values of the first one; the best starts come first."""
+        pairs = [(name, GAMMA) for name in self._substitutions[1:]]
+        starts = dict(zip(pairs, (yield from self._start(pairs, [self.fits[self._best]])), strict=True))
+        for pair, start in sorted(starts.items(), key=lambda item: -item[1].lnl):
+            lacking = max(0.0, self.fits[self._best].lnl - start.lnl)
+            if self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit:
+                yield from self._finish(pair, start)
+
+    def _try_rates(self, substitution: str) -> Steps:
+        """All kinds of rates with one substitution model; free rates as long as another category gains."""
+        before = math.inf
+        for rates in self._kinds:
+            pair = (substitution, rates)
+            if pair not in self.fits:
+                own = [fit for (name, _), fit in self.fits.items() if name == substitution]
+                [start] = yield from self._start([pair], own)
+                yield from self._finish(pair, start)
+            score = self._score(self.fits[pair])
+            if rates in FREE_RATES and score > before:
+                break
+            before = score if rates in FREE_RATES else math.inf
+
+    def _next(self) -> Pair | None:
+        """The pair with the best expected score among those that are not fitted; None if none can compete."""
+        by_name, by_rates = self._loss(0), self._loss(1)
+        expected = {
+            (name, rates): lost + too
+            for name, lost in by_name.items()
+            for rates, too in by_rates.items()
+            if (name, rates) not in self.fits and lost + too < SELECTION_MARGIN
+        }
+        return min(expected, key=lambda pair: expected[pair], default=None)
+
+    def _fit(self, pair: Pair) -> Steps:
+        """Fit a pair from the best model with the same rates."""
+        same = [fit for (_, rates), fit in self.fits.items() if rates == pair[1]]
+        [start] = yield from self._start([pair], [max(same, key=lambda fit: fit.lnl)])
+        yield from self._finish(pair, start)
+
+    def _start(self, pairs: Sequence[Pair], sources: Sequence[Fit]) -> Generator[Step, Any, list[Fit]]:
+        """The best start of each pair from the values of the sources."""
+        if not pairs:
+            return []
+        starts: list[Fit] = yield Carry(tuple(parse_candidate(*pair) for pair in pairs), sources)
+        assert None not in starts, "each kind of rates follows from one before it"
+        return starts
+
+    def _finish(self, pair: Pair, start: Fit) -> Steps:
+        """Optimise from a start: to the end if the model may compete, or if its free rates are a step to others."""
+        announce(f"{self._of_part}model {start.name}")
+        is_step = pair[1] in FREE_RATES
+        floor = -math.inf if is_step else start.lnl + (self._score(start) - self._limit) / 2
+        fit: Fit = yield Improve(start, SELECTION_PRECISION, floor)
+        if is_step or self._score(fit) < self._limit:
+            fit = yield Polish(fit)
+        self._keep(pair, fit)
+
+    def _keep(self, pair: Pair, fit: Fit) -> None:
+        self.fits[pair] = fit
+        line = "%s%-22s lnL %.3f  %s %.3f"
+        _log.info(line, self._of_part, fit.name, fit.lnl, self._criterion, self._score(fit))
+
+    def _mend(self) -> Generator[Step, Any, bool]:
+        """Optimise models again whose special cases have a higher lnL, from the values of these; whether there were."""
+        found = False
+        for pair in sorted(self.fits, key=lambda pair: self.fits[pair].n_parameters):
+            fit = self.fits[pair]
+            special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
+            best = max(special, key=lambda other: other.lnl, default=fit)
+            if best.lnl > fit.lnl + SELECTION_TOLERANCE:
+                [start] = yield Carry((fit.spec,), [best], exact=True)
+                if start is not None and start.lnl > fit.lnl + SELECTION_TOLERANCE:
+                    self._keep(pair, (yield Polish(start)))
+                    found = True
+        return found
+
+
+def run_together(selections: Sequence[Selection], fitter: ModelFitter) -> None:
+    """Make all fits of some selections; steps of one kind share launches, and earlier kinds go first."""
+    running = [(selection, selection.steps()) for selection in selections]
+    waiting: list[tuple[Steps, Step]] = [(steps, next(steps)) for _, steps in running]
+    while waiting:
+        kind = next(kind for kind in STEP_KINDS if any(isinstance(step, kind) for _, step in waiting))
+        chosen = [steps for steps, step in waiting if isinstance(step, kind)]
+        answers = iter(fitter.run([step for _, step in waiting if isinstance(step, kind)]))
+        still: list[tuple[Steps, Step]] = []
+        for steps, step in waiting:
+            if steps not in chosen:
+                still.append((steps, step))
+                continue
+            try:
+                still.append((steps, steps.send(next(answers))))
+            except StopIteration:
+                continue
+        waiting = still
