@@ -1179,7 +1179,7 @@ MUTANTS = [
            "code_of[byte] = known", "pass", (MULTISTATE, "-k", "test_sets")),
     Mutant("columns get the states of their smallest symbol", "plltool/alignment/split.py",
            "numbers[rows].max(axis=0)", "numbers[rows].min(axis=0)", (SPLIT,)),
-    Mutant("a range ends before its last column", "plltool/alignment/split.py",
+    Mutant("a range ends before its last column", "plltool/alignment/partition.py",
            "SiteRange(int(run[0]) + 1, int(run[-1]) + 1)", "SiteRange(int(run[0]) + 1, int(run[-1]))", (SPLIT,)),
     Mutant("a column after a declared block belongs to it", "plltool/alignment/alignment.py",
            "sites.max() < kind.last)", "sites.max() <= kind.last)", (NEXUS_STANDARD, "-k", "mixed")),
@@ -1209,7 +1209,7 @@ MUTANTS = [
            "np.array([self.start - 1, (self.stop or n_sites) - 1])", "np.array([(self.stop or n_sites) - 1, self.start - 1])",
            (DOUBLETS, "-k", "counted or simulated")),
     Mutant("doublets: columns in ascending order", "plltool/alignment/partition.py",
-           "columns if paired else np.sort(columns)", "np.sort(columns)", (DOUBLETS, "-k", "counted or simulated")),
+           "in_pairs.get(number, np.flatnonzero(owner == number))", "np.flatnonzero(owner == number)", (DOUBLETS, "-k", "counted or simulated")),
     Mutant("structure: the first opening bracket is closed first", "plltool/io/structure_reader.py",
            "waiting.pop()", "waiting.pop(0)", ("tests/io/test_structure_reader.py", "-k", "cross")),
     # processes that are not time-reversible
