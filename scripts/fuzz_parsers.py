@@ -170,7 +170,7 @@ def run_model(content: bytes, _path: Path) -> object:
     own = dict.fromkeys(NAMES, "".join(spec.symbols))
     data = {"DNA": ROWS, "protein": PROTEINS, "multistate": DIGITS}.get(spec.data, own)
     text = f"{spec}, stems = 1:2" if spec.data == "doublet" else spec
-    model = resolve_inputs(data, text)[1][0]
+    model = resolve_inputs(data, text, rooted=True)[1][0]
     model.components()
     return model.n_free_parameters
 
@@ -199,7 +199,8 @@ def run_matrix(content: bytes, path: Path) -> object:
     spec = read_model(f"MATRIX{{{path}}}")
     if read_model(str(spec)) != spec:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
-    return resolve_inputs(dict.fromkeys(NAMES, spec.symbols[0] * 3), spec)[1][0].components().n_states
+    data = dict.fromkeys(NAMES, spec.symbols[0] * 3)
+    return resolve_inputs(data, spec, rooted=True)[1][0].components().n_states
 
 
 def run_record(content: bytes, path: Path) -> object:
@@ -336,6 +337,7 @@ MODELS = [
     b"MULTI4_GTR{1/2/3/4/5/1}+FO",
     b"MULTI*_ORDERED+F",
     b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",
+    b"MATRIX{NSE}{1/0/2/3/1/0}",
     b"GT10{1/2/3/4/5/1}+FO",
     b"S16A{1/2/3/1/4}+FO",
 ]
@@ -379,7 +381,11 @@ PARSERS = {
     ),
     "paml": Parser(run_paml, [paml_seed()], [b"0.05", b"1e308"]),
     "structure": Parser(run_structure, [b"((.[.))]..<{}>\n"], [b"(", b"<", b">", b"((", b"))", b"."]),
-    "matrix": Parser(run_matrix, [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n"], [b"matrix", b"1e-9", b"#"]),
+    "matrix": Parser(
+        run_matrix,
+        [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n", b"N\nS\nE\nmatrix\n- 2 1\n1 - 1\n1 3 -\n"],
+        [b"matrix", b"1e-9", b"#"],
+    ),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(

@@ -1,5 +1,7 @@
-"""State spaces of the user's own, with a reversible matrix of rates: ``MATRIX{SYMBOLS}{exchangeabilities}``.
+"""State spaces of the user's own: ``MATRIX{SYMBOLS}{exchangeabilities}``, or ``MATRIX{SYMBOLS}{rates}``.
 
+There is an exchangeability for each pair of states where the process is time-reversible, else a rate for each ordered
+pair, twice as many; the frequencies at the root are then the stationary ones.
 The canonical name has all values, so that the model string of a run is complete without the file that it came from.
 """
 
@@ -12,9 +14,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.alignment.spaces import OWN_STATES
+from plltool.arrays import FloatArray
 from plltool.constants import MAX_OWN_STATES, MIN_OWN_STATES, NEGLIGIBLE_EXCHANGEABILITY
 from plltool.errors import InputError, show_name
 from plltool.model.named import NamedModel, RateDesign, pair_names
+from plltool.model.nonreversible import ordered_pairs, rates_matrix
 from plltool.model.values import check_positive, format_values
 
 PREFIX = "MATRIX"
@@ -25,18 +29,25 @@ def is_user(name: str) -> bool:
     return name.startswith(f"{PREFIX}{{")
 
 
-def make_name(symbols: str, exchangeabilities: Sequence[float]) -> str:
-    """The canonical name; exchangeabilities, the upper triangle row by row, are relative to the largest one.
+def make_name(symbols: str, rates: Sequence[float]) -> str:
+    """The canonical name; values are relative to the largest one.
 
-    Raises InputError for symbols that cannot be used, a wrong number of values, and negative ones.
+    `rates` are exchangeabilities, the upper triangle row by row, or rates in the order of `ordered_pairs`.
+
+    Raises InputError for symbols that cannot be used, a wrong number of values, and negative ones; also for rates that
+    do not lead from each state to each other one.
     """
     check_symbols(symbols)
     n_pairs = len(symbols) * (len(symbols) - 1) // 2
-    if len(exchangeabilities) != n_pairs:
-        raise InputError(f"expected {n_pairs} exchangeabilities, found {len(exchangeabilities)}")
-    values = check_positive(exchangeabilities, "exchangeabilities", 0.0)
+    if len(rates) not in (n_pairs, 2 * n_pairs):
+        expected = f"{n_pairs} exchangeabilities, or {2 * n_pairs} rates of a model that is not reversible"
+        raise InputError(f"expected {expected}, found {len(rates)}")
+    what = "exchangeabilities" if len(rates) == n_pairs else "rates"
+    values = check_positive(rates, what, 0.0)
     if not any(values):
-        raise InputError("expected an exchangeability above 0, found none")
+        raise InputError(f"expected one of the {what} above 0, found none")
+    if len(rates) > n_pairs:
+        _check_connected(symbols, rates_matrix(np.array(values)))
     relative = [max(value / max(values), NEGLIGIBLE_EXCHANGEABILITY) for value in values]
     return f"{PREFIX}{{{symbols}}}{format_values(relative)}"
 
@@ -55,4 +66,17 @@ def named_model(name: str) -> NamedModel:
     symbols, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")
     rates = RateDesign.published(np.array([float(value) for value in values.split("/")]))
     frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    return NamedModel(OWN_STATES + symbols, tuple(symbols), pair_names(symbols), rates, "equal", frequencies)
+    data, pairs = OWN_STATES + symbols, pair_names(symbols)
+    if len(rates.base) == len(pairs):
+        return NamedModel(data, tuple(symbols), pairs, rates, "equal", frequencies)
+    return NamedModel(data, tuple(symbols), ordered_pairs(symbols), rates, "model", frequencies, is_reversible=False)
+
+
+def _check_connected(symbols: str, rates: FloatArray) -> None:
+    """Raise InputError unless rates (S, S) above 0 lead from each state, perhaps through others, to each other one."""
+    leads = (rates > 0) | np.eye(len(rates), dtype=bool)
+    for _ in range(len(rates).bit_length()):
+        leads = leads @ leads
+    if not leads.all():
+        a, b = np.argwhere(~leads)[0].tolist()
+        raise InputError(f"found no way from state {symbols[a]} to state {symbols[b]}, expected rates that lead there")

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles.likelihood import pruning
+from oracles.likelihood import brute_force, pruning
 
 from plltool.analyses.ancestral import ancestral_states
 from plltool.analyses.evaluate import evaluate
@@ -56,6 +56,43 @@ def test_likelihood_is_the_oracles(write):
     assert again.lnl == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_rates_that_are_not_reversible(write, device):
+    """The root has stationary frequencies; here each state leads to the next one, and not back."""
+    q = ONE_WAY - np.diag(ONE_WAY.sum(axis=1))
+    stationary = np.linalg.svd(q.T)[2][-1]
+    stationary /= stationary.sum()
+    q /= -(stationary * np.diag(q)).sum()
+    sets = {"N": 1, "n": 1, "S": 2, "e": 4, "E": 4, "?": 7, "-": 7}
+    columns = [[sets[c] for c in column] for column in zip(*DATA.values(), strict=True)]
+    branches = [(5, 6), (5, 7), (6, 0), (6, 1), (7, 2), (7, 8), (8, 3), (8, 4)]
+    lengths = [0.1, 0.15, 0.1, 0.2, 0.3, 0.2, 0.2, 0.1]
+    expected = brute_force(branches, lengths, columns, [(1.0, stationary, q)]).sum()
+    tree = "((a:0.1,b:0.2):0.1,(c:0.3,(d:0.2,e:0.1):0.2):0.15);"
+    result = evaluate(DATA, tree, f"MATRIX{{{write(ONE_WAY)}}}", fixed=True, device=device)
+    assert result.lnl == pytest.approx(expected, rel=1e-9)  # rates of 1e-12 in place of 0
+    again = evaluate(DATA, result.newick, result.model, fixed=True, device=device)
+    assert again.lnl == pytest.approx(expected, rel=1e-9)
+
+
+def test_strings_that_are_not_reversible(write):
+    spec = read_model(f"MATRIX{{{write(ONE_WAY)}}}+G2")
+    assert not spec.is_reversible
+    assert spec.pairs == ("NS", "Ne", "SN", "Se", "eN", "eS")
+    assert read_model(str(spec)) == spec
+    reversible = [str(read_model(f"MATRIX{{NSe}}{{{rates}}}")) for rates in ("1/2/4", "2/0/1/1/0/2")]
+    assert reversible == ["MATRIX{NSe}{0.25/0.5/1.0}", "MATRIX{NSe}{1.0/1e-12/0.5/0.5/1e-12/1.0}"]
+    with pytest.raises(InputError, match=r"frequencies of MATRIX.* follow from its rates"):
+        read_model(f"MATRIX{{{write(ONE_WAY)}}}+FO")
+
+
+def test_simulated_shares_are_stationary(write):
+    columns = simulate("((a:9,b:9):9,c:9);", f"MATRIX{{{write(ONE_WAY)}}}", 4000, seed=1).sequences[0]
+    q = ONE_WAY - np.diag(ONE_WAY.sum(axis=1))
+    shares = np.array([columns.count(symbol) for symbol in "NSe"]) / 4000
+    assert shares @ q == pytest.approx(np.zeros(3), abs=0.05)
+
+
 def test_equal_rates_are_mk():
     digits = {name: row.translate(str.maketrans("NSenE", "01202")) for name, row in DATA.items()}
     found = [evaluate(DATA, TREE, "MATRIX{NSe}{1/1/1}", fixed=True, device="numpy").lnl]
@@ -91,14 +128,15 @@ def test_many_states(write):
     assert evaluate(DATA, TREE, model, fixed=True, device="numpy").lnl < 0
 
 
-NOT_REVERSIBLE = np.array([[0, 2, 1.0], [1, 0, 2.0], [2, 1, 0.0]])
+ONE_WAY = np.array([[0, 2, 0.3], [0, 0, 1.0], [0.7, 0.1, 0]])
+APART = np.kron(np.eye(2), ONE_WAY)
 TRAP = np.array([[0, 1, 1.0], [1, 0, 1.0], [0, 0, 0.0]])
 
 
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"rates": NOT_REVERSIBLE}, "found rates that are not reversible (0.6667 flows from"),
+        ({"rates": APART, "states": "N\nS\ne\nn\nw\nt\n"}, "found no way from state N to state n"),
         ({"rates": TRAP}, "is left for ever, expected rates that lead to every state"),
         ({"rates": RATES[:2]}, "found 2 rows of rates, expected 3, one for each state"),
         ({"rates": RATES[:, :2]}, "line 6: state 'north': found 2 rates, expected 3, with anything on the diagonal"),
@@ -124,8 +162,9 @@ def test_errors_of_files(write, more, message):
     ("text", "message"),
     [
         ("MATRIX", "expected a file, MATRIX{FILE}, or MATRIX{SYMBOLS}{rate/rate/...}"),
-        ("MATRIX{NSE}{1/2}", "expected 3 exchangeabilities, found 2"),
-        ("MATRIX{NSE}{0/0/0}", "expected an exchangeability above 0, found none"),
+        ("MATRIX{NSE}{1/2}", "expected 3 exchangeabilities, or 6 rates of a model that is not reversible, found 2"),
+        ("MATRIX{NSE}{0/0/0}", "expected one of the exchangeabilities above 0, found none"),
+        ("MATRIX{NSE}{1/1/1/1/0/0}", "found no way from state E to state N, expected rates that lead there"),
         ("MATRIX{NSE}{1/-2/1}", "exchangeabilities must be numbers, from 0 to"),
         ("MATRIX{NSE}{1/2/3}{4}", "expected a file"),
         ("MATRIX{NN}{1}", "found 'NN' as the symbols of states"),
