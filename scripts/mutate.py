@@ -113,6 +113,9 @@ COMPONENTS_PY, NONREVERSIBLE_PY = "plltool/model/components.py", "plltool/model/
 PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/optimise/parameters.py"
 SCAN_PY, INSERTIONS_PY = "plltool/tree_search/scan.py", "plltool/tree_search/insertions.py"
 ROOT_SCAN_PY = "plltool/tree_search/root_scan.py"
+LIE_MARKOV_PY, NAMED_PY = "plltool/model/lie_markov.py", "plltool/model/named.py"
+LIE_MARKOV = ("tests/model/test_lie_markov.py",)
+LIE_MARKOV_RUNS = ("tests/analyses/test_lie_markov_runs.py", "-k", "another_program and numpy")
 TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
@@ -1266,6 +1269,21 @@ MUTANTS = [
     Mutant("root scan: sides of the own branch", ROOT_SCAN_PY,
         "near = np.append(view.incoming[top, left],",
         "near = np.append(view.incoming[top, right],", ROOT_SCAN),
+    Mutant("Lie Markov: a basis matrix of the wrong sign", LIE_MARKOV_PY,
+        '"C": (-1, 0, 1,',
+        '"C": (1, 0, -1,', LIE_MARKOV),
+    Mutant("Lie Markov: the members of pairs change places", LIE_MARKOV_PY,
+        '"WS": "ACTG"',
+        '"WS": "TGAC"', LIE_MARKOV_RUNS),
+    Mutant("Lie Markov: weights reach the wall too early", LIE_MARKOV_PY,
+        "np.abs(weights).max(initial=0.0)",
+        "np.abs(weights).sum()", LIE_MARKOV),
+    Mutant("rays: weights that are not those of the rates", NAMED_PY,
+        "return self.relative(np.exp(logs))",
+        "return self.relative(np.exp(-logs))", LIE_MARKOV),
+    Mutant("rays: slopes without the shares of rays", NAMED_PY,
+        "by_pair = (by_pair / (self.rays @ products)) @ self.rays * products",
+        "by_pair = by_pair @ self.rays * products", ROOTED_SLOPES),
     Mutant("frequencies stay when rates change", NONREVERSIBLE_PY,
         "moved - moved[:, None] - shared",
         "0 * moved - shared", ROOTED_SLOPES),

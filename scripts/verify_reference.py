@@ -5,8 +5,8 @@
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
 with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
 one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
-The variable columns of some sets are also compared under corrections for ascertainment bias, and data/stems.phy under
-models of doublets.
+The variable columns of some sets are also compared under corrections for ascertainment bias, data/stems.phy under
+models of doublets, and trees with a root under models that need one.
 
 With --rival PROGRAM, the path of IQ-TREE 2, the same models are also optimised on NAME.fixed.nwk by both programs: all
 lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower.
@@ -46,6 +46,22 @@ ASCERTAINED = {
 }
 # {name: tree, models of loops and stems, lnL} of data/stems.phy as RAxML 8.2.12 found them (`-A NAME -S stems.str`)
 DOUBLETS = REPOSITORY / "tests" / "model" / "doublet_reference.json"
+# (model, lnL) on a tree with a root by IQ-TREE 2.0.7 (`-te TREE -blfix`)
+ROOTED_TREES = {
+    "primates": "((Tarsius_syrichta:0.58,Lemur_catta:0.4):0.31,((((((Homo_sapiens:0.05,Pan:0.06):0.03,Gorilla:0.06)"
+    ":0.09,Pongo:0.15):0.06,Hylobates:0.18):0.14,((Macaca_fuscata:0.02,M_mulatta:0.02):0.03,(M_fascicularis:0.06,M_sylvanus:0.12)"
+    ":0.01):0.31):0.13,Saimiri_sciureus:0.51):0.05);",
+}
+ROOTED = {
+    "primates": [
+        ("RY8.8{0.3,0.2,0.1,-0.2,0.6,0.1,0.2}", -7374.9000),
+        ("WS5.7a{0.4,-0.3,0.5,0.2}", -7012.5457),
+        ("MK10.34{0.45,-0.4,0.57,-0.16,0.1,0.33,0.03,-0.46,0.91}", -7688.5945),
+        ("RY3.4{0.5,-0.2}+G4{0.45}", -6048.0528),
+        ("6.17a{0.1,0.2,0.3,0.4,-0.5}+G4{0.6}", -6253.6795),
+        ("9.20b{-0.86,0.57,0.42,0.58,0.49,-0.44,0.55,-0.48}", -7619.3208),
+    ]
+}
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
@@ -115,6 +131,15 @@ def check_doublets(device: str) -> bool:
         alignment = REPOSITORY / "data" / "stems.phy"
         found = plltool.evaluate(alignment, row["tree"], scheme, fixed=True, brlen="linked", device=device).lnl
         good &= check(f"{device} stems {name}", found, row["lnl"], FIXED_TOLERANCE)
+    return good
+
+
+def check_rooted(name: str, alignment: Any, device: str) -> bool:
+    """Models for which trees have a root, or have none, but rates to and from each base."""
+    good = True
+    for model, expected in ROOTED.get(name, []):
+        found = plltool.evaluate(alignment, ROOTED_TREES[name], model, fixed=True, device=device).lnl
+        good &= check(f"{device} {name} {model.split('{')[0]} with a root", found, expected, FIXED_TOLERANCE)
     return good
 
 
@@ -192,6 +217,7 @@ def main() -> int:
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
             tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_ascertained(name, alignment, tree, device)
+            good &= check_rooted(name, alignment, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
             if "bl_optimised" in reference[name]:

@@ -46,7 +46,7 @@ def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates
 
 def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None) -> FloatArray:
     """The start frequencies; equal ones if classes have frequencies of their own."""
-    if not spec.is_reversible:
+    if spec.is_directed:
         return frequencies_of_rates(spec.named.rates.exchangeabilities(initial_rates(spec)))
     if spec.frequencies is not None:
         return np.array(spec.frequencies)

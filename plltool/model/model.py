@@ -166,8 +166,9 @@ class Model:
         has one per class. Invariable sites are a component in front, with the mean frequencies of the classes.
         """
         class_of, frequencies, rates, weights = self._mixture()
-        if not self.spec.is_reversible:
-            return directed_components(self.exchangeabilities, rates, weights)
+        if self.spec.is_directed:
+            reversible, category_of = self.spec.is_reversible, self._sites.category_of
+            return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
         if self._systems is None:
             self._systems = [eigensystem(*pair) for pair in self.classes.processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
@@ -183,7 +184,7 @@ class Model:
         masses : float64 (C, S), weight times frequency
         """
         class_of, frequencies, rates, weights = self._mixture()
-        if not self.spec.is_reversible:
+        if self.spec.is_directed:
             return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
             self._matrices = np.stack([rate_matrix(*pair) for pair in self.classes.processes()])
@@ -235,6 +236,7 @@ class Model:
         pairs, classes = self.spec.pairs, self._design.class_of_pair
         if classes is None:
             what = f"follow from {', '.join(self._design.names)}" if self._design.names else "are published"
+            what = what if self._design.rays is None else "follow from weights of rays"
             raise InputError(f"the exchangeabilities of {self.spec.name} {what} and cannot be set")
         rates = np.array(check_exchangeabilities(np.ravel(values).tolist(), pairs))
         _, first = np.unique(classes, return_index=True)
@@ -270,7 +272,7 @@ class Model:
             If the number of values is wrong, one is not positive, their sum differs from 1 by more than 1e-3, or the
             model is a mixture, whose classes have frequencies of their own.
         """
-        if not self.spec.is_reversible:
+        if self.spec.is_directed:
             raise InputError(f"the frequencies of {str(self.spec)!r} follow from its rates and cannot be set")
         if self.spec.has_frequencies_by_class:
             raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
@@ -399,7 +401,7 @@ class Model:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
-        if spec.is_reversible and not spec.has_frequencies_by_class and (
+        if not (spec.is_directed or spec.has_frequencies_by_class) and (
             spec.frequency_mode not in ("equal", "model") or (self._frequencies != initial_frequencies(self.spec)).any()
         ):
             spec = replace(spec, frequency_mode="given", frequencies=tuple(self._frequencies.tolist()))
@@ -410,5 +412,5 @@ class Model:
     def _set_rates(self, rates: FloatArray) -> None:
         self._rates = rates
         self._systems = self._matrices = None
-        if not self.spec.is_reversible:
+        if self.spec.is_directed:
             self._frequencies = frequencies_of_rates(self.exchangeabilities)

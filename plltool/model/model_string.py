@@ -149,7 +149,7 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
 
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
-    if not spec.is_reversible:
+    if spec.is_directed:
         raise token.error(f"the frequencies of {spec.name} follow from its rates, so no others are accepted")
     if spec.has_frequencies_by_class and spec.is_mixture:
         raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")

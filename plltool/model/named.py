@@ -10,6 +10,7 @@ from typing import Literal
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
+from plltool.constants import MAX_RAY_STEPS, MAX_RAY_WEIGHT, MIN_RAY_WEIGHT, RAY_DIGITS, RAY_PRECISION
 
 FrequencyMode = Literal["equal", "empirical", "f1x4", "f3x4", "optimised", "given", "model"]
 COUNTED_MODES: tuple[FrequencyMode, ...] = ("empirical", "f1x4", "f3x4")  # in the alignment; of codons perhaps as bases
@@ -19,16 +20,20 @@ COUNTED_MODES: tuple[FrequencyMode, ...] = ("empirical", "f1x4", "f3x4")  # in t
 class RateDesign:
     """How exchangeabilities follow from positive parameters: ``r[p] = base[p] * prod_k parameter[k] ** powers[p, k]``.
 
+    With `rays` the products are those of rays, ``t[j]``, and ``r[p] = sum_j rays[p, j] t[j]``.
+
     Attributes
     ----------
-    base : float64 (n_pairs,)
+    base : float64 (n_pairs,), or (n_rays,)
     powers : float64 (n_pairs, n_parameters); 0 and 1 in most models, one 1 in each row if pairs form classes of equal
-        exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too
+        exchangeabilities. (n_classes, n_pairs, n_parameters) where sites form classes, whose rates then differ, too.
+        (n_rays, n_parameters) with rays
     starts : float64 (n_parameters,) values that an optimisation starts from
     reference : the parameter that is 1 unless given, because only ratios matter; None if all are free
     names : of the parameters; empty where they are exchangeabilities themselves
     limits : float64 (n_parameters, 2), the bounds within which they are optimised; None for those of exchangeabilities
     class_weights : (n_classes,) weights of the classes of sites that an optimisation starts from
+    rays : float64 (n_pairs, n_rays), not negative; None where exchangeabilities are products themselves
     """
 
     base: FloatArray
@@ -38,6 +43,7 @@ class RateDesign:
     names: tuple[str, ...] = ()
     limits: FloatArray | None = None
     class_weights: tuple[float, ...] = (1.0,)
+    rays: FloatArray | None = None
 
     @classmethod
     def of_classes(cls, class_of_pair: Sequence[int], starts: FloatArray | None = None) -> RateDesign:
@@ -54,6 +60,27 @@ class RateDesign:
     def published(cls, exchangeabilities: FloatArray) -> RateDesign:
         """Exchangeabilities without parameters."""
         return cls(exchangeabilities, np.empty((len(exchangeabilities), 0)), np.empty(0))
+
+    @classmethod
+    def of_rays(cls, rays: FloatArray) -> RateDesign:
+        """Sums of `rays` (n_pairs, n_rays) that have the same sum of rates; there may be more rays than dimensions.
+
+        Parameters are the weights of as many independent rays as there are dimensions; that of the last one is 1. Any
+        other ray is a sum of these; its weight is the product of theirs, to the powers that the sum has as factors.
+        Each sum of rays with positive weights then has one set of parameters (Birch's theorem; Pachter & Sturmfels
+        2005, Algebraic Statistics for Computational Biology, chapter 1).
+        """
+        independent: list[int] = []
+        left = rays
+        for _ in range(np.linalg.matrix_rank(rays)):
+            sizes = np.linalg.norm(left, axis=0).round(RAY_DIGITS)  # the first of equal ones on every machine
+            independent.append(int(np.argmax(sizes)))
+            direction = left[:, independent[-1]] / np.linalg.norm(left[:, independent[-1]])
+            left = left - np.outer(direction, direction @ left)
+        powers = np.asarray(np.linalg.lstsq(rays[:, independent], rays, rcond=None)[0].T, dtype=np.float64)
+        n_rays, n_parameters = powers.shape
+        limits = np.tile(np.array([MIN_RAY_WEIGHT, MAX_RAY_WEIGHT]), (n_parameters, 1))
+        return cls(np.ones(n_rays), powers, np.ones(n_parameters), n_parameters - 1, limits=limits, rays=rays)
 
     @property
     def n_parameters(self) -> int:
@@ -78,14 +105,37 @@ class RateDesign:
     @property
     def class_of_pair(self) -> IndexArray | None:
         """(n_pairs,) the parameter that is the exchangeability of each pair; None where it is more than that."""
-        if self.names:
+        if self.names or self.rays is not None:
             return None
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None
 
     def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
         """float64 (n_pairs,) or (n_classes, n_pairs) from (n_parameters,)."""
+        products = self._products(parameters)
+        return products if self.rays is None else self.rays @ products
+
+    def _products(self, parameters: FloatArray) -> FloatArray:
         return np.asarray(self.base * np.prod(parameters**self.powers, axis=-1))
+
+    def parameters_of(self, exchangeabilities: FloatArray) -> FloatArray:
+        """(n_parameters,) the parameters of exchangeabilities (n_pairs,) that follow the design, for rays or classes.
+
+        With rays, sum_j powers[j, k] t[j] are the weights of the independent rays in the exchangeabilities. They are
+        the slopes of the convex function sum_j t[j] in the logarithms of the parameters, so Newton steps find these.
+        """
+        if self.rays is None:
+            assert self.class_of_pair is not None
+            return self.relative(exchangeabilities[np.unique(self.class_of_pair, return_index=True)[1]])
+        wanted = self.powers.T @ np.linalg.lstsq(self.rays, exchangeabilities, rcond=None)[0]
+        logs = np.zeros(self.n_parameters)
+        for _ in range(MAX_RAY_STEPS):
+            products = self._products(np.exp(logs))
+            step = np.linalg.solve((self.powers.T * products) @ self.powers, wanted - self.powers.T @ products)
+            logs += step / max(1.0, np.abs(step).max())
+            if np.abs(step).max() < RAY_PRECISION:
+                break
+        return self.relative(np.exp(logs))
 
     def relative(self, parameters: FloatArray) -> FloatArray:
         """The parameters divided by the reference, if there is one."""
@@ -97,8 +147,11 @@ class RateDesign:
         parameters[self.is_free] = free
         return parameters
 
-    def free_slopes(self, by_pair: FloatArray) -> FloatArray:
+    def free_slopes(self, by_pair: FloatArray, parameters: FloatArray) -> FloatArray:
         """Slopes in the logarithms of free parameters from those (n_pairs,) in logarithms of exchangeabilities."""
+        if self.rays is not None:
+            products = self._products(parameters)
+            by_pair = (by_pair / (self.rays @ products)) @ self.rays * products
         return (by_pair @ self.powers)[self.is_free]
 
 
@@ -114,8 +167,9 @@ class NamedModel:
     rates : how exchangeabilities follow from parameters
     frequency_mode : the frequencies that the name implies
     frequencies : float64 (n_states,), published ones, or those that an optimisation starts from
-    is_reversible : whether processes are time-reversible; if not, `pairs` are ordered, from and to, frequencies follow
-        from rates, and trees have a root
+    is_reversible : whether processes are time-reversible; if not, trees have a root
+    is_directed : whether each change has a rate of its own, so that `pairs` are ordered, from and to, and frequencies
+        follow from rates; so in all processes that are not time-reversible
     of_bases : whether rates between codons are proportional to the frequency of the new base, not of the new codon
     """
 
@@ -126,6 +180,7 @@ class NamedModel:
     frequency_mode: FrequencyMode
     frequencies: FloatArray
     is_reversible: bool = True
+    is_directed: bool = False
     of_bases: bool = False
 
 

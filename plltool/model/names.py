@@ -6,24 +6,32 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from plltool.model import codons, doublets, genotypes, multistate, nonreversible, proteins, user
+import numpy as np
+
+from plltool.model import codons, doublets, genotypes, lie_markov, multistate, nonreversible, proteins, user
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
 from plltool.model.tokens import Token
-from plltool.model.values import check_exchangeabilities, check_frequencies, check_rate_parameters, check_shares
+from plltool.model.values import (
+    check_exchangeabilities,
+    check_frequencies,
+    check_positive,
+    check_rate_parameters,
+    check_shares,
+)
 
 MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"(?:CODON[0-9]*_)?(?:KOSI07|SCHN05|ECM)(?:_.*|.*)", "empirical codon models are"),
-    (r"(?:RY|WS|MK)?[0-9]{1,2}\.[0-9]{1,2}[ABC]?", "Lie Markov models other than 12.12 and WS6.6 are"),
     (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
 )
 _ACCEPTED = (
-    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a protein model such as LG, one of"
-    f" multistate data such as MK, one of doublets such as S16, or a codon model: {', '.join(codons.NAMES)}, all but"
-    " those of the standard code with its number, such as CODON2_GY (see docs/models.md)"
+    f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
+    " a protein model such as LG, one of multistate data such as MK, one of doublets such as S16, or a codon model:"
+    f" {', '.join(codons.NAMES)}, all but those of the standard code with its number, such as CODON2_GY (see"
+    " docs/models.md)"
 )
 
 
@@ -36,9 +44,10 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
     if word in CANONICAL_NAMES:
         name = CANONICAL_NAMES[word]
         return _read_nucleotide(token, name, SYMMETRIES[name])
-    if word in nonreversible.CANONICAL_NAMES:
-        name = nonreversible.CANONICAL_NAMES[word]
-        return _read_nucleotide(token, name, nonreversible.CLASSES[name])
+    if word in nonreversible.CLASSES:
+        return _read_nucleotide(token, word, nonreversible.CLASSES[word])
+    if word in lie_markov.model_names():
+        return _read_lie_markov(token)
     if word in proteins.canonical_names():
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
@@ -89,6 +98,24 @@ def _read_rates(token: Token, code: str, pairs: tuple[str, ...]) -> tuple[float,
     rates = {code[-1]: 1.0} | dict(zip(given, values, strict=True))
     relative = token.checked(check_exchangeabilities, [rates[digit] for digit in code], pairs)
     return tuple(relative[code.index(digit)] for digit in classes)
+
+
+def _read_lie_markov(token: Token) -> ModelSpec:
+    """Read weights of basis matrices, separated by commas (IQ-TREE), or parameters of rays, separated by slashes."""
+    name = lie_markov.model_names()[token.word.upper()]
+    spec = _default_spec(lie_markov.ALIASES.get(name, name))
+    if token.values is None:
+        return spec
+    design = spec.named.rates
+    if "/" not in token.values:
+        rates = token.checked(lie_markov.rates_of_weights, token.numbers(), name)
+        return replace(spec, rates=tuple(design.parameters_of(rates).tolist()))
+    values = token.numbers()
+    if len(values) != design.n_parameters:
+        raise token.error(f"expected {design.n_parameters} parameters separated by slashes; found {len(values)}")
+    token.checked(check_positive, values, "parameters")
+    relative = design.relative(np.array(values)).tolist()
+    return replace(spec, rates=token.checked(check_positive, relative, "parameters relative to the one that is 1"))
 
 
 def _read_multistate(token: Token, name: str) -> ModelSpec:

@@ -12,14 +12,13 @@ from plltool.constants import MAX_CONDITION, SEPARATION
 from plltool.model.components import Components
 from plltool.model.named import NamedModel, RateDesign
 from plltool.model.nucleotides import BASES
+from plltool.model.substitution import eigensystem
 
 # Classes of equal rates, in the order of `ordered_pairs`: one character per rate, equal characters for equal rates
 CLASSES = {
     "UNREST": "0123456789AB",  # Yang 1994; model 12.12 of Woodhams, Fernandez-Sanchez & Sumner 2015
     "STRSYM": "012345543210",  # of both strands: a rate is that of the complements; model WS6.6
 }
-ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}
-CANONICAL_NAMES = {name: name for name in CLASSES} | ALIASES
 
 SYSTEMS_KEPT = 64  # eigensystems of the last rates
 
@@ -36,7 +35,7 @@ def named_model(name: str) -> NamedModel:
     """The model of a canonical name."""
     design = RateDesign.of_classes([int(digit, 16) for digit in CLASSES[name]])
     frequencies = np.full(len(BASES), 1.0 / len(BASES))  # where all rates are equal
-    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, is_reversible=False)
+    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, False, is_directed=True)
 
 
 def _places(n_states: int) -> tuple[IndexArray, IndexArray]:
@@ -112,20 +111,35 @@ def scaled_matrix(rates: FloatArray) -> tuple[FloatArray, FloatArray]:
     return matrix / -(pi @ np.diagonal(matrix)), pi
 
 
-def directed_components(rates: FloatArray, of_sites: FloatArray, weights: FloatArray) -> Components:
+def is_balanced(rates: FloatArray) -> bool:
+    """Whether a process with these rates (S (S - 1),) is time-reversible: ``pi_i r_ij = pi_j r_ji``."""
+    matrix = rates_matrix(rates)
+    flow = stationary_frequencies(matrix)[:, None] * matrix
+    return np.allclose(flow, flow.T)
+
+
+def directed_components(
+    rates: FloatArray, reversible: bool, of_sites: FloatArray, weights: FloatArray, category_of: IndexArray | None
+) -> Components:
     """Components with the same process, whose rates (S (S - 1),) are in the order of `ordered_pairs`.
 
-    `of_sites` and `weights` (C,) are the rates over sites and their weights.
+    `of_sites`, `weights` and `category_of` are those of `Components`.
     """
-    system = directed_system(tuple(rates.tolist()))
-    eigenvalues, rotations, right, left, pi = (np.repeat(array[None], len(weights), axis=0) for array in system)
-    return Components(eigenvalues, right, left, pi, of_sites, weights, rotations=rotations)
+    system = directed_system(tuple(rates.tolist()), reversible)
+    eigenvalues, rotations, right, left, pi = (np.repeat(array[None], len(of_sites), axis=0) for array in system)
+    turning = None if reversible else rotations
+    return Components(eigenvalues, right, left, pi, of_sites, weights, category_of, turning)
 
 
 @functools.lru_cache(maxsize=SYSTEMS_KEPT)
-def directed_system(rates: tuple[float, ...]) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
+def directed_system(
+    rates: tuple[float, ...], reversible: bool
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray]:
     """`real_eigensystem` of the scaled matrix, and its frequencies."""
     matrix, pi = scaled_matrix(rates_matrix(np.array(rates)))
+    if reversible:
+        eigenvalues, right, left = eigensystem(matrix / pi, pi)
+        return eigenvalues, np.zeros_like(eigenvalues), right, left, pi
     return *real_eigensystem(matrix, pi), pi
 
 

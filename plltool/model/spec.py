@@ -5,7 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from plltool.alignment.codons import CODON, genetic_code_of
-from plltool.model import codons, doublets, genotypes, multistate, nonreversible, nucleotides, proteins, user
+from plltool.model import (
+    codons,
+    doublets,
+    genotypes,
+    lie_markov,
+    multistate,
+    nonreversible,
+    nucleotides,
+    proteins,
+    user,
+)
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.named import FrequencyMode, NamedModel
 from plltool.model.rates import SiteRates
@@ -28,6 +38,7 @@ def find_named(name: str) -> NamedModel:
     families = (
         (nucleotides.is_nucleotide, nucleotides.named_model),
         (nonreversible.CLASSES.__contains__, nonreversible.named_model),
+        (lie_markov.is_lie_markov, lie_markov.named_model),
         (codons.is_codon, codons.named_model),
         (doublets.NAMES.__contains__, doublets.named_model),
         (multistate.is_multistate, multistate.named_model),
@@ -110,6 +121,11 @@ class ModelSpec:
     def is_reversible(self) -> bool:
         """Whether the process is time-reversible."""
         return self.named.is_reversible
+
+    @property
+    def is_directed(self) -> bool:
+        """Whether each change has a rate of its own, from which frequencies follow."""
+        return self.named.is_directed
 
     @property
     def is_mixture(self) -> bool:

@@ -44,17 +44,17 @@ def _shared_groups(model: Model) -> tuple[str, ...]:
 
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
     """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
-    here = model.components()
-    if not model.spec.is_reversible:
+    here, design = model.components(), model.spec.named.rates
+    if model.spec.is_directed:
         by_matrix = np.einsum("c,cij->ij", here.rates, by_rates)
         by_log = rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
-        return model.spec.named.rates.free_slopes(by_log)
+        return design.free_slopes(by_log, design.with_reference(model.ratios("rates")))
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     by_pair, by_frequency = rate_matrix_slopes(
         exchangeabilities, here.frequencies, here.rates[:, None, None] * by_rates
     )
     if name == "rates":
-        return model.spec.named.rates.free_slopes(by_pair)
+        return design.free_slopes(by_pair, design.with_reference(model.ratios("rates")))
     frequencies = model.frequencies
     by_share = frequencies * by_frequency.sum(axis=0) + masses.sum(axis=0)
     return (by_share - frequencies * by_share.sum())[:-1]

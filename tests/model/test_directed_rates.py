@@ -116,8 +116,6 @@ def test_values_are_packed():
         ("UNREST{1/2}", "expected 12 rates separated by slashes: one per distinct rate; found 2"),
         ("STRSYM{1/2/3/4/5/0}", "must be positive"),
         ("UNREST+C20", "profiles need a single protein matrix"),
-        ("RY6.6", "Lie Markov models other than 12.12 and WS6.6 are not supported"),
-        ("3.3a+G4", "Lie Markov models other than"),
         ("NQ.pfam", "non-reversible models of proteins are not supported"),
     ],
 )

@@ -112,7 +112,7 @@ def oracle_with_root(data, model):
     return sum(pruning(*with_root(ends.tolist(), lengths, 5, 2, 1 / 3), codes.T.tolist(), components))
 
 
-@pytest.mark.parametrize("text", ["UNREST", "STRSYM+G4", "UNREST+I+R2", "UNREST+I+G2"])
+@pytest.mark.parametrize("text", ["UNREST", "STRSYM+G4", "UNREST+I+G2", "RY8.8", "WS5.16+I+R2", "MK3.4+G2"])
 def test_parameters_with_a_root(data, text):
     ends, lengths, codes = data
     model = Model(parse_model(text))

@@ -1,0 +1,164 @@
+"""Lie Markov models: sets of rate matrices of bases that are closed under products of transition probabilities.
+
+A model is a space of matrices ``sum_k w_k B_k`` without negative rates. The matrices B_k, their names and those of
+the models are of Fernandez-Sanchez, Sumner, Jarvis & Woodhams (2015, J Math Biol 70:855) and Woodhams,
+Fernandez-Sanchez & Sumner (2015, Syst Biol 64:638). In 8.10a, say, 8 is the dimension of the space and 10 the number of
+rays of the cone without negative rates, whose sums are all these matrices. One pairing of the bases is treated apart.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.constants import MAX_LIE_WEIGHT, RAY_DIGITS, WALL_TOLERANCE
+from plltool.errors import InputError
+from plltool.model import nonreversible
+from plltool.model.named import NamedModel, RateDesign
+from plltool.model.nonreversible import ordered_pairs
+from plltool.model.nucleotides import BASES
+
+# The rates AC AG AT CA CG CT GA GC GT TA TC TG of each basis matrix, where purines and pyrimidines are the pairs
+BASIS = {
+    "A": (1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1),
+    "A2": (-1, 2, -1, -1, -1, 2, 2, -1, -1, -1, 2, -1),
+    "B": (1, 0, -1, 1, -1, 0, 0, -1, 1, -1, 0, 1),
+    "C": (-1, 0, 1, 1, -1, 0, 0, 1, -1, -1, 0, 1),
+    "D1": (0, 1, 0, 0, 0, -1, 1, 0, 0, 0, -1, 0),
+    "F1": (0, -1, 0, -1, 1, 0, 1, 0, 0, -1, 0, 1),
+    "F2": (1, 0, -1, 0, 0, 1, 0, 1, -1, 0, -1, 0),
+    "G1": (-1, 1, -1, 0, 0, 0, -1, 1, 1, 0, 0, 0),
+    "G2": (0, 0, 0, 1, 1, -1, 0, 0, 0, -1, 1, -1),
+    "D": (-1, 1, -1, 1, 1, -1, 1, -1, -1, 1, -1, 1),
+    "E1": (0, -1, 0, 1, -1, 0, 1, 0, 0, 1, 0, -1),
+    "E2": (1, 0, -1, 0, 0, -1, 0, 1, -1, 0, 1, 0),
+}
+# The basis matrices of each model beside A; E stands for E1 and E2, and so do F and G
+MODELS = {
+    "1.1": "",
+    "2.2b": "A2",
+    "3.3a": "A2 B",
+    "3.3b": "A2 C",
+    "3.3c": "A2 D1",
+    "3.4": "A2 D",
+    "4.4a": "D E",
+    "4.4b": "A2 D1 D",
+    "4.5a": "A2 B D",
+    "4.5b": "A2 C D",
+    "5.6a": "A2 B C D1",
+    "5.6b": "A2 D E",
+    "5.7a": "A2 B E",
+    "5.7b": "A2 B F",
+    "5.7c": "A2 B G",
+    "5.11a": "A2 D1 E",
+    "5.11b": "A2 D1 F",
+    "5.11c": "A2 D1 G",
+    "5.16": "A2 G D",
+    "6.6": "A2 B C D1 D",
+    "6.7a": "A2 B D E",
+    "6.7b": "A2 C D E",
+    "6.8a": "A2 D1 D E",
+    "6.8b": "A2 D1 G D",
+    "6.17a": "A2 B G D",
+    "6.17b": "A2 C G D",
+    "8.8": "A2 D1 F D E",
+    "8.10a": "A2 B C D1 D E",
+    "8.10b": "A2 B C D1 G D",
+    "8.16": "A2 D1 G D E",
+    "8.17": "A2 B G D E",
+    "8.18": "A2 B F D E",
+    "9.20a": "A2 B C D1 F E",
+    "9.20b": "A2 B C D1 F G",
+    "10.12": "A2 B C D1 F D E",
+    "10.34": "A2 B C D1 G D E",
+    "12.12": "A2 B C D1 F G D E",
+}
+WITHOUT_PAIRS = ("1.1", "3.3a", "4.4a", "6.7a", "9.20b", "12.12")  # the same for each pairing
+ALIASES = {"12.12": "UNREST", "WS6.6": "STRSYM"}  # canonical names of models that are not of this module only
+# The base that has the part of each base A C G T; the pairs are AG CT, AT CG and AC GT
+PAIRINGS = {"RY": "ACGT", "WS": "ACTG", "MK": "AGCT"}
+
+
+@functools.cache
+def model_names() -> dict[str, str]:
+    """The name of each model by all its spellings, in upper case."""
+    names = {}
+    for model in MODELS:
+        for prefix in ("", *PAIRINGS):
+            name = model if model in WITHOUT_PAIRS else (prefix or "RY") + model
+            names[f"{prefix}{model}".upper()] = name
+    return names
+
+
+def is_lie_markov(name: str) -> bool:
+    """Whether it is the canonical name of a model of this module."""
+    return _split_name(name)[1] in MODELS
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The model of a canonical name."""
+    design = RateDesign.of_rays(find_rays(basis_of(name)))
+    rates = design.exchangeabilities(design.starts + np.linspace(0, 0.1, design.n_parameters))  # in no way special
+    frequencies = nonreversible.frequencies_of_rates(design.exchangeabilities(design.starts))
+    is_reversible = nonreversible.is_balanced(rates)
+    return NamedModel("DNA", BASES, ordered_pairs(BASES), design, "model", frequencies, is_reversible, is_directed=True)
+
+
+@functools.cache
+def basis_of(name: str) -> FloatArray:
+    """(12, dimension) the rates of each basis matrix of a model, A first."""
+    pairing, model = _split_name(name)
+    letters = re.sub(r"\b([EFG])\b", r"\g<1>1 \g<1>2", MODELS[model]).split()
+    part = dict(zip(BASES, PAIRINGS[pairing], strict=True))
+    pairs = ordered_pairs(BASES)
+    places = [pairs.index(part[pair[0]] + part[pair[1]]) for pair in pairs]
+    return np.array([BASIS[letter] for letter in ("A", *letters)], dtype=np.float64).T[places]
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """The pairing and the model."""
+    return (name[:2], name[2:]) if name[:2] in PAIRINGS else ("RY", name)
+
+
+def find_rays(basis: FloatArray) -> FloatArray:
+    """(12, n_rays) the rays of the cone of matrices ``basis @ weights`` without negative rates, each with mean rate 1.
+
+    On a ray all but one degree of freedom is taken by rates that are 0, so every such set of rates is tried.
+    """
+    walls = np.unique(basis, axis=0)
+    n_weights = basis.shape[1]
+    chosen = walls[np.array([*combinations(range(len(walls)), n_weights - 1)], dtype=np.intp)]
+    _, sizes, vectors = np.linalg.svd(chosen)
+    rates = vectors[(sizes > WALL_TOLERANCE).all(axis=1), -1] @ basis.T
+    rates *= np.sign(rates.sum(axis=1, keepdims=True))
+    rates[np.abs(rates) < WALL_TOLERANCE] = 0.0
+    rates = rates[(rates >= 0).all(axis=1) & rates.any(axis=1)]
+    rates /= rates.mean(axis=1, keepdims=True)
+    _, first = np.unique(rates.round(RAY_DIGITS), axis=0, return_index=True)
+    return rates[first].T
+
+
+def rates_of_weights(weights: Sequence[float], name: str) -> FloatArray:
+    """(12,) the rates of the weights of basis matrices as IQ-TREE gives them, all but that of A, which is 1.
+
+    Only the direction of the weights u counts, and the largest of them: the rates are ``1 + f sum_k u_k B_k`` with f
+    such that the lowest rate is ``1 - max |u|``.
+
+    Raises InputError for a wrong number of weights, or one that is not within -MAX_LIE_WEIGHT .. MAX_LIE_WEIGHT.
+    """
+    basis = basis_of(name)[:, 1:]
+    if len(weights) != basis.shape[1]:
+        raise InputError(f"expected {basis.shape[1]} weights separated by commas, found {len(weights)}")
+    for weight in weights:
+        if not abs(weight) <= MAX_LIE_WEIGHT:
+            found = f"weights must lie between {-MAX_LIE_WEIGHT:g} and {MAX_LIE_WEIGHT:g}, found {weight:g}"
+            raise InputError(found)
+    change = basis @ weights
+    largest = np.abs(weights).max(initial=0.0)
+    return np.asarray(1.0 - change * largest / change.min() if largest else np.ones(len(change)))
