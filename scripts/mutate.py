@@ -44,6 +44,7 @@ STORAGE_TESTS = "tests/engine/test_storage.py"
 MOVES = "tests/tree/test_moves.py"
 OPERATIONS = "tests/tree/test_operations.py"
 LENGTHS = "tests/optimise/test_lengths.py"
+COVARION = "tests/optimise/test_covarion.py"
 COUPLING = "tests/optimise/test_coupling.py"
 PEAKS = "tests/engine/test_peaks.py"
 SCHEDULE = "tests/engine/test_schedule.py"
@@ -1143,6 +1144,24 @@ MUTANTS = [
            " if _split_set(c, source)[0] == wanted]", "][:1]", ("tests/io/test_partition_reader.py",)),
     Mutant("a model's lines end at a plus sign", "plltool/io/partition_reader.py",
            ' or before.endswith("+")', "", ("tests/io/test_partition_reader.py",)),
+    Mutant("covarion: branch lengths are those of sites that are on", "plltool/model/covarion.py",
+           "rates[:, None] * eigenvalues / p - s10", "rates[:, None] * eigenvalues - s10", (COVARION, "-k", "JC")),
+    Mutant("covarion: eigenvalues of the upper half lose their sign", "plltool/model/covarion.py",
+           "upper = -rates", "upper = rates", (COVARION, "-k", "JC")),
+    Mutant("covarion: slopes of frequencies where sites are on only", "plltool/model/covarion.py",
+           " + masses[:, n_states:]", "", (COVARION, "-k", "TN93")),
+    Mutant("covarion: slopes without the share that is on", "plltool/model/covarion.py",
+           "(rates / on_share(switching))", "rates", (COVARION, "-k", "TN93")),
+    Mutant("covarion: tips are on", "plltool/run/engines.py",
+           "sets = np.tile(states.state_sets, n_states // states.n_states)",
+           "sets = np.hstack([states.state_sets, np.zeros_like(states.state_sets)])", (COVARION, "-k", "JC")),
+    Mutant("covarion: parts with and without it share an engine", "plltool/run/engines.py",
+           "states.n_states, own.n_states, n,", "states.n_states, 0, n,", (COVARION, "-k", "parts_with")),
+    Mutant("covarion: invariable sites of hidden states", "plltool/engine/ascertained.py",
+           "(engine.n_parts - self.n_parts) // max(n_corrected, 1)", "engine.layout.n_states", (COVARION, "-k", "ascert")),
+    Mutant("covarion: simulated states are hidden ones", "plltool/analyses/simulate.py",
+           "characters[states % len(characters)]", "characters[np.minimum(states, len(characters) - 1)]",
+           (COVARION, "-k", "simulation")),
     Mutant("+IC: counted sites are none", "plltool/run/inputs.py",
            "float(may_be_invariable(part.alignment).mean())", "0.0", ("tests/analyses/test_inputs.py", "-k", "counted")),
     Mutant("codons: parts forget the second and third base", "plltool/analyses/bootstrap.py",
@@ -1187,7 +1206,7 @@ MUTANTS = [
     Mutant("a column after a declared block belongs to it", "plltool/alignment/alignment.py",
            "sites.max() < kind.last)", "sites.max() <= kind.last)", (NEXUS_STANDARD, "-k", "mixed")),
     Mutant("parts of different numbers of states share an engine", "plltool/run/engines.py",
-           "part.states.n_states, n, own", "0, n, own",
+           "states.n_states, own.n_states, n, own", "0, 0, n, own",
            (MULTISTATE_RUNS, "-k", "different_numbers")),
     Mutant("symbols keep their own numbers", "plltool/io/nexus_symbols.py",
            "ord(SYMBOLS[place]))", "ord(symbol))", (NEXUS_STANDARD, "-k", "numbered")),

@@ -62,6 +62,17 @@ ROOTED = {
         ("9.20b{-0.86,0.57,0.42,0.58,0.49,-0.44,0.55,-0.48}", -7619.3208),
     ]
 }
+_GTR = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}"
+_C10_WEIGHTS = "0.5544513144/0.01540636855/0.1291936828/1e-9/0.01750446022/1e-9/0.06381895809/0.1249689742/1e-9"
+# (model, lnL) on NAME.fixed.nwk: +COV by MrBayes 3.2.7a (`lset covarion=yes`, values fixed, `mcmc ngen=1`), which is in
+# single precision; +C10+F by IQ-TREE 2.0.7 with the weights and alpha that it found
+FURTHER = {
+    "primates": [(_GTR + "+COV{0.7/1.9}", -6051.238834), (_GTR + "+G4{0.5}+COV{0.7/1.9}", -6120.111460)],
+    "avian": [
+        ("WAG+G4{0.7}+COV{0.4/0.9}", -3178.483664),
+        (f"LG+C10{{{_C10_WEIGHTS}/0.04915478565/0.045501456}}+F+G4{{1.380876917}}", -3104.27145357),
+    ],
+}
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
@@ -143,6 +154,15 @@ def check_rooted(name: str, alignment: Any, device: str) -> bool:
     return good
 
 
+def check_further(name: str, alignment: Any, tree: Path, device: str) -> bool:
+    """Models that fixed.json has not."""
+    good = True
+    for model, expected in FURTHER.get(name, []):
+        found = plltool.evaluate(alignment, tree, model, fixed=True, device=device).lnl
+        good &= check(f"{device} {name} {model[:12]}...{model[-16:]}", found, expected, FIXED_TOLERANCE)
+    return good
+
+
 def check_lengths(name: str, alignment: Any, trees: Path, row: dict[str, Any], device: str) -> bool:
     """Branch lengths optimised under a fixed model from several starts; a higher lnL passes, too."""
     good = True
@@ -218,6 +238,7 @@ def main() -> int:
             tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_ascertained(name, alignment, tree, device)
             good &= check_rooted(name, alignment, device)
+            good &= check_further(name, alignment, tree, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
             if "bl_optimised" in reference[name]:

@@ -241,7 +241,7 @@ class Likelihood(Parameters):
         """
         rates = []
         for model, lnl in zip(self._likelihood.models, self._likelihood.component_lnl(), strict=True):
-            own, category_of = model.components().rates / model.scaler, model.sites.category_of
+            own, category_of = model.mixture()[2] / model.scaler, model.sites.category_of
             shares = np.exp(lnl - lnl.max(axis=0))
             rates.append(own[category_of] if category_of is not None else own @ shares / shares.sum(axis=0))
         return self.spread_over_sites(np.concatenate(rates))

@@ -120,7 +120,7 @@ def simulate(
             raise InputError(f"sites: found {len(sites)} of {space.name} data, expected a multiple of {space.width}")
         states = evolve(its_tree, own.components(), n_cells, generator(seed, SIMULATION, number))
         characters = np.array([list(symbol) for symbol in space.symbols], dtype="S1")
-        letters[:, sites] = characters[states].reshape(on.n_taxa, -1)
+        letters[:, sites] = characters[states % len(characters)].reshape(on.n_taxa, -1)
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)

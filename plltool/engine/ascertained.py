@@ -48,10 +48,12 @@ class AscertainedEngine(EngineGroup[Engine]):
         self.n_parts = len(corrections)
         self.part_patterns = engine.part_patterns[: self.n_parts]
         owner = list(range(self.n_parts))
+        n_corrected = sum(correction is not None for correction in corrections)
+        n_states = (engine.n_parts - self.n_parts) // max(n_corrected, 1)
         self._corrections: list[tuple[int, Ascertainment, slice]] = []  # of a part, with its invariable sites within
         for part, correction in enumerate(corrections):
             if correction is not None:
-                first, n_states = len(owner), engine.layout.n_states
+                first = len(owner)
                 owner += [part] * n_states
                 self._corrections.append((part, correction, slice(first, first + n_states)))
         self._owner = np.array(owner, dtype=np.intp)

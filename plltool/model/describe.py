@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from plltool.constants import MAX_SHOWN_VALUES
+from plltool.model import covarion
 from plltool.model.model import Model
 
 _LIST = re.compile(r"\{([^{}]*/[^{}]*)\}")
@@ -25,13 +26,15 @@ def describe_model(model: Model) -> dict[str, Any]:
         "category_weights": weights.tolist(),
         "n_free_parameters": model.n_free_parameters,
     }
+    if model.switching is not None:
+        described["switching"] = dict(zip(covarion.NAMES, model.switching.tolist(), strict=True))
     if model.spec.scaled:
         described["scaler"] = model.scaler
     if model.rate_parameters:
         described["rates"] = model.rate_parameters
     elif model.spec.named.rates.n_parameters:
         described["rates"] = dict(zip(model.spec.pairs, model.exchangeabilities.tolist(), strict=True))
-    if model.has_classes and not model.spec.is_tied:
+    if model.spec.has_classes and not model.spec.is_tied:
         described["class_rates"] = model.classes.rates.tolist()
         described["class_weights"] = model.classes.weights.tolist()
     return described
@@ -50,6 +53,6 @@ def shorten_model(text: str) -> str:
 def name_rates(model: Model) -> str:
     """The parameters that have names, such as omega and kappa, and the weights of classes; empty without names."""
     rates = [f"{name} {value:.6g}" for name, value in model.rate_parameters.items()]
-    if rates and model.has_classes:
+    if rates and model.spec.has_classes:
         rates.append("weights " + "/".join(f"{weight:.6g}" for weight in model.classes.weights))
     return ", ".join(rates)

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
+from plltool.constants import DEFAULT_SWITCH_RATES
 from plltool.errors import InputError
 from plltool.model import proteins
 from plltool.model.codons import base_frequencies, product_frequencies
@@ -33,6 +34,11 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
             return weights
         return np.append(1.0, weights * len(weights)) / (len(weights) + 1)
     return np.array(spec.named.rates.class_weights)
+
+
+def initial_switch_rates(spec: ModelSpec) -> FloatArray:
+    """The start values of the rates from off to on and from on to off."""
+    return np.array(spec.switch_rates or DEFAULT_SWITCH_RATES)
 
 
 def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates:

@@ -15,7 +15,14 @@ from plltool.model import proteins
 from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
 from plltool.model.components import Components
-from plltool.model.initial import initial_class_weights, initial_frequencies, initial_rates, initial_sites
+from plltool.model.covarion import hidden_frequencies, switching_components, switching_matrices
+from plltool.model.initial import (
+    initial_class_weights,
+    initial_frequencies,
+    initial_rates,
+    initial_sites,
+    initial_switch_rates,
+)
 from plltool.model.nonreversible import directed_components, frequencies_of_rates
 from plltool.model.rates import SITE_GROUPS, SiteRates
 from plltool.model.spec import ModelSpec
@@ -32,7 +39,7 @@ from plltool.model.values import (
 
 SCALER = "scaler"
 CATEGORIES = "categories"  # of +PSR: no numbers of a vector, see `plltool.optimise.categories`
-GROUPS = ("rates", "frequencies", "class_weights", *SITE_GROUPS, SCALER, CATEGORIES)
+GROUPS = ("rates", "frequencies", "class_weights", "switching", *SITE_GROUPS, SCALER, CATEGORIES)
 
 
 class Model:
@@ -74,6 +81,7 @@ class Model:
         self._frequencies = initial_frequencies(spec, empirical)
         self._class_weights = initial_class_weights(spec)
         self._sites = initial_sites(spec, invariable)
+        self._switching = initial_switch_rates(spec)
         self._scaler = 1.0 if spec.scaler is None else spec.scaler
         self._sites_at_start = True
 
@@ -127,6 +135,11 @@ class Model:
         return self._sites.pinv
 
     @property
+    def switching(self) -> FloatArray | None:
+        """(2,) the rates of switching from off to on and from on to off; None without +COV."""
+        return self._switching if self.spec.switching else None
+
+    @property
     def scaler(self) -> float:
         """The factor of all branch lengths, 1 without +B; for an engine it is a factor of all rates."""
         return self._scaler
@@ -154,18 +167,14 @@ class Model:
         other._sites = self._sites.of_patterns(kept)
         return other
 
-    @property
-    def has_classes(self) -> bool:
-        """Whether there are classes of sites: a mixture or profiles."""
-        return self.spec.is_mixture or self.spec.profiles is not None
-
     def components(self) -> Components:
         """The model as an engine sees it.
 
         There is one component per class and rate category, with the categories of a class side by side; a tied mixture
-        has one per class. Invariable sites are a component in front, with the mean frequencies of the classes.
+        has one per class. Invariable sites are a component in front, with the mean frequencies of the classes. With
+        +COV the components have twice the states, see `plltool.model.covarion`.
         """
-        class_of, frequencies, rates, weights = self._mixture()
+        class_of, frequencies, rates, weights = self.mixture()
         if self.spec.is_directed:
             reversible, category_of = self.spec.is_reversible, self._sites.category_of
             return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
@@ -173,6 +182,10 @@ class Model:
             self._systems = [eigensystem(*pair) for pair in self.classes.processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
+        if self.switching is not None:
+            systems = (eigenvalues, right, left)
+            parts = switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)
+            return replace(parts, rates=self._scaler * parts.rates)
         return Components(eigenvalues, right, left, frequencies, rates, weights, self._sites.category_of)
 
     def rate_matrices(self) -> tuple[FloatArray, FloatArray]:
@@ -183,15 +196,20 @@ class Model:
         matrices : float64 (C, S, S), the rate matrix of each component times its rate
         masses : float64 (C, S), weight times frequency
         """
-        class_of, frequencies, rates, weights = self._mixture()
+        class_of, frequencies, rates, weights = self.mixture()
         if self.spec.is_directed:
             return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
             self._matrices = np.stack([rate_matrix(*pair) for pair in self.classes.processes()])
+        if self.switching is not None:
+            of_on = (rates / self._scaler)[:, None, None] * self._matrices[class_of]
+            matrices = self._scaler * switching_matrices(of_on, self.switching)
+            matrices[rates == 0] = 0.0
+            return matrices, weights[:, None] * hidden_frequencies(frequencies, self.switching)
         return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
 
-    def _mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
-        """The class, frequencies, rate and weight of each component."""
+    def mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
+        """The class, frequencies (C, S), rate and weight of each component, (C,), without switching."""
         class_of, frequencies, rates, weights = self.classes.cross(self._sites, self.spec.is_tied)
         return class_of, frequencies, self._scaler * rates, weights
 
@@ -209,6 +227,7 @@ class Model:
             "exchangeabilities": self._rates,  # apart from "rates" of `SiteRates.pack`
             "frequencies": self._frequencies,
             "class_weights": self._class_weights,
+            "switching": self._switching,
             "scaler": np.array(self._scaler),
             "sites_at_start": np.array(float(self._sites_at_start)),
             **self._sites.pack(),
@@ -218,6 +237,7 @@ class Model:
         """Take over, bit for bit, the values that `pack` returned for a model of the same specification."""
         self._rates, self._frequencies = values["exchangeabilities"], values["frequencies"]
         self._class_weights, self._scaler = values["class_weights"], float(values["scaler"])
+        self._switching = values["switching"]
         self._sites = self._sites.unpack(values)
         self._sites_at_start = bool(values["sites_at_start"])
         self._systems = self._matrices = None
@@ -347,6 +367,7 @@ class Model:
             "rates": spec.rates is None and self._design.n_free > 0,
             "frequencies": spec.frequency_mode == "optimised",
             "class_weights": spec.weighs_classes and spec.class_weights is None,
+            "switching": spec.switching and spec.switch_rates is None,
         }
         scaler = (SCALER,) if spec.scaled and spec.scaler is None else ()
         categories = (CATEGORIES,) if self.has_site_rates else ()
@@ -371,6 +392,8 @@ class Model:
             return self._frequencies[:-1] / self._frequencies[-1]
         if group == "class_weights":
             return self._class_weights[:-1] / self._class_weights[-1]
+        if group == "switching":
+            return self._switching
         if group == SCALER:
             return np.array([self._scaler])
         if group == CATEGORIES:
@@ -385,6 +408,8 @@ class Model:
             self.set_frequencies(np.append(ratios, 1.0) / (ratios.sum() + 1.0))
         elif group == "class_weights":
             self._class_weights = np.append(ratios, 1.0) / (ratios.sum() + 1.0)
+        elif group == "switching":
+            self._switching = ratios.copy()
         elif group == SCALER:
             self._scaler = float(ratios[0])
         else:
@@ -399,6 +424,8 @@ class Model:
             spec = replace(spec, rates=tuple(self._rates.tolist()))
         if spec.weighs_classes:
             spec = replace(spec, class_weights=tuple(self._class_weights.tolist()))
+        if spec.switching:
+            spec = replace(spec, switch_rates=tuple(self._switching.tolist()))
         if spec.scaled:
             spec = replace(spec, scaler=self._scaler)
         if not (spec.is_directed or spec.has_frequencies_by_class) and (

@@ -1,6 +1,6 @@
 """Model strings: ``parse_model`` reads the notation of RAxML-NG and IQ-TREE; ``str`` writes that of RAxML-NG.
 
-    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+ASCERTAINMENT][+SCALER]
+    NAME[{values}][+PROFILES][+FREQUENCIES][+INVARIABLE][+RATES][+COVARION][+ASCERTAINMENT][+SCALER]
 
 NAME: for nucleotides one of `EQUAL_FREQUENCY_MODELS`, `FREE_FREQUENCY_MODELS` or `ALIASES` in `nucleotides`, or six
 digits (with or without ``DNA`` in front), where equal digits mean equal rates, in the order AC AG AT CG CT GT. For
@@ -31,6 +31,8 @@ their medians; ``R[k]{rates}{weights}`` free rates, or ``R[k]{weight,rate,...}``
 LG4X has +R4. ``PSR[k]{rates}``, or ``CAT`` in place of ``PSR``: per-site rates, each site with one of at most k rates
 (25 by default), which are optimised or given.
 
+COVARION: ``COV[{on/off}]`` sites switch from off to on and from on to off, at rates that are optimised or given.
+
 ASCERTAINMENT: ``ASC`` ``ASC_LEWIS`` sites are known to be variable; ``ASC_FELS{n}`` n unseen invariable sites;
 ``ASC_STAM{n/n/...}`` numbers for each state. They go with neither +I nor +PSR.
 
@@ -49,7 +51,7 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.model import codons, proteins
+from plltool.model import codons, covarion, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
 from plltool.model.names import MatrixReader, read_name
@@ -77,11 +79,11 @@ _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
 }
 _MODIFIERS_ACCEPTED = (
     "+FE, +F or +FC, +FO, +FU{...}, for codons +F1X4 and +F3X4, +I[{share}], +IC, +G[categories][{alpha}],"
-    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +ASC, +ASC_FELS{n}, +ASC_STAM{n/n/...},"
-    " +B[{scaler}]"
+    " +GA[categories], +R[categories], +PSR[categories], +C10 to +C60, +COV[{on/off}], +ASC, +ASC_FELS{n},"
+    " +ASC_STAM{n/n/...}, +B[{scaler}]"
 )
 PRODUCT_TOLERANCE = 1e-3  # of given codon frequencies, relative: they may be printed with few digits
-_ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I) and no mixture of matrices or profiles"
+_ONE_RATE_PER_SITE = "per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture"
 _ALL_SITES_VARY = "corrections for ascertainment bias (+ASC) take no invariable sites (+I) and no per-site rates (+PSR)"
 
 
@@ -114,7 +116,7 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
         raise tokens[0].error("corrections for ascertainment bias (+ASC) need a time-reversible model")
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
-    if spec.sites.kind == "psr" and (spec.sites.invariable or spec.is_mixture or spec.profiles is not None):
+    if spec.sites.kind == "psr" and (spec.sites.invariable or spec.has_classes or spec.switching):
         raise tokens[0].error(_ONE_RATE_PER_SITE)
     if spec.ascertainment is not None and (spec.sites.invariable or spec.sites.kind == "psr"):
         raise tokens[0].error(_ALL_SITES_VARY)
@@ -130,6 +132,8 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
         return "profiles", _read_profiles(token, spec)
     if word in ("I", "IC", "IO", "IU"):
         return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
+    if word == "COV":
+        return "switching", _read_switching(token, spec)
     if word in ("B", "BO", "BU"):
         return "scaler", _read_scaler(token, spec)
     if re.fullmatch(r"ASC(_.*)?", word):
@@ -199,6 +203,17 @@ def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
     if token.word.upper() == "IC" and token.values is None:
         return replace(sites, invariable=True, counted=True)
     return replace(sites, invariable=True, pinv=_read_one_value(token, "share", check_pinv))
+
+
+def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
+    if not spec.is_reversible:
+        raise token.error("switching needs a time-reversible model")
+    if token.values is None:
+        return replace(spec, switching=True)
+    rates = token.numbers()
+    if len(rates) != len(covarion.NAMES):
+        raise token.error(f"expected 2 rates, from off to on and from on to off; found {len(rates)}")
+    return replace(spec, switching=True, switch_rates=token.checked(check_positive, rates, "rates of switching"))
 
 
 def _read_scaler(token: Token, spec: ModelSpec) -> ModelSpec:

@@ -62,6 +62,8 @@ class ModelSpec:
     profiles : name of the profile mixture; None without one. It replaces the frequencies, or if their mode is not
         ``model``, stands beside a first class that has them.
     class_weights : fixed weights of classes; None if they are free or published.
+    switching : whether sites switch between on and off, see `plltool.model.covarion`.
+    switch_rates : fixed rates from off to on and from on to off; None if free.
     ascertainment : the correction of lnL for ascertainment bias; None for none.
     scaled : whether branch lengths are multiplied by a scaler.
     scaler : fixed value of the scaler; None if free.
@@ -77,6 +79,8 @@ class ModelSpec:
     scaled: bool = False
     scaler: float | None = None
     ascertainment: Ascertainment | None = None
+    switching: bool = False
+    switch_rates: tuple[float, ...] | None = None
 
     @property
     def named(self) -> NamedModel:
@@ -133,6 +137,11 @@ class ModelSpec:
         return self.name in proteins.MIXTURES or self.named.rates.n_classes > 1
 
     @property
+    def has_classes(self) -> bool:
+        """Whether there are classes of sites: a mixture or profiles."""
+        return self.is_mixture or self.profiles is not None
+
+    @property
     def has_frequencies_by_class(self) -> bool:
         """Whether all frequencies are those of published classes of sites: a protein mixture or profiles."""
         return self.name in proteins.MIXTURES or (self.profiles is not None and self.frequency_mode == "model")
@@ -169,6 +178,8 @@ class ModelSpec:
         elif self.frequency_mode != "equal" or self.named.frequency_mode != "equal":
             parts.append(FREQUENCY_SUFFIXES[self.frequency_mode])
         parts.append(str(self.sites))
+        if self.switching:
+            parts.append("+COV" + (format_values(self.switch_rates) if self.switch_rates else ""))
         if self.ascertainment is not None:
             parts.append(str(self.ascertainment))
         if self.scaled:

@@ -1,8 +1,8 @@
 """The free parameters of a model as one vector, which is what an optimiser changes.
 
 The vector holds logarithms of ratios, group by group: exchangeabilities of the classes relative to that of the last
-pair, in the order in which the classes occur; frequencies and class weights relative to the last one; the values of
-`SiteRates.ratios`; and the scaler.
+pair, in the order in which the classes occur; frequencies and class weights relative to the last one; the rates of
+switching; the values of `SiteRates.ratios`; and the scaler.
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from plltool.constants import (
     MAX_EXCHANGEABILITY,
     MAX_FREE_RATIO,
     MAX_SCALER,
+    MAX_SWITCH_RATE,
     MIN_EXCHANGEABILITY,
     MIN_FREE_RATIO,
     MIN_FREQUENCY,
     MIN_SCALER,
+    MIN_SWITCH_RATE,
 )
 from plltool.model.model import CATEGORIES, GROUPS, SCALER, Model
 from plltool.model.rates import SITE_BOUNDS
@@ -29,6 +31,7 @@ RATIO_BOUNDS = {
     "rates": (MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY),  # unless their design has other limits
     "frequencies": (MIN_FREQUENCY, 1.0 / MIN_FREQUENCY),
     "class_weights": (MIN_FREE_RATIO, MAX_FREE_RATIO),
+    "switching": (MIN_SWITCH_RATE, MAX_SWITCH_RATE),
     **SITE_BOUNDS,
     SCALER: (MIN_SCALER, MAX_SCALER),
 }

@@ -155,7 +155,7 @@ def try_scales(likelihood: TreeLikelihood, lnl: float, epsilon: float) -> float:
     tree = likelihood.tree
     while True:
         largest = likelihood.models[int(np.argmax(likelihood.part_sites))]
-        rates = np.unique(largest.components().rates)
+        rates = np.unique(largest.mixture()[2])
         rates = rates[rates > 0]
         factors = np.concatenate([rates[1:] / rates[:-1], rates[:-1] / rates[1:]])
         if not len(factors) or largest.has_site_rates:

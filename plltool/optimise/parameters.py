@@ -9,6 +9,7 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import DIFFERENCE_STEP
 from plltool.model.components import partners
+from plltool.model.covarion import observed_slopes
 from plltool.model.model import SCALER, Model
 from plltool.model.nonreversible import rate_slopes
 from plltool.model.substitution import exchangeability_matrix, rate_matrix_slopes
@@ -44,20 +45,23 @@ def _shared_groups(model: Model) -> tuple[str, ...]:
 
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
     """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
-    here, design = model.components(), model.spec.named.rates
+    design = model.spec.named.rates
+    _, frequencies, rates, _ = model.mixture()
     if model.spec.is_directed:
-        by_matrix = np.einsum("c,cij->ij", here.rates, by_rates)
+        by_matrix = np.einsum("c,cij->ij", rates, by_rates)
         by_log = rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
         return design.free_slopes(by_log, design.with_reference(model.ratios("rates")))
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
-    by_pair, by_frequency = rate_matrix_slopes(
-        exchangeabilities, here.frequencies, here.rates[:, None, None] * by_rates
-    )
+    if model.switching is None:
+        by_matrices = rates[:, None, None] * by_rates
+    else:
+        by_matrices, masses = observed_slopes(by_rates, masses, rates, model.switching)
+    by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, frequencies, by_matrices)
     if name == "rates":
         return design.free_slopes(by_pair, design.with_reference(model.ratios("rates")))
-    frequencies = model.frequencies
-    by_share = frequencies * by_frequency.sum(axis=0) + masses.sum(axis=0)
-    return (by_share - frequencies * by_share.sum())[:-1]
+    pi = model.frequencies
+    by_share = pi * by_frequency.sum(axis=0) + masses.sum(axis=0)
+    return (by_share - pi * by_share.sum())[:-1]
 
 
 def _difference_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:

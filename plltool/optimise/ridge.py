@@ -32,8 +32,8 @@ from plltool.optimise.steps import at_bound
 
 
 def site_mixture(model: Model) -> list[str]:
-    """The free groups of what differs between sites; in mixtures of omega exchangeabilities do, too."""
-    wanted = {"class_weights", *SITE_GROUPS, *(["rates"] if model.spec.is_mixture else [])}
+    """The free groups of what differs between or within sites; in mixtures of omega exchangeabilities do, too."""
+    wanted = {"class_weights", "switching", *SITE_GROUPS, *(["rates"] if model.spec.is_mixture else [])}
     return [name for name in model.free_parameters if name in wanted]
 
 

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from plltool.alignment.patterns import Patterns, invariable_columns
+from plltool.alignment.states import CodeArray, StateSpace
 from plltool.arrays import BoolArray, IndexArray
 from plltool.constants import MASK_STATES, SCREENING_PATTERNS
 from plltool.engine.ascertained import AscertainedEngine
@@ -24,9 +25,20 @@ from plltool.model.components import Components
 from plltool.model.model import Model
 
 
-def state_sets(patterns: Patterns) -> BoolArray | None:
-    """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks."""
-    return patterns.states.state_sets if patterns.states.n_states > MASK_STATES else None
+def state_sets(states: StateSpace, n_states: int) -> BoolArray | None:
+    """The table of state sets that the codes index, as an engine takes it; None where codes are bit masks.
+
+    A process with `n_states`, several times those of the data, has a copy of each set for each of its hidden states.
+    """
+    return np.tile(states.state_sets, n_states // states.n_states) if n_states > MASK_STATES else None
+
+
+def hidden_codes(codes: CodeArray, states: StateSpace, n_states: int) -> CodeArray:
+    """Codes as those of a process with `n_states`, see `state_sets`."""
+    if n_states == states.n_states or n_states > MASK_STATES:
+        return codes
+    sets = np.tile(states.state_sets, n_states // states.n_states)
+    return (sets << np.arange(n_states)).sum(axis=1).astype(codes.dtype)[codes]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +84,7 @@ class PartsShard:
 
     def shape_of(self, part_patterns: tuple[int, ...]) -> DataShape:
         """The shape with these numbers of patterns in the parts of an engine."""
-        sets = state_sets(self.patterns[0])
+        sets = state_sets(self.patterns[0].states, self.components.n_states)
         return DataShape(
             self.components.n_states,
             1 if self.categories else self.components.n_components,
@@ -86,10 +98,12 @@ class PartsShard:
     def data(self) -> EngineData:
         """The patterns of all parts of the engine, one part after another."""
         invariable = [invariable_columns(part) for part in self.corrected]
+        states, n_states = self.patterns[0].states, self.components.n_states
+        codes = np.concatenate([*(part.codes for part in self.patterns), *invariable], axis=1)
         return EngineData(
-            np.concatenate([*(part.codes for part in self.patterns), *invariable], axis=1),
+            hidden_codes(codes, states, n_states),
             np.concatenate([*(part.weights for part in self.patterns), *(np.ones(len(own.T)) for own in invariable)]),
-            state_sets(self.patterns[0]),
+            state_sets(states, n_states),
         )
 
 
@@ -122,9 +136,10 @@ def plan_shards(parts: Sequence[Patterns], models: Sequence[Model], screening: b
 
     def shards(counts: Sequence[int], categories: Sequence[int]) -> tuple[PartsShard, ...]:
         """Shards of parts, from the number of components and the most categories of each part; 0 for a mixture."""
-        members: dict[tuple[str, int, int, bool, bool], list[int]] = {}
+        members: dict[tuple[str, int, int, int, bool, bool], list[int]] = {}
         for number, (part, own, n, most) in enumerate(zip(parts, components, counts, categories, strict=True)):
-            key = (part.states.name, part.states.n_states, n, own.is_reversible, most > 0)
+            states = part.states
+            key = (states.name, states.n_states, own.n_states, n, own.is_reversible, most > 0)
             members.setdefault(key, []).append(number)
         return tuple(
             PartsShard(

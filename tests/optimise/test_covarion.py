@@ -1,0 +1,256 @@
+"""Covarion models: lnL and gradients against a slow oracle, limits, other programs, simulation, and searches."""
+
+import numpy as np
+import pytest
+from oracles.codons import sense_codons
+from oracles.covarion import covarion_lnl
+from oracles.likelihood import derivative
+from oracles.substitution import gamma_category_means, q_matrix
+
+import plltool
+from plltool.errors import InputError
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+from plltool.model.vector import get_vector, set_vector
+from plltool.optimise.parameters import parameter_slopes, scale_slope
+
+STEP = 1e-3
+TREE = "((a:0.1,b:0.3):0.2,c:0.15,(d:0.25,e:0.4):0.1);"
+ENDS = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]
+LENGTHS = [0.1, 0.3, 0.2, 0.15, 0.1, 0.25, 0.4]
+NUMPY, OPENCL, LANES = {"device": "numpy"}, {"device": "opencl"}, {"device": "opencl", "vw": 32}
+DNA = {"A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "-": "ACGT"}
+CODES = {"DNA": DNA, "protein": {letter: letter for letter in "ARNDCQEGHILKMFPSTWYV"} | {"B": "ND"}}
+
+
+def rows_of(n_states):
+    """Five sequences of 24 cells, one of them ambiguous and one a gap, and what each cell allows (5, 24, S)."""
+    rng = np.random.default_rng(n_states)
+    first = rng.integers(n_states, size=24)
+    states = np.array([np.where(rng.random(24) < 0.5, rng.integers(n_states, size=24), first) for _ in range(5)])
+    tips = np.eye(n_states)[states]
+    states[:2, 0] = n_states - 1  # so that the data show all states
+    tips[:2, 0] = np.eye(n_states)[n_states - 1]
+    if n_states == 61:
+        codons = sense_codons(1)
+        texts = ["".join(codons[k] for k in row) for row in states]
+    else:
+        symbols = {4: "ACGT", 20: "ARNDCQEGHILKMFPSTWYV"}.get(n_states, "0123456789")
+        texts = ["".join(symbols[k] for k in row) for row in states]
+    width = 3 if n_states == 61 else 1
+    texts[2] = "-" * width + texts[2][width:]
+    tips[2, 0] = 1.0
+    ambiguous = {4: ("R", [0, 2]), 20: ("B", [2, 3])}.get(n_states)
+    if ambiguous:
+        letter, allowed = ambiguous
+        texts[3] = texts[3][:1] + letter + texts[3][2:]
+        tips[3, 1] = np.eye(n_states)[allowed].sum(axis=0)
+    return dict(zip("abcde", texts, strict=True)), tips
+
+
+def oracle_components(model):
+    """(weight, frequencies, matrix, rate) of a model's values."""
+    classes = model.classes
+    shared = np.broadcast_to(classes.exchangeabilities, (len(classes.weights), classes.exchangeabilities.shape[1]))
+    matrices = [q_matrix(row, pi) for row, pi in zip(shared, classes.frequencies, strict=True)]
+    sites, pinv = model.sites, model.pinv or 0.0
+    if sites.kind == "free":
+        categories = list(zip(sites.weights, sites.rates, strict=True))
+    elif sites.kind == "gamma":
+        means = gamma_category_means(sites.alpha, sites.n_categories)
+        categories = [(1 / sites.n_categories, rate) for rate in means]
+    else:
+        categories = [(1.0, 1.0)]
+    mean = classes.weights @ classes.rates
+    components = [
+        (weight * share * (1 - pinv), pi, q, rate * own / mean / (1 - pinv))
+        for share, pi, q, own in zip(classes.weights, classes.frequencies, matrices, classes.rates, strict=True)
+        for weight, rate in categories
+    ]
+    if pinv:
+        components.append((pinv, classes.weights @ classes.frequencies, 0 * matrices[0], 0.0))
+    return components
+
+
+def oracle_lnl(model, tips, factor=1.0):
+    lengths = np.array(LENGTHS) * factor
+    return covarion_lnl(ENDS, lengths, tips, oracle_components(model), *model.switching)
+
+
+CASES = [
+    *((text, 4, NUMPY) for text in ("JC+COV", "GTR+FO+G2+COV", "HKY+FO+I+G2+COV", "K80+R2+COV{0.3/2}")),
+    ("TN93+FO+I+COV", 4, NUMPY),
+    *((text, 3, NUMPY) for text in ("MULTI3_GTR+COV", "MULTI3_MK+G2+COV")),
+    ("BIN+G2+COV", 2, NUMPY),
+    ("MULTI5_ORDERED+FO+COV", 5, NUMPY),
+    *((text, 20, NUMPY) for text in ("WAG+FO+COV", "EX2+I+COV", "LG+C10+COV")),
+    ("GY+F3X4+COV", 61, NUMPY),
+    ("M1a+FE+COV", 61, NUMPY),
+]
+CASES += [
+    pytest.param(text, n, device, marks=pytest.mark.opencl)
+    for text, n in (("GTR+FO+COV", 4), ("MULTI5_MK+COV", 5), ("LG+COV", 20))
+    for device in (OPENCL, LANES)
+]
+
+
+@pytest.mark.parametrize(("text", "n_states", "device"), CASES)
+def test_likelihood_and_every_parameter(text, n_states, device):
+    """Of many parameters eight; the difference of fourth order leaves about 1e-8 of a slope."""
+    rows, tips = rows_of(n_states)
+    with plltool.Likelihood(rows, TREE, text, **device) as likelihood:
+        inner = likelihood._likelihood
+        model, rng = inner.models[0], np.random.default_rng(3)
+        names = model.free_parameters
+        set_vector(model, get_vector(model) + rng.normal(0, 0.3, len(get_vector(model))))
+        inner.model_changed()
+        start = get_vector(model)
+        lnl, matrices, masses = inner.rate_matrix_gradient()
+        assert lnl.sum() == pytest.approx(oracle_lnl(model, tips), rel=1e-10)
+        slopes = parameter_slopes(model, names, matrices[0], masses[0])
+        of_scale = scale_slope(model, matrices[0])
+    assert of_scale == pytest.approx(derivative(lambda t: oracle_lnl(model, tips, np.exp(t)), 0.0, STEP)[0], rel=1e-6)
+    chosen = set(rng.permutation(len(start))[:6].tolist())
+    if "switching" in names:
+        chosen |= {k for k, name in enumerate(_names_of(model)) if name == "switching"}
+    for k in sorted(chosen):
+
+        def shifted(step, k=k):
+            moved = model.copy()
+            set_vector(moved, start + step * (np.arange(len(start)) == k))
+            return oracle_lnl(moved, tips)
+
+        expected = derivative(shifted, 0.0, STEP)[0]
+        assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-6), (names, k)
+
+
+def _names_of(model):
+    return [name for name in model.free_parameters for _ in model.ratios(name)]
+
+
+@pytest.mark.parametrize(("model", "n_states"), [("GTR+G4{0.5}", 4), ("LG+I", 20), ("GY+F3X4", 61)])
+def test_fast_switching_is_no_switching(model, n_states):
+    """Within about (substitutions per unit of length) / (switches) of lnL; likewise if sites are never off."""
+    rows, _ = rows_of(n_states)
+    plain = plltool.evaluate(rows, TREE, model, fixed=True, device="numpy").lnl
+    fast = plltool.evaluate(rows, TREE, f"{model}+COV{{1e7/3e7}}", fixed=True, device="numpy").lnl
+    always_on = plltool.evaluate(rows, TREE, f"{model}+COV{{1/1e-9}}", fixed=True, device="numpy").lnl
+    assert fast == pytest.approx(plain, abs=1e-3)
+    assert always_on == pytest.approx(plain, abs=1e-4)
+
+
+def test_no_switching_is_invariable_sites():
+    """Sites that never switch are on with p, which is +I with 1 - p."""
+    rows, _ = rows_of(4)
+    still = plltool.evaluate(rows, TREE, "HKY{1/3}+IU{0.6}", fixed=True, device="numpy").lnl
+    stays = plltool.evaluate(rows, TREE, "HKY{1/3}+COV{4e-9/6e-9}", fixed=True, device="numpy").lnl
+    assert stays == pytest.approx(still, abs=1e-5)
+
+
+# lnL by MrBayes 3.2.7a with these values fixed (`lset covarion=yes`, `prset covswitchpr=fixed(0.7,1.9)`), which
+# computes CLAs in single precision; without covarion its lnL of these data differs by 1e-4, too.
+MRBAYES = [
+    ("primates", "primates", "+COV{0.7/1.9}", -6051.238834),
+    ("primates", "primates", "+G4{0.5}+COV{0.7/1.9}", -6120.111460),
+    ("avian_ovomucoids", "avian", "WAG+G4{0.7}+COV{0.4/0.9}", -3178.483664),
+]
+
+
+@pytest.mark.parametrize(("name", "tree", "model", "expected"), MRBAYES)
+def test_another_programs_likelihood(shared, name, tree, model, expected):
+    if model.startswith("+"):
+        model = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}" + model
+    found = plltool.evaluate(
+        shared / f"data/{name}.phy", shared / f"reference/trees/{tree}.fixed.nwk", model, fixed=True, device="numpy"
+    )
+    assert found.lnl == pytest.approx(expected, abs=1e-3)
+
+
+def test_strings_and_records():
+    model = Model(parse_model("HKY+FO+COV+G4"))
+    assert str(model.spec) == "HKY+FO+G4+COV"
+    assert model.free_parameters == ("rates", "frequencies", "switching", "alpha")
+    assert model.n_free_parameters == 7
+    set_vector(model, get_vector(model) + 0.3)
+    again = Model(parse_model(model.to_string()))
+    assert again.free_parameters == ()
+    assert again.to_string() == model.to_string()
+    kept = Model(model.spec)
+    kept.unpack(model.pack())
+    np.testing.assert_array_equal(get_vector(kept), get_vector(model))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("GTR+COV{1}", "'+COV{1}' at character 4: expected 2 rates, from off to on and from on to off; found 1"),
+        ("GTR+COV{1/0}", "rates of switching must be positive numbers, from 1e-09 to 1e+09, found 0"),
+        ("GTR+COV+COV", "switching given twice"),
+        ("GTR+PSR+COV", "per-site rates (+PSR) take no invariable sites (+I), no switching (+COV) and no mixture"),
+        ("UNREST+COV", "switching needs a time-reversible model"),
+    ],
+)
+def test_refusals(text, words):
+    with pytest.raises(InputError) as caught:
+        parse_model(text)
+    assert words in str(caught.value)
+
+
+def test_ascertainment_bias():
+    """Sites are given to vary: the oracle's likelihood of the column that has state c everywhere, for each c."""
+    rows = {"a": "0123", "b": "1013", "c": "2100", "d": "0312", "e": "1201"}
+    tips = np.eye(4)[[[int(c) for c in row] for row in rows.values()]]
+    found = plltool.evaluate(rows, TREE, "MULTI4_MK+COV{0.5/2}+ASC", fixed=True, device="numpy").lnl
+    components = [(1.0, np.full(4, 0.25), q_matrix(np.ones(6), np.full(4, 0.25)), 1.0)]
+
+    def lnl(cells):
+        return covarion_lnl(ENDS, LENGTHS, cells, components, 0.5, 2)
+
+    same = sum(np.exp(lnl(np.tile(np.eye(4)[c], (5, 1, 1)))) for c in range(4))
+    assert found == pytest.approx(lnl(tips) - 4 * np.log(1 - same), rel=1e-10)
+
+
+def test_parts_with_and_without_switching():
+    """Parts of the same data whose processes have different numbers of states."""
+    rows, _ = rows_of(4)
+    whole = plltool.evaluate(rows, TREE, "JC, a = 1-9\nJC+COV{1/2}, b = 10-24", fixed=True, device="numpy").lnl
+    first = plltool.evaluate({k: v[:9] for k, v in rows.items()}, TREE, "JC", fixed=True, device="numpy").lnl
+    second = plltool.evaluate({k: v[9:] for k, v in rows.items()}, TREE, "JC+COV{1/2}", fixed=True, device="numpy").lnl
+    assert whole == pytest.approx(first + second, rel=1e-11)
+
+
+def test_states_at_inner_nodes():
+    """Of a star of three tips: the state at its centre is on or off."""
+    rows = {"a": "A", "b": "C", "c": "A"}
+    found = plltool.ancestral_states(rows, "(a:0.1,b:0.2,c:0.3);", "JC+COV{0.7/1.9}", fixed=True, device="numpy")
+    q = q_matrix(np.ones(6), np.full(4, 0.25))
+    joint = []
+    for state in range(4):
+        tips = np.eye(4)[[[0], [1], [0], [state]]]
+        branches = [(0, 4), (1, 4), (2, 4), (3, 4)]
+        joint.append(covarion_lnl(branches, [0.1, 0.2, 0.3, 0.0], tips, [(1.0, np.full(4, 0.25), q, 1.0)], 0.7, 1.9))
+    expected = np.exp(joint) / np.exp(joint).sum()
+    np.testing.assert_allclose(np.ravel(found.ancestors[0].probabilities), expected, rtol=1e-10)
+
+
+@pytest.mark.opencl
+def test_simulation_recovers_the_parameters():
+    """Under slow switching of 8,000 sites; standard errors are some per cent."""
+    tree = "(((a:0.3,b:0.3):0.3,(c:0.3,d:0.3):0.3):0.3,(e:0.3,f:0.3):0.3,(g:0.3,h:0.3):0.3);"
+    simulated = plltool.simulate(tree, "K80{1/4}+COV{0.5/1.0}", 8_000, seed=5)
+    data = dict(zip(simulated.names, simulated.sequences, strict=True))
+    found = plltool.evaluate(data, tree, "K80+COV", **OPENCL)
+    switching = found.parameters["switching"]
+    assert switching["off_to_on"] == pytest.approx(0.5, rel=0.25)
+    assert switching["on_to_off"] == pytest.approx(1.0, rel=0.25)
+    assert found.tree.lengths.sum() == pytest.approx(0.3 * 13, rel=0.1)
+    plain = plltool.evaluate(data, found.tree, "K80", **OPENCL)
+    assert found.lnl > plain.lnl + 50
+
+
+@pytest.mark.opencl
+def test_search(shared):
+    found = plltool.search(shared / "data/primates.phy", "HKY+F+COV", effort="fast", device="opencl")
+    plain = plltool.evaluate(shared / "data/primates.phy", found.tree, "HKY+F", device="opencl")
+    assert found.lnl > plain.lnl + 10
+    assert "+COV{" in found.model
