@@ -15,7 +15,7 @@ from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
 from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
-from plltool.model.proteins import N_STATES, PAIRS, unpack_matrix
+from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.spec import ModelSpec
 from plltool.model.values import MAX_GIVEN
 
@@ -93,5 +93,5 @@ def read_paml_matrix(path: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
     if wrong is not None or not numbers[len(PAIRS) :].any():
         found = "no frequency above 0" if wrong is None else f"{wrong:g}"
         raise InputError(f"{path}: found {found} in a protein matrix, expected numbers from 0 to {MAX_GIVEN:g}")
-    exchangeabilities, frequencies = unpack_matrix(numbers)
+    exchangeabilities, frequencies = unpack_protein_matrix(numbers)
     return tuple(exchangeabilities.tolist()), tuple(frequencies.tolist())

@@ -26,6 +26,7 @@ from plltool.constants import (
     START_OMEGA,
 )
 from plltool.model.named import FrequencyMode, NamedModel, RateDesign
+from plltool.model.published import read_figures, unpack_matrix
 
 # The kappas of each model: what a change must be that they multiply.
 TRANSITION, TRANSVERSION = "transition", "transversion"
@@ -59,9 +60,20 @@ ALIASES = {
     "MGKAP2": "MGK",
     "MGKAP3": "MG1KTV",
     "MGKAP4": "MG2K",
+    "KOSI07": "ECMK07",
+    "ECMUNREST": "ECMK07",
 }
-NAMES = (*SINGLE_OMEGA, *OMEGA_CLASSES)
+# Published exchangeabilities and frequencies, for the standard code; their figures are in ``figures/codons.txt``.
+EMPIRICAL = ("ECMK07", "ECMrest")
+SEMI_EMPIRICAL = {f"{name}_{other}": (name, other) for name in EMPIRICAL for other in ("GY", "GY0K", "GY1KTV", "GY2K")}
+NAMES = (*SINGLE_OMEGA, *OMEGA_CLASSES, *EMPIRICAL, *SEMI_EMPIRICAL)
 _CANONICAL = {name.upper(): name for name in NAMES} | ALIASES
+_CANONICAL |= {
+    f"{word}_{other}": f"{name}_{plain}"
+    for word, name in _CANONICAL.copy().items()
+    for other, plain in _CANONICAL.copy().items()
+    if f"{name}_{plain}" in SEMI_EMPIRICAL
+}
 _PREFIX = re.compile(rf"({CODON}[0-9]*)_(.*)", re.IGNORECASE)
 _PURINES = "AG"
 
@@ -71,12 +83,16 @@ def canonical_name(word: str) -> str | None:
     match = _PREFIX.fullmatch(word)
     genetic_code = genetic_code_of(match[1]) if match else STANDARD_CODE
     name = _CANONICAL.get((match[2] if match else word).upper())
-    return None if name is None or genetic_code is None else under_code(name, genetic_code)
+    if name is None or genetic_code is None or (genetic_code != STANDARD_CODE and name.startswith(EMPIRICAL)):
+        return None
+    return under_code(name, genetic_code)
 
 
 def under_code(name: str, genetic_code: int) -> str:
-    """The name of a model of the standard code under another one."""
-    return name if genetic_code == STANDARD_CODE else f"{CODON.upper()}{genetic_code}_{name}"
+    """The name of a model of the standard code under another one; published figures are of the standard code only."""
+    if genetic_code == STANDARD_CODE or name.startswith(EMPIRICAL):
+        return name
+    return f"{CODON.upper()}{genetic_code}_{name}"
 
 
 def is_codon(name: str) -> bool:
@@ -89,10 +105,12 @@ def named_model(name: str) -> NamedModel:
     """The codon model of a canonical name."""
     genetic_code, plain = _split(name)
     symbols = codon_space(genetic_code).symbols
+    if plain.startswith(EMPIRICAL):
+        return _empirical(plain, symbols)
     of_bases = plain.startswith("MG")
     mode: FrequencyMode = "f3x4" if of_bases else "empirical"
     frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    pairs = tuple(f"{a}-{b}" for i, a in enumerate(symbols) for b in symbols[i + 1 :])
+    pairs = _pair_names(symbols)
     design = _omega_classes(plain, genetic_code) if plain in OMEGA_CLASSES else _single_omega(plain, genetic_code)
     return NamedModel(data_name(genetic_code), symbols, pairs, design, mode, frequencies, of_bases=of_bases)
 
@@ -153,7 +171,7 @@ def _bases_at(symbols: tuple[str, ...]) -> FloatArray:
 
 
 def _changes(genetic_code: int) -> tuple[FloatArray, FloatArray, dict[str, FloatArray]]:
-    """For each pair of codons whether they differ in one base, whether their amino acids differ, and in which way."""
+    """For each pair of codons: whether one base differs, whether the amino acid does, and changes by kind."""
     symbols, acids = codon_space(genetic_code).symbols, translation(genetic_code)
     assert len(acids) == len(TRIPLETS)
     pairs = [(a, b) for i, a in enumerate(symbols) for b in symbols[i + 1 :]]
@@ -162,18 +180,40 @@ def _changes(genetic_code: int) -> tuple[FloatArray, FloatArray, dict[str, Float
     replaced = np.array([float(acids[a] != acids[b]) for a, b in pairs])
     transitions = np.array([sum((x in _PURINES) == (y in _PURINES) for x, y in bases) for bases in changed], float)
     transversions = np.array([len(bases) for bases in changed], float) - transitions
-    return single, replaced, {TRANSITION: transitions * single, TRANSVERSION: transversions * single}
+    return single, replaced, {TRANSITION: transitions, TRANSVERSION: transversions}
 
 
-def _single_omega(plain: str, genetic_code: int) -> RateDesign:
-    """One omega for all sites. Of two kappas only the ratio matters, so the second one is 1 unless it is given."""
+def _pair_names(symbols: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{a}-{b}" for i, a in enumerate(symbols) for b in symbols[i + 1 :])
+
+
+def _empirical(plain: str, symbols: tuple[str, ...]) -> NamedModel:
+    """Published figures, whose codons are sorted by the order of bases T C A G; perhaps times omega and kappas."""
+    name, other = SEMI_EMPIRICAL.get(plain, (plain, ""))
+    square, frequencies = unpack_matrix(read_figures("codons.txt", name), len(symbols))
+    authors = sorted(symbols, key=lambda codon: ["TCAG".index(base) for base in codon])
+    places = [authors.index(codon) for codon in symbols]
+    rates = square[np.ix_(places, places)][np.triu_indices(len(symbols), 1)]
+    design = _single_omega(other, STANDARD_CODE, rates) if other else RateDesign.published(rates)
+    return NamedModel(CODON, symbols, _pair_names(symbols), design, "model", frequencies[places])
+
+
+def _single_omega(plain: str, genetic_code: int, published: FloatArray | None = None) -> RateDesign:
+    """One omega for all sites, perhaps times published exchangeabilities, from which an optimisation then starts.
+
+    If one base may change at once, of two kappas only the ratio matters, so the second one is 1 unless it is given.
+    """
     single, replaced, kinds = _changes(genetic_code)
+    base = single if published is None else published
     kappas = SINGLE_OMEGA[plain]
     names = ("omega", *(["kappa"] if len(kappas) == 1 else [f"kappa_{kind}" for kind in kappas]))
     starts = [START_OMEGA, *(START_KAPPA if kind == TRANSITION else 1.0 for kind in kappas)]
+    if published is not None:
+        starts = [1.0] * len(starts)
     limits = [(MIN_OMEGA, MAX_OMEGA)] + [(MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY)] * len(kappas)
-    powers = np.column_stack([replaced, *(kinds[kind] for kind in kappas)])
-    return RateDesign(single, powers, np.array(starts), 2 if len(kappas) == 2 else None, names, np.array(limits))
+    powers = np.column_stack([replaced, *(kinds[kind] for kind in kappas)]) * (base > 0)[:, None]
+    reference = 2 if len(kappas) == 2 and not base[single == 0].any() else None
+    return RateDesign(base, powers, np.array(starts), reference, names, np.array(limits))
 
 
 def _omega_classes(plain: str, genetic_code: int) -> RateDesign:
@@ -188,7 +228,7 @@ def _omega_classes(plain: str, genetic_code: int) -> RateDesign:
         powers[number, :, parameter] = replaced
         starts.append(start)
         limits.append((low, high))
-    powers[:, :, -1] = kinds[TRANSITION]
+    powers[:, :, -1] = kinds[TRANSITION] * single
     names = (*(f"omega{number}" for number in free), "kappa")
     limits.append((MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
     starts.append(START_KAPPA)

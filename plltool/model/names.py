@@ -24,15 +24,18 @@ from plltool.model.values import (
 MatrixReader = Callable[[str], tuple[tuple[float, ...], tuple[float, ...]]]  # of a path: exchangeabilities, frequencies
 
 _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
-    (r"(?:CODON[0-9]*_)?(?:KOSI07|SCHN05|ECM)(?:_.*|.*)", "empirical codon models are"),
+    (r"CODON[0-9]+_(?:KOSI07|ECM).*", "empirical codon models under other codes than the standard one are"),
+    (r"(?:SCHN05|ECMS05)(?:_.*)?", "the empirical codon model of Schneider, Cannarozzi & Gonnet is"),
+    (r"(?:KOSI07|ECM.*)_MG.*", "empirical codon models with frequencies of bases are"),
     (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
 )
 _ACCEPTED = (
     f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
     " a protein model such as LG, one of multistate data such as MK, one of doublets such as S16, or a codon model:"
-    f" {', '.join(codons.NAMES)}, all but those of the standard code with its number, such as CODON2_GY (see"
+    f" {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
     " docs/models.md)"
 )
+_PUBLISHED = "the exchangeabilities of this model are published, so no values in braces are accepted"
 
 
 def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
@@ -166,7 +169,7 @@ def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> 
         if len(weights) != n_classes:
             raise token.error(f"expected {n_classes} weights, found {len(weights)}")
         return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
-    raise token.error("the exchangeabilities of this model are published, so no values in braces are accepted")
+    raise token.error(_PUBLISHED)
 
 
 def _read_codon(token: Token, name: str) -> ModelSpec:
@@ -175,6 +178,8 @@ def _read_codon(token: Token, name: str) -> ModelSpec:
     if token.values is None:
         return spec
     design = spec.named.rates
+    if not design.names:
+        raise token.error(_PUBLISHED)
     rates, *weights = token.groups()
     spec = replace(spec, rates=token.checked(check_rate_parameters, rates, design))
     if not weights and not spec.is_mixture:

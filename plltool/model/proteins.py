@@ -1,19 +1,18 @@
 """Protein models: published matrices and profiles, and mixtures of them.
 
-The figures and their sources are in ``figures/matrices.txt`` and ``figures/profiles.txt``, which are read when first
-needed.
+The figures and their sources are in ``figures/matrices.txt`` and ``figures/profiles.txt``.
 """
 
 from __future__ import annotations
 
 import functools
-from importlib.resources import files
 
 import numpy as np
 
 from plltool.arrays import FloatArray
 from plltool.model.classes import Classes
 from plltool.model.named import NamedModel, RateDesign, pair_names
+from plltool.model.published import published_figures, read_figures, unpack_matrix
 from plltool.model.rates import RateKind
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
@@ -52,7 +51,7 @@ _PARTS = {part for mixture in MIXTURES.values() for part in mixture}
 @functools.cache
 def published_matrices() -> tuple[str, ...]:
     """The names of the published matrices that are models of their own."""
-    return tuple(name for name in _sections("matrices.txt") if name not in _PARTS)
+    return tuple(name for name in published_figures("matrices.txt") if name not in _PARTS)
 
 
 @functools.cache
@@ -81,15 +80,13 @@ def read_matrix(name: str) -> tuple[FloatArray, FloatArray]:
     """Exchangeabilities (190,), pairs in the order of PAIRS, and frequencies (20,) of an empirical model."""
     if name == POISSON:
         return np.ones(len(PAIRS)), np.full(N_STATES, 1.0 / N_STATES)
-    return unpack_matrix(_numbers("matrices.txt", name))
+    return unpack_protein_matrix(read_figures("matrices.txt", name))
 
 
-def unpack_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The same from the 210 numbers of PAML's format: the lower triangle row by row, then frequencies."""
-    square = np.zeros((N_STATES, N_STATES))
-    square[np.tril_indices(N_STATES, -1)] = numbers[: len(PAIRS)]
-    frequencies = numbers[len(PAIRS) :]
-    return square.T[np.triu_indices(N_STATES, 1)], frequencies / frequencies.sum()
+def unpack_protein_matrix(numbers: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The same from the 210 numbers of PAML's format."""
+    square, frequencies = unpack_matrix(numbers, N_STATES)
+    return square[np.triu_indices(N_STATES, 1)], frequencies
 
 
 @functools.cache
@@ -108,7 +105,7 @@ def read_mixture(name: str) -> Classes:
 @functools.cache
 def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
     """Weights (n,) and frequencies (n, 20) of one of PROFILES."""
-    rows = _numbers("profiles.txt", name).reshape(-1, 1 + N_STATES)
+    rows = read_figures("profiles.txt", name).reshape(-1, 1 + N_STATES)
     weights, frequencies = rows[:, 0], rows[:, 1:]
     return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)
 
@@ -122,18 +119,3 @@ def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | 
     if own is not None:
         frequencies = np.vstack([own, frequencies])
     return Classes(exchangeabilities[None], frequencies, np.ones(len(weights)), weights)
-
-
-@functools.cache
-def _sections(file: str) -> dict[str, str]:
-    """The figures of each model in a file, as text."""
-    text = (files("plltool.model") / "figures" / file).read_text(encoding="utf-8")
-    sections = {}
-    for block in text.split("\n[")[1:]:
-        header, figures = block.split("\n", 1)
-        sections[header.split("]", 1)[0]] = figures
-    return sections
-
-
-def _numbers(file: str, name: str) -> FloatArray:
-    return np.array([float(word) for word in _sections(file)[name].split()])

@@ -1,9 +1,13 @@
 """Codon models: rate matrices, names, values and frequencies."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from oracles.codons import codon_frequencies, mixture, position_frequencies, unscaled
+from oracles.codons import codon_frequencies, mixture, position_frequencies, published, unscaled
+from oracles.substitution import gamma_category_means
 
+import plltool.model.codons
 from plltool.constants import GENETIC_CODES
 from plltool.errors import InputError
 from plltool.model.codons import canonical_name, take_apart
@@ -13,6 +17,7 @@ from plltool.model.model_string import parse_model
 from plltool.model.vector import get_bounds, get_vector, set_vector
 
 AT_POSITIONS = np.array([[0.3, 0.2, 0.27, 0.23], [0.32, 0.24, 0.18, 0.26], [0.2, 0.3, 0.1, 0.4]])
+FIGURES = Path(plltool.model.codons.__file__).parent / "figures" / "codons.txt"
 ROWS = ("ATGAAACCCTTTGGG", "ATGAACCCGTTAGGT", "ATGAAGCCTTTGGGC")
 
 GY_MODELS = {"GY{0.3/2.5}": (2.5, 1.0), "M0{0.3/2.5}": (2.5, 1.0), "GY0K{0.3}": (1.0, 1.0)}
@@ -39,6 +44,30 @@ def test_gy(text, code):
     prefix = "" if code == 1 else f"CODON{code}_"
     model = Model(parse_model(prefix + text + given(pi)))
     assert_components(model, mixture([unscaled(code, pi, 0.3, *GY_MODELS[text])], [1.0], pi))
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "values"),
+    [
+        ("ECMK07", "ECMK07", ()),
+        ("kosi07", "ECMK07", ()),
+        ("ECMrest+G2{0.5}", "ECMrest", ()),
+        ("ECMK07_GY0K{2}", "ECMK07", (2.0,)),
+        ("KOSI07_M0{2/3}", "ECMK07", (2.0, 3.0)),
+        ("ECMK07_GY1KTV{2/0.4}", "ECMK07", (2.0, 1.0, 0.4)),
+        ("ECMK07_GYKAP4{2/0.3/0.4}", "ECMK07", (2.0, 0.3, 0.4)),
+        ("ECMrest_GY2K{2/0.3/0.4}", "ECMrest", (2.0, 0.3, 0.4)),
+    ],
+)
+def test_published_codon_models(text, name, values):
+    q, pi = published(FIGURES.read_text(encoding="utf-8"), name, *values)
+    model = Model(parse_model(text))
+    shares, rates = [1.0], [1.0]
+    if "+G2" in text:
+        shares, rates = [0.5, 0.5], gamma_category_means(0.5, 2)
+    expected = [(w, pi, r * one) for w, r in zip(shares, rates, strict=True) for _, _, one in mixture([q], [1.0], pi)]
+    assert_components(model, expected)
+    assert parse_model(str(model.spec)) == model.spec
 
 
 @pytest.mark.parametrize("code", [1, 2])
@@ -90,7 +119,8 @@ def test_products_are_taken_apart():
 @pytest.mark.parametrize(
     ("text", "n"),
     [("GY+FE", 2), ("GY+F3X4", 11), ("GY+F1X4", 5), ("GY", 62), ("GY2K+FE", 2), ("MG", 10), ("MGK+F1X4", 5),
-     ("M1a+FE", 3), ("M2a+FE", 5), ("M3+FE", 6), ("GY+F3X4+I+G4", 13), ("GY0K+FE", 1), ("CODON2_GY", 61)],
+     ("M1a+FE", 3), ("M2a+FE", 5), ("M3+FE", 6), ("GY+F3X4+I+G4", 13), ("GY0K+FE", 1), ("CODON2_GY", 61),
+     ("ECMK07", 0), ("ECMK07+F", 60), ("ECMK07_GY2K", 3), ("ECMrest_GY2K", 2)],
 )  # fmt: skip
 def test_numbers_of_free_parameters(text, n):
     spec = parse_model(text)
@@ -115,6 +145,8 @@ def test_names():
     assert parse_model("GY").for_data("codon4").name == "CODON4_GY"
     assert parse_model("CODON2_GY").for_data("codon4").name == "CODON2_GY"
     assert parse_model("GTR").for_data("codon4").name == "GTR"
+    assert parse_model("ECMK07_GY").for_data("codon4").name == "ECMK07_GY"
+    assert canonical_name("CODON_ECMUNREST_GY1KTS") == "ECMK07_GY"
 
 
 BAD = [
@@ -133,8 +165,11 @@ BAD = [
     ("GY+F3X4{0.1}", r"takes no values; given frequencies are written \+FU\{AAA/AAC/.../TTT\}"),
     ("GY+C20", r"profiles need a single protein matrix"),
     ("M1a+PSR", r"per-site rates \(\+PSR\) take no"),
-    ("KOSI07", r"'KOSI07' at character 1: empirical codon models are not supported; accepted: "),
-    ("CODON2_SCHN05+F", r"empirical codon models are not supported"),
+    ("SCHN05+F", r"the empirical codon model of Schneider, Cannarozzi & Gonnet is not supported; accepted: "),
+    ("CODON2_KOSI07_GY", r"empirical codon models under other codes than the standard one are not supported"),
+    ("ECMrest_MG", r"empirical codon models with frequencies of bases are not supported"),
+    ("ECMK07{0.2}", r"the exchangeabilities of this model are published, so no values in braces are accepted"),
+    ("ECMK07_M2a", r"unknown model"),
     ("CODON7_GY", r"unknown model"),
     ("CODON", r"unknown model"),
 ]

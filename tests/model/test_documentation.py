@@ -7,7 +7,7 @@ import pytest
 from helpers import figure_source
 
 from plltool import constants
-from plltool.model import nucleotides, proteins
+from plltool.model import codons, nucleotides, proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 
@@ -25,6 +25,11 @@ def test_nucleotide_models(name):
 def test_protein_models(name):
     assert name in NAMES
     assert name in proteins.ALIASES or figure_source(name) in PAGE
+
+
+@pytest.mark.parametrize("name", [*codons.NAMES, *codons.ALIASES])
+def test_codon_models(name):
+    assert name.upper() in {known.upper() for known in NAMES}
 
 
 @pytest.mark.parametrize("part", [*map("+{}".format, proteins.PROFILES), "+FE", "+FQ", "+F", "+FC", "+FO", "+FU{"])

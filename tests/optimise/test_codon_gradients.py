@@ -1,8 +1,10 @@
 """Gradients in the parameters of codon models against differences of the oracle."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from oracles.codons import columns, mixture, sense_codons, take_positions, unscaled
+from oracles.codons import columns, mixture, published, sense_codons, take_positions, unscaled
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means
 
@@ -10,6 +12,7 @@ import plltool
 from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.parameters import parameter_slopes
 
+FIGURES = (Path(plltool.__file__).parent / "model" / "figures" / "codons.txt").read_text(encoding="utf-8")
 STEP = 1e-4
 TREE = "((a:0.1,b:0.3):0.2,c:0.15,(d:0.25,e:0.4):0.1);"
 ENDS = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]
@@ -45,6 +48,9 @@ def oracle_lnl(model):
         omegas = {"M1a": ("omega0", 1.0), "M2a": ("omega0", 1.0, "omega2"), "M3": ("omega0", "omega1", "omega2")}
         values = [named.get(omega, omega) for omega in omegas[model.spec.name]]
         components = mixture([unscaled(1, pi, omega, kappa) for omega in values], model.classes.weights, pi)
+    elif model.spec.name == "ECMK07_GY2K":
+        pi = published(FIGURES, "ECMK07")[1]
+        components = mixture([published(FIGURES, "ECMK07", *named.values())[0]], [1.0], pi)
     else:
         kappas = (1.0, kappa) if model.spec.name.endswith("1KTV") else (kappa, 1.0)
         components = mixture([unscaled(1, pi, named["omega"], *kappas, at_positions)], [1.0], pi)
@@ -59,7 +65,9 @@ def oracle_lnl(model):
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=lambda settings: "-".join(map(str, settings.values())))
-@pytest.mark.parametrize("text", ["GY+F3X4", "GY1KTV+FE+G2", "MGK+F1X4+I", "M1a+F3X4", "M2a+FE", "M3+F1X4+G2"])
+@pytest.mark.parametrize(
+    "text", ["GY+F3X4", "GY1KTV+FE+G2", "MGK+F1X4+I", "M1a+F3X4", "M2a+FE", "M3+F1X4+G2", "ECMK07_GY2K"]
+)
 def test_every_parameter(text, device):
     with plltool.Likelihood(sequences(), TREE, text, **device) as likelihood:
         inner = likelihood._likelihood

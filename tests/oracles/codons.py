@@ -68,6 +68,29 @@ def unscaled(code, frequencies, omega, transitions=1.0, transversions=1.0, at_po
     return q - np.diag(q.sum(axis=1))
 
 
+def published(text, name, omega=1.0, transitions=1.0, transversions=1.0):
+    """Q without its scale, and frequencies, of Kosiol, Holmes & Goldman 2007 from the text of their figures.
+
+    A section begins with [name] and has 60 rows of the lower triangle and 61 frequencies, bases in the order TCAG. Each
+    base that changes multiplies the rate, and so does omega if the amino acid changes.
+    """
+    codons = [codon for codon in amino_acids(1) if amino_acids(1)[codon] != "*"]
+    lines = text.split(f"[{name}]")[1].splitlines()[1:62]
+    pi = dict(zip(codons, map(float, lines[60].split()), strict=True))
+    q = np.zeros((61, 61))
+    place = {codon: number for number, codon in enumerate(sense_codons(1))}
+    for i, line in enumerate(lines[:60], 1):
+        for j, word in enumerate(line.split()):
+            rate = float(word) * (omega if amino_acids(1)[codons[i]] != amino_acids(1)[codons[j]] else 1.0)
+            for a, b in zip(codons[i], codons[j], strict=True):
+                if a != b:
+                    rate *= transitions if {a, b} in ({"A", "G"}, {"C", "T"}) else transversions
+            q[place[codons[i]], place[codons[j]]] = rate * pi[codons[j]]
+            q[place[codons[j]], place[codons[i]]] = rate * pi[codons[i]]
+    frequencies = np.array([pi[codon] for codon in sense_codons(1)]) / sum(pi.values())
+    return q - np.diag(q.sum(axis=1)), frequencies
+
+
 def mean_rate(q, frequencies):
     return -float(np.asarray(frequencies) @ np.diag(q))
 
