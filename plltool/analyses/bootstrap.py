@@ -187,7 +187,8 @@ def bootstrap(
     found = _collect(_tell(made, taken), wanted, seed, listener, began)
     if target is None or not found.trees:
         return found
-    return replace(found, supports=map_replicates(target, found.trees, kinds).with_outgroup(outgroup))
+    supports = map_replicates(target, found.trees, kinds).with_outgroup(outgroup)
+    return replace(found, supports=replace(supports, convergence=found.convergence))
 
 
 def replicate_options(effort: str | None = None, rapid: bool = False) -> SearchOptions:

@@ -201,6 +201,7 @@ def search(
         **described,
         seed=seed,
         start_lnls=found.lnls,
+        start_distances=found.distances,
         brlen=brlen,
         **known,
         seconds=perf_counter() - began,

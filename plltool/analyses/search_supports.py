@@ -177,6 +177,7 @@ class _Adoption:
         self.result = replace(
             found,
             start_lnls=before.start_lnls,
+            start_distances=(),
             trace=before.trace + found.trace,
             seconds=before.seconds + found.seconds,
             warnings=tuple(dict.fromkeys((*before.warnings, *found.warnings, remark))),

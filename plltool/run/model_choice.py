@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.constants import CRITERIA, VERSION
 from plltool.model.spec import ModelSpec
@@ -138,6 +139,7 @@ class ModelChoice:
             "version": self.version,
             "software": software_versions(),
             "command": command,
+            "data": describe_data(self.data),
         }
 
     def summary(self) -> dict[str, Any]:

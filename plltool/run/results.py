@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
@@ -153,6 +154,7 @@ class Result:
             "driver": self.driver,
             "software": software_versions(),
             "command": command,
+            "data": describe_data(self.data),
         }
         return record if self.psr is None else record | {"psr": self.psr.as_record()}
 
@@ -210,6 +212,8 @@ class SearchResult(Result):
     constraint : the tree whose splits the search had to keep, as it was given
     options : how hard the search was
     choice : how the model was chosen, if it was
+    start_distances : Robinson-Foulds distance from `tree` to the tree reached from each start tree; identical sequences
+        count once
     """
 
     interrupted: bool = field(default=False, kw_only=True)
@@ -217,6 +221,7 @@ class SearchResult(Result):
     constraint: TreeLike | None = field(default=None, kw_only=True)
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
     choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
+    start_distances: tuple[int, ...] = field(default=(), kw_only=True)
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -241,6 +246,7 @@ class SearchResult(Result):
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the trace, and what there is of a choice of the model and a profile."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
+        record["start_distances"] = list(self.start_distances)
         if self.choice is not None:
             record["model_choice"] = self.choice.summary()
         return record if self.profile is None else record | {"profile": self.profile}

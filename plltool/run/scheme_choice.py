@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.constants import VERSION
 from plltool.run.merging import Merge
@@ -133,6 +134,7 @@ class SchemeChoice:
             "version": self.version,
             "software": software_versions(),
             "command": command,
+            "data": describe_data(self.data),
         }
 
     def summary(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from plltool.errors import InputError, check_least, show_name
 from plltool.io.newick_writer import write_newick
 from plltool.io.tree_views import write_nexus
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
+from plltool.tree.bootstop import Convergence
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -74,6 +75,7 @@ class Supports:
         None if there are none
     outgroup : taxa that the written trees show as one clade, see `with_outgroup`
     better : a better tree that the ultrafast bootstrap met and did not adopt; None if there is none
+    convergence : tests whether there are enough replicates, if their number was to be found
     """
 
     tree: Tree
@@ -83,6 +85,7 @@ class Supports:
     added: BoolArray | None = None
     outgroup: Sequence[str] | None = None
     better: BetterTree | None = None
+    convergence: tuple[Convergence, ...] = ()
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
@@ -126,7 +129,11 @@ class Supports:
             row: dict[str, Any] = {"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch]))}
             row |= {kind: float(values[branch]) for kind, values in self.values.items()}
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
-        return {"kinds": kinds, "tree": self.newick(), "branches": branches}
+        record = {"kinds": kinds, "tree": self.newick(), "branches": branches}
+        if not self.convergence:
+            return record
+        tests = [asdict(test) | {"converged": test.converged} for test in self.convergence]
+        return record | {"convergence": tests}
 
     def texts(self) -> dict[str, str]:
         """The texts of the files that show the supports, by the ends of their names."""
@@ -167,6 +174,7 @@ class Supports:
             n_replicates=self.n_replicates | other.n_replicates,
             lnl=self.lnl if other.lnl is None else other.lnl,
             better=self.better or other.better,
+            convergence=self.convergence or other.convergence,
         )
 
     def in_order(self, kinds: Sequence[str]) -> Supports:

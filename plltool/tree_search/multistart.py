@@ -13,6 +13,7 @@ from plltool.constants import CLIMB_TIE, POOL_SIZE
 from plltool.engine.shards import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.tree.splits import rf_distance
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch
@@ -30,6 +31,7 @@ class SearchOutcome:
     Attributes
     ----------
     lnls : lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
+    distances : Robinson-Foulds distance of the tree of each climb to the best one
     interrupted : whether the listener stopped the search
     """
 
@@ -37,6 +39,7 @@ class SearchOutcome:
     tree: Tree
     models: list[Model]
     lnls: tuple[float, ...]
+    distances: tuple[int, ...]
     interrupted: bool
 
 
@@ -130,7 +133,8 @@ class Pool:
                 self._climbs[leader].cursor.come_to_rest()
             self._climbs[leader] = self._search_on(leader).polish()
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
-        return SearchOutcome(best.lnl, best.tree, best.models, lnls, self._watch.stopped)
+        distances = tuple(0 if one is best else rf_distance(one.tree, best.tree) for one in self._climbs)
+        return SearchOutcome(best.lnl, best.tree, best.models, lnls, distances, self._watch.stopped)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
         """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""

@@ -1,0 +1,54 @@
+"""What is in an alignment, as the record of a run and its report tell it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from plltool.alignment.alignment import Alignment, identical_groups, may_be_invariable
+from plltool.alignment.partition import Dataset
+from plltool.arrays import BoolArray
+from plltool.constants import ROOT_NAME
+
+_COLUMN_CHUNK = 4096  # columns whose states are counted together
+
+
+def describe_data(data: Dataset) -> dict[str, Any]:
+    """The data for a JSON record: strings, numbers, lists and dictionaries only.
+
+    A share of gaps is that of the cells about which nothing is known, from 0 to 1.
+    """
+    own = slice(int(data.has_root), None)
+    names = data.names[own]
+    gaps = np.zeros(len(names))
+    for block in data.alignments:
+        gaps += (block.codes[own] == block.states.all_states_code).sum(axis=1)
+    n_sites = sum(block.n_sites for block in data.alignments)
+    groups = [[data.names[taxon] for taxon in group] for group in identical_groups(data.alignments)]
+    groups = [[name for name in group if name != ROOT_NAME] for group in groups]
+    return {
+        "source": data.source,
+        "kinds": list(dict.fromkeys(block.states.name for block in data.alignments)),
+        "n_constant": sum(int(may_be_invariable(block).sum()) for block in data.alignments),
+        "n_informative": sum(int(are_informative(block).sum()) for block in data.alignments),
+        "gaps": float(gaps.mean()) / n_sites,
+        "taxa": [{"name": name, "gaps": share} for name, share in zip(names, (gaps / n_sites).tolist(), strict=True)],
+        "identical": [group for group in groups if len(group) > 1],
+    }
+
+
+def are_informative(block: Alignment) -> BoolArray:
+    """(n_sites,) whether two states occur in at least two taxa each: parsimony prefers some trees to others.
+
+    Cells that allow several states do not count.
+    """
+    found = np.zeros(block.n_sites, dtype=bool)
+    n_codes = block.states.n_codes
+    for start in range(0, block.n_sites, _COLUMN_CHUNK):
+        codes = block.codes[:, start : start + _COLUMN_CHUNK].astype(np.intp)
+        n_columns = codes.shape[1]
+        places = codes + n_codes * np.arange(n_columns)
+        counts = np.bincount(places.ravel(), minlength=n_codes * n_columns).reshape(n_columns, n_codes)
+        found[start : start + n_columns] = (counts[:, block.states.state_codes] >= 2).sum(axis=1) >= 2
+    return found
