@@ -22,7 +22,6 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.io.structure_reader import read_structure
-from plltool.io.tree_files import read_tree_set
 from plltool.io.tree_files import read_gene_trees, read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
