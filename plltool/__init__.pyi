@@ -17,6 +17,7 @@ from .analyses.compare import Comparison as Comparison
 from .analyses.compare import compare as compare
 from .analyses.compare import compare_folder as compare_folder
 from .analyses.compare import compare_records as compare_records
+from .analyses.concordance import concordance as concordance
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
 from .analyses.likelihood import Likelihood as Likelihood
@@ -57,6 +58,7 @@ from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record
 from .io.record import write_text as write_text
 from .io.tree_files import read_trees as read_trees
+from .run.concordance import Concordance as Concordance
 from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice
 from .run.results import EvaluationResult as EvaluationResult

@@ -220,6 +220,10 @@ COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 SUPPORT_KINDS = FBP, TBE, UFBOOT, SH_ALRT, ABAYES = "fbp", "tbe", "ufboot", "sh-alrt", "abayes"
 REPLICATE_KINDS = FBP, TBE  # supports by replicate trees
 NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-neighbour interchanges
+CONCORDANCE_KINDS = GCF, QCF, SCF, SCFL, IC, ICA = "gcf", "qcf", "scf", "scfl", "ic", "ica"
+SITE_QUARTETS = 100  # drawn around each branch for its site concordance factor (Minh, Hahn & Lanfear 2020)
+QUARTET_VALUES = 8_000_000  # numbers that the host holds at once when it counts quartets (64 MB)
+CERTAINTY_SHARE = 0.05  # of the gene trees: splits that no more have are left out of ICA (Salichos et al. 2014)
 MAJORITY = 0.5  # share of the trees above which splits cannot contradict each other
 BOOTSTOP_STEP = 50  # replicates between two tests whether there are enough (RAxML)
 BOOTSTOP_MOST = 1000  # replicates at most, if the tests never say that there are enough (RAxML)

@@ -22,7 +22,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import read_record
 from plltool.io.structure_reader import read_structure
-from plltool.io.tree_files import read_tree_set
+from plltool.io.tree_files import read_gene_trees, read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import as_outgroup
@@ -219,6 +219,11 @@ def run_tree_files(content: bytes, path: Path) -> object:
     return len(read_tree_set([path]).names)
 
 
+def run_gene_trees(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    return len(read_gene_trees([path], NAMES)[0].splits)
+
+
 def run_constraint(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     return read_constraint(path, NAMES) is None
@@ -391,6 +396,7 @@ PARSERS = {
     "tree_files": Parser(
         run_tree_files, [TREES[0], *TREES[3:], NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
     ),
+    "gene_trees": Parser(run_gene_trees, [*TREES, b"(a,(b_c,d_e));\n((a,f),b_c);"], [b"(a,f)", b":1", b");\n"]),
     "constraint": Parser(
         run_constraint, [b"((a,'b c'),(d_e,f));", b"((a,b_c),d_e,(it's,f));", b"(a,b_c,d_e,f);"], [b"(a,f)", b":1"]
     ),

@@ -70,6 +70,8 @@ STOPPING = "tests/tree_search/test_stopping.py"
 SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_consensus.py"
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
 BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
+CONCORDANCE, GENE_CONCORDANCE = "tests/analyses/test_concordance.py", "plltool/tree/concordance.py"
+SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
 RESUME = "tests/tree_search/test_resume.py"
@@ -1069,6 +1071,30 @@ MUTANTS = [
            "100 * shares if KINDS[kind].unit == PERCENT else shares", "shares", (SUPPORTS,)),
     Mutant("supports: a made-up clade is an outgroup", "plltool/run/rooting.py",
            "not _is_clade_of(tree, set(outgroup), left_out)", "True", (SUPPORTS,)),
+    Mutant("concordance: a tree is decisive with one subtree at an end", GENE_CONCORDANCE, "for end in around.ends):",
+           "for end in around.ends[:1]):", (CONCORDANCE, "-k", "by_definition")),
+    Mutant("concordance: splits of a gene tree that lacks taxa", GENE_CONCORDANCE, "side &= self.taxa\n", "pass\n",
+           (CONCORDANCE, "-k", "by_definition")),
+    Mutant("concordance: quartets counted where two ways part", GENE_CONCORDANCE,
+           "(at - side[:, 0] * side[:, b])", "at", (CONCORDANCE, "-k", "by_definition")),
+    Mutant("concordance: certainty without a sign", GENE_CONCORDANCE, "else -value", "else value",
+           (CONCORDANCE, "-k", "by_hand or by_definition")),
+    Mutant("concordance: rivals that do not contradict each other", GENE_CONCORDANCE,
+           "all(contradict(other, known) for known, _ in rivals)", "True", (CONCORDANCE, "-k", "raxml")),
+    Mutant("concordance: ends of a branch in any order", "plltool/tree/surroundings.py",
+           "sorted(ends, key=lambda end: end[0].taxa & -end[0].taxa)", "ends", (CONCORDANCE,)),
+    Mutant("concordance: added branches end the walk", "plltool/tree/surroundings.py",
+           "waiting.append((int(other), int(edge)))", "pass", (CONCORDANCE,)),
+    Mutant("concordance: unknown states agree", SITE_CONCORDANCE, "(agree & known) @", "agree @", (CONCORDANCE,)),
+    Mutant("concordance: quartets without sites count", SITE_CONCORDANCE, "has_any = totals > 0",
+           "has_any, totals = totals >= 0, np.maximum(totals, 1)", (CONCORDANCE, "-k", "do_not_count")),
+    Mutant("concordance: four equal states are two pairs", SITE_CONCORDANCE, "axis=1) - same for", "axis=1) for",
+           (CONCORDANCE, "-k", "by_likelihood")),
+    Mutant("concordance: sites without data in a subtree", "plltool/analyses/concordance.py",
+           "part.weights * known[four].all(axis=0)", "part.weights", (CONCORDANCE, "-k", "by_likelihood")),
+    Mutant("concordance: the whole tree tells the states of a subtree", "plltool/optimise/ancestral.py",
+           "(state, nothing) if outer is None", "(~np.zeros_like(state), nothing) if outer is None",
+           (CONCORDANCE, "-k", "by_likelihood")),
     Mutant("replicates: more are kept than asked for", "plltool/analyses/bootstrap.py", "if n_kept > self.most:",
            "if False:", (BOOTSTRAP, "-k", "added_to")),
     Mutant("replicates: a test forgets kept ones", "plltool/analyses/bootstrap.py", "and number >= wanted.least",

@@ -44,6 +44,7 @@ CALLS = {
     "compare": lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"),
     "compare_folder": lambda at: list(plltool.compare_folder(at, CPU, CPU, model="JC")),
     "compare_records": lambda at: plltool.compare_records(at / "x.json", at / "x.json"),
+    "concordance": lambda at: plltool.concordance(TREE, [TREE]),
     "consensus": lambda at: plltool.consensus(at / "two.nwk"),
     "devices": lambda at: plltool.devices(),
     "evaluate": lambda at: plltool.evaluate(ROWS, TREE, "JC", **NUMPY),

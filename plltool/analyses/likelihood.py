@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.patterns import compress
-from plltool.arrays import FloatArray
+from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import (
     ALRT_REPLICATES,
     COARSE_ERROR_STEP,
@@ -29,7 +29,7 @@ from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
-from plltool.optimise.ancestral import node_states, with_state_tips
+from plltool.optimise.ancestral import node_states, subtree_states, with_state_tips
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import PolishRound, polish
@@ -273,10 +273,7 @@ class Likelihood(Parameters):
         return lnl
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, in the shape of `lengths`.
-
-        See `optimise.standard_errors.length_errors`.
-        """
+        """Standard errors of the branch lengths, in the shape of `lengths`: see `optimise.standard_errors`."""
         step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 
@@ -342,12 +339,16 @@ class Likelihood(Parameters):
         numbers = {SH_ALRT: replicates} if SH_ALRT in kinds else {}
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
-    def node_states(self) -> list[FloatArray]:
+    def node_states(self, subtrees: tuple[IndexArray, IndexArray] | None = None) -> list[FloatArray]:
         """Marginal probabilities of each state at each inner node, (n_taxa - 2, n_patterns, n_states) for each part.
 
-        The likelihood must have been made with `states`.
+        Or those at the roots of `subtrees`, given their own data alone: see `optimise.ancestral.subtree_states`. The
+        likelihood must have been made with `states`.
         """
-        return node_states(self._likelihood, [patterns.states.n_states for patterns in self.patterns])
+        n_states = [patterns.states.n_states for patterns in self.patterns]
+        if subtrees is None:
+            return node_states(self._likelihood, n_states)
+        return subtree_states(self._likelihood, *subtrees, n_states)
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither improves lnL; returns lnL.

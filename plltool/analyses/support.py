@@ -18,8 +18,8 @@ from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, TBE
 from plltool.io.bridge import nodes_from_object
 from plltool.io.newick import number_tips, unrooted_tree
-from plltool.io.tree_files import find_splits, load_nodes
-from plltool.run.inputs import TreeLike
+from plltool.io.tree_files import find_labels, find_splits, load_nodes
+from plltool.run.inputs import TreeLike, as_tree
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
@@ -41,10 +41,12 @@ class Target(NamedTuple):
     ----------
     tree : the tree; nodes of more than three branches are resolved arbitrarily
     added : (n_edges,) branches that only resolve them and get no supports
+    labels : (n_edges,) what the tree has at its inner branches already; "" for nothing
     """
 
     tree: Tree
     added: BoolArray
+    labels: tuple[str, ...]
 
 
 SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
@@ -78,22 +80,28 @@ def supports(
     return map_replicates(load_target(tree, names), replicates, kinds).with_outgroup(outgroup)
 
 
-def load_target(tree: TreeLike, names: Sequence[str] | None = None) -> Target:
+def load_target(tree: TreeLike, names: Sequence[str] | None = None, ordered: bool = False) -> Target:
     """Prepare a tree that gets supports, which is possible before there are replicates.
 
     Parameters
     ----------
     tree : as for `supports`, also for errors
     names : taxa in the order wanted; by default they are numbered as they come
+    ordered : number them in the order of `names`, also those of a Tree; by default in the order of their names
     """
     if isinstance(tree, Tree):
-        return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_))
+        tree = as_tree(tree, names or sorted(tree.names)) if ordered else tree
+        return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_), ("",) * tree.n_edges)
     nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
+    if ordered and names is None:
+        names = sorted(nodes.labels[tip] for tip in number_tips(nodes, source))
     resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)
     for warning in resolved.warnings:
         _log.warning(warning)
-    own = find_splits(nodes, number_tips(nodes, source, resolved.names))
-    return Target(resolved, np.array([split not in own for split in splits_of(resolved)]))
+    tips = number_tips(nodes, source, resolved.names)
+    own, labels, splits = find_splits(nodes, tips), find_labels(nodes, tips), splits_of(resolved)
+    is_added = np.array([split not in own for split in splits])
+    return Target(resolved, is_added, tuple(labels.get(split, "") for split in splits))
 
 
 def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) -> Supports:

@@ -14,11 +14,12 @@ from plltool.analyses.likelihood import LENGTHS, Likelihood
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
 from plltool.errors import InputError, check_least
+from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
-from plltool.run.results import Result, nan_to_null
+from plltool.run.results import Result
 from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
 from plltool.tree_search.progress import ignore

@@ -23,6 +23,7 @@ from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
 from plltool.cli.command import COMMAND_KEY, options_get_hints
 from plltool.cli.compare import compare
+from plltool.cli.concordance import concordance
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
@@ -159,6 +160,7 @@ for _command in (
     bootstrap,
     support,
     alrt,
+    concordance,
     test,
     ancestral,
     simulate,

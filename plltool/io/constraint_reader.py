@@ -7,9 +7,7 @@ from os import PathLike
 
 import numpy as np
 
-from plltool.errors import InputError
-from plltool.io.labels import list_names, match_labels, refuse_duplicates
-from plltool.io.newick import parse_nodes
+from plltool.io.newick import number_some_tips, parse_nodes
 from plltool.io.tree_files import load_nodes
 from plltool.tree.constraint import Constraint, make_constraint
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
@@ -43,15 +41,8 @@ def parse_constraint(text: str, source: str, names: Sequence[str]) -> Constraint
 
 def constraint_from_nodes(nodes: RootedNodes, source: str, names: Sequence[str]) -> Constraint | None:
     """The constraint that a rooted tree makes; parameters, what is returned and errors as of `parse_constraint`."""
-    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
-    tips = np.flatnonzero(n_children == 0).tolist()
-    labels = [nodes.labels[tip] for tip in tips]
-    refuse_duplicates(labels, f"{source}: the constraint")
-    numbers = match_labels(labels, nodes.bare, names)
-    unknown = [label for label in labels if label not in numbers]
-    if unknown:
-        raise InputError(f"{source}: taxa of the constraint that are not in the alignment: {list_names(unknown)}")
-    if len(tips) < 3:  # no tree is left once the root is removed
+    taxa = number_some_tips(nodes, source, names, "the constraint")
+    if len(taxa) < 3:  # no tree is left once the root is removed
         return None
-    taxa = {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
+    n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     return make_constraint(names, unrooted_branches(nodes, n_children)[0], taxa)

@@ -18,7 +18,7 @@ import numpy as np
 from plltool.arrays import IndexArray, IntArray
 from plltool.constants import DEFAULT_BRANCH_LENGTH, NO_NODE
 from plltool.errors import InputError, show_name
-from plltool.io.labels import list_names, number_labels
+from plltool.io.labels import list_names, match_labels, number_labels, refuse_duplicates
 from plltool.tree.random_tree import resolve_nodes
 from plltool.tree.rooted_nodes import RootedNodes, unrooted_branches
 from plltool.tree.topology import Tree
@@ -96,6 +96,24 @@ def number_tips(
     tips = [node for node in range(len(nodes.parents)) if node not in has_children]
     labels = [nodes.labels[tip] for tip in tips]
     return dict(zip(tips, number_labels(labels, nodes.bare, source, names, whose), strict=True))
+
+
+def number_some_tips(
+    nodes: RootedNodes, source: str, names: Sequence[str], what: str, whose: str = "the alignment"
+) -> dict[int, int]:
+    """The number of each tip among `names`, as `number_tips`; `what`, such as "the constraint", may lack some of them.
+
+    Raises InputError if a label occurs twice or stands for none of the names.
+    """
+    has_children = set(nodes.parents)
+    tips = [node for node in range(len(nodes.parents)) if node not in has_children]
+    labels = [nodes.labels[tip] for tip in tips]
+    refuse_duplicates(labels, f"{source}: {what}")
+    numbers = match_labels(labels, nodes.bare, names)
+    unknown = [label for label in labels if label not in numbers]
+    if unknown:
+        raise InputError(f"{source}: taxa of {what} that are not in {whose}: {list_names(unknown)}")
+    return {tip: numbers[label] for tip, label in zip(tips, labels, strict=True)}
 
 
 def is_length(value: str | float) -> bool:

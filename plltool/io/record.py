@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -33,6 +34,13 @@ def format_record(record: Mapping[str, Any]) -> str:
     if missing:
         raise ValueError(f"a run record lacks {', '.join(missing)}")
     return json.dumps(record, indent=1, allow_nan=False)
+
+
+def nan_to_null(value: Any) -> Any:
+    """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
+    if isinstance(value, list):
+        return [nan_to_null(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def write_record(path: str | os.PathLike[str], record: Mapping[str, Any]) -> None:

@@ -12,10 +12,11 @@ from plltool.constants import NO_NODE
 from plltool.errors import InputError
 from plltool.io.bridge import TreeObject, nodes_from_object
 from plltool.io.content import read_text, source_name
-from plltool.io.newick import is_newick, number_tips, parse_nodes, parse_trees, unrooted_tree
-from plltool.io.newick_writer import written_label
+from plltool.io.newick import is_newick, number_some_tips, number_tips, parse_nodes, parse_trees, unrooted_tree
+from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
+from plltool.tree.concordance import GeneTree
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.topology import Tree
@@ -69,6 +70,33 @@ def read_tree_set(
     return make_tree_set(known or (), trees)
 
 
+def read_gene_trees(
+    given: Sequence[str | PathLike[str] | Tree | TreeObject], names: Sequence[str], whose: str = "the tree"
+) -> list[GeneTree]:
+    """All trees of several sources, each over all or some taxa; sources as in `read_tree_set`.
+
+    Parameters
+    ----------
+    names : the taxa, those of `whose`
+
+    Raises
+    ------
+    InputError
+        If a file cannot be read, holds no tree or something else, an object is no tree, or a tree has a taxon twice or
+        one that is not among `names`.
+    """
+    trees: list[GeneTree] = []
+    for item in given:
+        before = len(trees)
+        source, found = find_nodes(write_newick(item) if isinstance(item, Tree) else item)
+        for number, nodes in enumerate(found, start=1):
+            tips = number_some_tips(nodes, f"{source}: tree {number}", names, "the gene tree", whose)
+            trees.append(GeneTree(nodes, tips))
+        if len(trees) == before:
+            raise InputError(f"{source}: found no tree, expected at least one")
+    return trees
+
+
 def find_nodes(given: str | PathLike[str] | TreeObject) -> tuple[str, Iterable[RootedNodes]]:
     """What errors call a file, Newick text or a tree of another library, and the trees in it."""
     if is_newick(given):
@@ -118,23 +146,36 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
     `tips` holds the number of each tip. The root is removed: two branches with one split become one, as
     long as both together.
     """
-    everybody = everyone(len(tips))
-    below = [0] * len(nodes.parents)
-    for node, number in tips.items():
-        below[node] = 1 << number
-    for node in range(len(below) - 1, 0, -1):
-        below[nodes.parents[node]] |= below[node]
     splits: dict[int, float] = {}
-    for node, parent in enumerate(nodes.parents):
-        if parent == NO_NODE or below[node] == everybody:
-            continue
-        split = everybody ^ below[node] if below[node] & 1 else below[node]
+    for node, split in _find_branches(nodes, tips):
         length = nodes.lengths[node]
         if split in splits:
             parts = [part for part in (splits[split], length) if not math.isnan(part)]
             length = sum(parts) if parts else math.nan
         splits[split] = length
     return splits
+
+
+def find_labels(nodes: RootedNodes, tips: dict[int, int]) -> dict[int, str]:
+    """What stands at the inner branches of a rooted tree, such as supports, by their splits; see `find_splits`."""
+    labels: dict[int, str] = {}
+    for node, split in _find_branches(nodes, tips):
+        if node not in tips and nodes.labels[node]:
+            labels.setdefault(split, nodes.labels[node])
+    return labels
+
+
+def _find_branches(nodes: RootedNodes, tips: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """The nodes that have a branch above them, and its split."""
+    everybody = everyone(len(tips))
+    below = [0] * len(nodes.parents)
+    for node, number in tips.items():
+        below[node] = 1 << number
+    for node in range(len(below) - 1, 0, -1):
+        below[nodes.parents[node]] |= below[node]
+    for node, parent in enumerate(nodes.parents):
+        if parent != NO_NODE and below[node] != everybody:
+            yield node, everybody ^ below[node] if below[node] & 1 else below[node]
 
 
 def _read_nodes(path: str | PathLike[str]) -> Iterator[RootedNodes]:

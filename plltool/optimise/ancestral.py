@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.alignment.patterns import Patterns
-from plltool.arrays import FloatArray, IndexArray
+from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS
 from plltool.optimise.likelihood import TreeLikelihood
@@ -45,12 +45,42 @@ def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[Flo
     -------
     for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes; each row sums to 1.
     """
-    tree, n = likelihood.tree, max(n_states)
+    tree, view = likelihood.tree, likelihood.view
     nodes = np.arange(tree.n_taxa, tree.n_nodes)
+    outer = (view.incoming[nodes, 0], tree.edges[nodes, 0])
+    return _probabilities(likelihood, view.outgoing[nodes, 0], n_states, outer)
+
+
+def subtree_states(
+    likelihood: TreeLikelihood, nodes: IndexArray, columns: IndexArray, n_states: Sequence[int]
+) -> list[FloatArray]:
+    """Posterior probability of each state at the root of a subtree, given the data of its own taxa only.
+
+    Parameters
+    ----------
+    likelihood, n_states : as for `node_states`
+    nodes, columns : (n,) inner nodes, and the column of the neighbour behind which each subtree lies
+
+    Returns
+    -------
+    for each part float64 (n, n_patterns, n_states), where n is the number of subtrees; each row sums to 1.
+    """
+    return _probabilities(likelihood, likelihood.view.incoming[nodes, columns], n_states)
+
+
+def _probabilities(
+    likelihood: TreeLikelihood,
+    operands: IntArray,
+    n_states: Sequence[int],
+    outer: tuple[IntArray, IntArray] | None = None,
+) -> list[FloatArray]:
+    """Posterior probabilities (n, n_patterns, n_states) of each part; arguments as for `_with_each_state`."""
+    n = max(n_states)
     sizes = zip(likelihood.engine.part_patterns, n_states, strict=True)
-    probabilities = [np.empty((len(nodes), size, k)) for size, k in sizes]
-    for some in batches(len(nodes), n * likelihood.engine.n_patterns):
-        lnl = _with_each_state(likelihood, nodes[some], n)
+    probabilities = [np.empty((len(operands), size, k)) for size, k in sizes]
+    for some in batches(len(operands), n * likelihood.engine.n_patterns):
+        own_outer = None if outer is None else (outer[0][some], outer[1][some])
+        lnl = _with_each_state(likelihood, operands[some], n, own_outer)
         for part, own in zip(probabilities, likelihood.split_patterns(lnl), strict=True):
             relative = own[:, : part.shape[2]]
             shares = np.exp(relative - relative.max(axis=1, keepdims=True))
@@ -58,22 +88,31 @@ def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[Flo
     return probabilities
 
 
-def _with_each_state(likelihood: TreeLikelihood, nodes: IndexArray, n_states: int) -> FloatArray:
-    """(n_nodes, n_states, n_patterns) joint lnL of the data and each state at each node; -inf where impossible."""
-    tree, view, scratch = likelihood.tree, likelihood.view, likelihood.scratch
-    node, state = np.repeat(nodes, n_states), np.tile(np.arange(n_states), len(nodes))
+def _with_each_state(
+    likelihood: TreeLikelihood, operands: IntArray, n_states: int, outer: tuple[IntArray, IntArray] | None
+) -> FloatArray:
+    """(n, n_states, n_patterns) joint lnL of data and each state at the roots of subtrees; -inf where impossible.
+
+    Parameters
+    ----------
+    operands : (n,) the subtrees
+    outer : (n,) what lies beyond each root, and (n,) the branches that lead there; None for the subtrees alone
+    """
+    tree, scratch = likelihood.tree, likelihood.scratch
+    subtree, state = np.repeat(operands, n_states), ~(tree.n_taxa + np.tile(np.arange(n_states), len(operands)))
     nothing = tree.n_edges  # the branch of length 0
+    beyond, branch = (state, nothing) if outer is None else (np.repeat(side, n_states) for side in outer)
     rows = np.stack([
-        prog.newview(scratch, view.outgoing[node, 0], nothing, ~(tree.n_taxa + state), nothing),
-        prog.evaluate(np.arange(len(node)), scratch, view.incoming[node, 0], tree.edges[node, 0]),
+        prog.newview(scratch, subtree, nothing, state, nothing),
+        prog.evaluate(np.arange(len(subtree)), scratch, beyond, branch),
     ], axis=1)  # fmt: skip
     lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
     request = prog.Request(
         rows.reshape(-1, INSTRUCTION_WORDS),
-        len(node),
+        len(subtree),
         "node states",
-        pieces=2 * np.arange(len(node), dtype=np.int32),
+        pieces=2 * np.arange(len(subtree), dtype=np.int32),
         scratch=range(scratch, scratch + 1),
         impossible=True,
     )
-    return likelihood.directed().execute_sites(request, lengths.T).reshape(len(nodes), n_states, -1)
+    return likelihood.directed().execute_sites(request, lengths.T).reshape(len(operands), n_states, -1)

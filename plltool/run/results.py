@@ -16,7 +16,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.shards import AnyEngine, work_of
 from plltool.errors import InputError, shorten
-from plltool.io.record import format_record
+from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model, name_rates, shorten_model
@@ -304,13 +304,6 @@ class EvaluationResult(Result):
         if self.site_rates is None:
             raise InputError("site_rates: found none, expected a result that was made with site_rates=True")
         return format_sites("rate", self.site_rates)
-
-
-def nan_to_null(value: Any) -> Any:
-    """A number, or nested lists of numbers, with None in place of NaN, which JSON lacks."""
-    if isinstance(value, list):
-        return [nan_to_null(item) for item in value]
-    return None if isinstance(value, float) and np.isnan(value) else value
 
 
 def format_scheme(data: Dataset, models: Sequence[Model]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
@@ -14,26 +15,30 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, NEIGHBOUR_KINDS, SH_ALRT, TBE, UFBOOT
+from plltool.constants import ABAYES, FBP, GCF, IC, ICA, NEIGHBOUR_KINDS, QCF, SCF, SCFL, SH_ALRT, TBE, UFBOOT
 from plltool.errors import InputError, check_least, show_name
 from plltool.io.newick_writer import write_newick
+from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.bootstop import Convergence
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
-PERCENT, SHARE = "per cent", "0 to 1"
+PERCENT, SHARE, CERTAINTY = "per cent", "0 to 1", "-1 to 1"
+GENES = "gene trees"
+NOT_AVAILABLE = "NA"  # the label of a branch for which there is no value
 
 _log = logging.getLogger("plltool")
 
 
 class Kind(NamedTuple):
-    """What a kind of support means, its unit, and the format of its labels."""
+    """What a kind of support means, its unit, the format of its labels, and of what there is a number behind it."""
 
     meaning: str
     unit: str
     label: str
+    counted: str = "replicates"
 
 
 KINDS = {
@@ -46,6 +51,12 @@ KINDS = {
         "SH-like approximate likelihood ratio test: resampled alignments in which chance gains less", PERCENT, ".1f"
     ),
     ABAYES: Kind("posterior probability among the branch and its two interchanges", SHARE, ".3f"),
+    GCF: Kind("gene concordance factor: decisive gene trees that have the branch", PERCENT, ".4g", GENES),
+    QCF: Kind("quartet support: quartets around the branch that gene trees resolve as it does", PERCENT, ".4g", GENES),
+    SCF: Kind("site concordance factor: decisive sites that agree with the branch", PERCENT, ".4g", "quartets"),
+    SCFL: Kind("site concordance factor, by the likelihoods of ancestral states", PERCENT, ".4g"),
+    IC: Kind("internode certainty: the branch and the most frequent one against it", CERTAINTY, ".3f", GENES),
+    ICA: Kind("internode certainty: the branch and all frequent ones against it", CERTAINTY, ".3f", GENES),
 }
 
 
@@ -67,7 +78,7 @@ class Supports:
     Attributes
     ----------
     tree : the tree
-    values : (n_edges,) for each kind, in its unit; NaN at the branches of tips
+    values : (n_edges,) for each kind, in its unit; NaN at the branches of tips, and where nothing tells
     n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes"
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch, NaN at the branches of tips; None
         without "sh-alrt" and "abayes"
@@ -88,7 +99,13 @@ class Supports:
     convergence: tuple[Convergence, ...] = ()
 
     def __repr__(self) -> str:
-        return f"<Supports: {', '.join(self.values)}, {len(self._branches())} branches, {self.tree.n_taxa} taxa>"
+        return f"<Supports: {', '.join(self.values)}, {len(self.branches)} branches, {self.tree.n_taxa} taxa>"
+
+    @property
+    def branches(self) -> IndexArray:
+        """The inner branches that are the tree's own."""
+        is_inner = self.tree.is_inner_branch
+        return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -105,13 +122,18 @@ class Supports:
         kinds : which ones, in this order; all by default
         """
         check_kinds(kinds or self.kinds, self.kinds)
-        columns = [self._labels(kind) for kind in kinds or self.kinds]
+        columns = [self.labels_of(kind) for kind in kinds or self.kinds]
         return self._write(["/".join(labels) for labels in zip(*columns, strict=True)])
 
     def nexus(self) -> str:
         """The tree as NEXUS, all kinds being named annotations such as ``[&fbp=97,tbe=0.98]``, which FigTree reads."""
-        columns = [[f"{kind}={label}" for label in self._labels(kind)] for kind in self.kinds]
+        columns = [[f"{kind}={label}" for label in self.labels_of(kind)] for kind in self.kinds]
         return write_nexus(self._write([f"[&{','.join(labels)}]" for labels in zip(*columns, strict=True)]), "supports")
+
+    def labels_of(self, kind: str) -> list[str]:
+        """(n_edges,) the labels of one kind; those of the branches of tips, and where nothing tells, are "NA"."""
+        values = self.values[kind].tolist()
+        return [NOT_AVAILABLE if math.isnan(value) else format(value, KINDS[kind].label) for value in values]
 
     def as_record(self) -> dict[str, Any]:
         """The kinds, the tree, and the inner branches, each named by the taxa on its smaller side."""
@@ -123,11 +145,11 @@ class Supports:
             }
             for kind in self.kinds
         }
-        numbers = self._branches()
+        numbers = self.branches
         branches = []
         for branch, taxa in zip(numbers.tolist(), smaller_sides(self.tree, numbers), strict=True):
             row: dict[str, Any] = {"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch]))}
-            row |= {kind: float(values[branch]) for kind, values in self.values.items()}
+            row |= {kind: nan_to_null(float(values[branch])) for kind, values in self.values.items()}
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
         record = {"kinds": kinds, "tree": self.newick(), "branches": branches}
         if not self.convergence:
@@ -150,7 +172,7 @@ class Supports:
         lines = []
         for kind in self.kinds:
             number = self.n_replicates.get(kind)
-            of = "" if number is None else f", {number} replicates"
+            of = "" if number is None else f", {number} {KINDS[kind].counted}"
             lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
         return lines
 
@@ -180,14 +202,6 @@ class Supports:
     def in_order(self, kinds: Sequence[str]) -> Supports:
         """Those of the supports that are among `kinds`, in that order."""
         return replace(self, values={kind: self.values[kind] for kind in kinds if kind in self.values})
-
-    def _branches(self) -> IndexArray:
-        """The inner branches that are the tree's own."""
-        is_inner = self.tree.is_inner_branch
-        return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
-
-    def _labels(self, kind: str) -> list[str]:
-        return [format(value, KINDS[kind].label) for value in self.values[kind].tolist()]
 
     def _write(self, labels: Sequence[str]) -> str:
         return write_newick(self.tree, outgroup=self.outgroup, labels=labels, left_out=self.added)

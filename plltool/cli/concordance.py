@@ -1,0 +1,142 @@
+"""``plltool concordance``: how far gene trees and sites agree with the branches of a tree."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from plltool import Hardware
+from plltool.cli.command import command, given_command
+from plltool.cli.options import (
+    PATH,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    hardware_options,
+    json_option,
+    json_progress_option,
+    load_alignment,
+    model_option,
+    outgroup_option,
+    packed,
+    quiet_option,
+    seed_option,
+)
+from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.reporting import Reporter
+from plltool.constants import SITE_QUARTETS
+
+CF_FILES = (
+    OutputFile("cf.nwk", "tree with concordance factors", "labels such as 71.4/43.2: gCF/sCF, behind those it had"),
+    OutputFile("cf.stat", "table of branches", "separated by tabs, with the columns of IQ-TREE's .cf.stat and others"),
+    OutputFile("cf.branch.nwk", "tree with the numbers of the branches in the table"),
+    OutputFile("cf.nex", "tree as NEXUS", "all columns by name, as FigTree reads them"),
+    OutputFile("cf.json", "record", "JSON"),
+)
+CONCORDANCE_FILES = (*CF_FILES, OutputFile("concordance.log", "log"))
+
+
+@dataclass(frozen=True)
+class ConcordanceTask:
+    """What is compared with the tree, and how."""
+
+    alignment: Path | None
+    gcf: tuple[Path, ...]
+    scf: int
+    scfl: bool
+    model: str | None
+    brlen: str
+    data_type: str
+    fixed: bool
+    seed: int
+    outgroup: tuple[str, ...]
+    as_json: bool
+    quiet: bool
+    json_progress: str | None
+
+
+task_options = packed(
+    "task",
+    ConcordanceTask,
+    click.argument("alignment", type=PATH, required=False, metavar="[ALIGNMENT]"),
+    click.option(
+        "--gcf",
+        multiple=True,
+        type=PATH,
+        metavar="FILE",
+        help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa.",
+    ),
+    click.option(
+        "--scf",
+        type=click.IntRange(min=0),
+        default=SITE_QUARTETS,
+        show_default=True,
+        help="Number of quartets that are drawn around each branch for site concordance factors; 0 leaves these out."
+        " Where a branch has no more, all are taken.",
+    ),
+    click.option(
+        "--scfl",
+        is_flag=True,
+        help="Also compute site concordance factors from the likelihoods of ancestral states (Mo et al. 2023); branch"
+        " lengths and free parameters are optimised first.",
+    ),
+    model_option,
+    brlen_option,
+    data_type_option,
+    fixed_option,
+    seed_option,
+    outgroup_option,
+    json_option,
+    quiet_option,
+    json_progress_option,
+)
+
+
+@command(
+    short_help="Compute gene and site concordance factors of a tree.",
+    examples=(
+        "plltool concordance --tree species.nwk --gcf genes.nwk --prefix run",
+        "plltool concordance all.fasta --tree species.nwk --gcf genes.nwk --scf 100 --scfl --prefix run",
+    ),
+)
+@click.option("--tree", required=True, type=PATH, metavar="FILE", help="The tree, Newick or NEXUS.")
+@task_options
+@hardware_options
+@file_options(CONCORDANCE_FILES, source="tree")
+def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: Outputs) -> None:
+    """Compute how many gene trees (--gcf) and how many sites of an ALIGNMENT agree with each inner branch of a tree.
+
+    Gene concordance factors (gCF) and site concordance factors (sCF) are those of Minh, Hahn & Lanfear (2020). Gene
+    trees also give quartet supports and internode certainty. The tree may have multifurcations.
+    """
+    if task.alignment is None and not task.gcf:
+        raise click.UsageError("found neither gene trees (--gcf) nor an ALIGNMENT, expected one of them")
+    if task.alignment is None and task.scfl:
+        raise click.UsageError("--scfl needs an ALIGNMENT")
+    outputs.claim()
+    import plltool
+
+    with Reporter(task.quiet, outputs.log, task.json_progress) as reporter:
+        found = plltool.concordance(
+            tree,
+            list(task.gcf) or None,
+            None if task.alignment is None else load_alignment(task.alignment, task.data_type),
+            task.model,
+            quartets=task.scf,
+            likelihood=task.scfl,
+            seed=task.seed,
+            brlen=task.brlen,
+            fixed=task.fixed,
+            outgroup=task.outgroup or None,
+            listener=reporter.progress,
+            **asdict(hardware),
+        )
+        outputs.write(found.texts(given_command()))
+        outputs.remove_stale()
+    if task.as_json:
+        print_line(found.to_json(given_command()))
+        return
+    for line in [*found.supports.describe(), f"tree: {found.newick()}", *outputs.describe()]:
+        print_line(line)
