@@ -59,16 +59,21 @@ def test_the_wheel_has_kernels_and_all_modules(installed):
     assert files_below(installed / "plltool", "*.py") == modules
     assert (installed / "plltool" / "py.typed").is_file()
     figures = files_below(REPOSITORY / "plltool", "*.txt")
-    assert len(figures) == 2
+    assert figures
     assert files_below(installed / "plltool", "*.txt") == figures
     assert {path.name.split("-")[0] for path in installed.iterdir()} == {"plltool"}  # no tests, no scripts
+
+
+def test_the_package_index_would_take_them(distributions):
+    pytest.importorskip("twine")
+    run("-m", "twine", "check", "--strict", *distributions)
 
 
 def test_the_source_distribution_is_complete(distributions):
     with tarfile.open(distributions[0]) as archive:
         names = {re.sub(r"^[^/]*/", "", name) for name in archive.getnames()}
     expected = {"LICENSE", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "pyproject.toml"}
-    for folder in ("kernels", "data", "scripts", "tests"):
+    for folder in ("kernels", "data", "packaging", "scripts", "tests"):
         paths = [path for path in (REPOSITORY / folder).rglob("*") if path.is_file()]
         expected |= {path.relative_to(REPOSITORY).as_posix() for path in paths}
     left_out = {name for name in expected if name.endswith(".pyc") or ".plltool." in name}
