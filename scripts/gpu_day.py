@@ -44,16 +44,6 @@ LIMITS = {  # seconds
     "gradients": 60,
     "searches": 120,
 }
-VENDOR_LIBRARIES = ("libnvidia-opencl.so.1", "libamdocl64.so", "libigdrcl.so", "libintelocl.so")
-VENDOR_FOLDERS = (
-    "/usr/local/nvidia",
-    "/opt/rocm",
-    "/opt/amdgpu",
-    "/opt/intel",
-    "/usr/lib/wsl",
-    "/usr/lib64",
-    "/usr/lib",
-)
 DEVICE_FACTS = (
     "name",
     "version",
@@ -240,19 +230,13 @@ def offer_driver(out: Path) -> None:
 
 def find_drivers() -> dict[str, Any]:
     """Vendors' OpenCL libraries on this machine, and where they were looked for."""
-    listed = subprocess.run(["ldconfig", "-p"], capture_output=True, text=True).stdout
-    found = [
-        line.split("=>")[1].strip() for line in listed.splitlines() if any(name in line for name in VENDOR_LIBRARIES)
-    ]
-    for folder in VENDOR_FOLDERS:
-        for name in VENDOR_LIBRARIES:
-            found += map(str, Path(folder).rglob(name + "*"))
-    by_name = {Path(path).name.split(".so")[0]: path for path in reversed(found)}
+    from plltool.engine.opencl.drivers import GPU_LIBRARIES, LIBRARY_FOLDERS, find_gpu_drivers, registered_libraries
+
     return {
-        "found": sorted(by_name.values()),
-        "libraries": VENDOR_LIBRARIES,
-        "folders": ["the loader's", *VENDOR_FOLDERS],
-        "registered": [str(file) for file in Path("/etc/OpenCL/vendors").glob("*.icd")],
+        "found": sorted(map(str, find_gpu_drivers())),
+        "libraries": list(GPU_LIBRARIES),
+        "folders": LIBRARY_FOLDERS,
+        "registered": sorted(registered_libraries()),
         "OCL_ICD_VENDORS": os.environ.get("OCL_ICD_VENDORS"),
     }
 

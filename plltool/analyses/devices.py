@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from plltool.engine.layout_choice import default_lanes
 from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.opencl.drivers import advise_on_gpus
 from plltool.engine.opencl.environment import describe_offer
 from plltool.engine.opencl.probe import probe_device
 from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
 from plltool.errors import DeviceError, PlltoolWarning
 
+PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "matplotlib")
 INSTALL_LINES = (
     "for the CPU: pip install 'plltool[pocl]' (55 MB), or pip install 'plltool[intel]' (0.5 GB, about twice as fast, "
     "also on AMD)",
@@ -32,6 +35,8 @@ def devices() -> dict[str, Any]:
     - ``failures`` : a line for each driver, platform or device that does not answer
     - ``environment`` : a line for each driver that plltool had to load
     - ``install`` : what to install if no device works, otherwise empty
+    - ``packages`` : the version of each package that drives devices or is optional, None where it is not installed
+    - ``advice`` : a line for each GPU that cannot be used as the machine is, with what to do
     """
     try:
         with warnings.catch_warnings():
@@ -46,7 +51,16 @@ def devices() -> dict[str, Any]:
         "failures": failures,
         "auto": _automatic(found, failures, {row["index"]: row["problem"] for row in rows}),
         "install": [] if any(row["problem"] is None for row in rows) else list(INSTALL_LINES),
+        "packages": {package: _version_of(package) for package in PACKAGES},
+        "advice": [] if any(row["type"] == "gpu" for row in rows) else advise_on_gpus(),
     }
+
+
+def _version_of(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
 
 
 def _describe_device(device: Device) -> dict[str, Any]:

@@ -16,6 +16,9 @@ from plltool.cli.options import json_option
 def devices(as_json: bool) -> None:
     """List the OpenCL devices, test each one, and tell which one `--device auto` takes and why.
 
+    At the end stand the versions of packages (- for those that are not installed) and, if there is a GPU that cannot
+    be used, what to do.
+
     The test builds the kernels, computes the likelihood of a small tree and compares it with numpy's. It runs in a
     process of its own, so that a driver that crashes is reported like any other failure.
     """
@@ -31,6 +34,8 @@ def format_report(report: dict[str, Any]) -> str:
     lines = [*report["environment"], *(f"failure: {line}" for line in report["failures"])]
     lines.append(f"--device auto takes {report['auto']['device']}: {report['auto']['reason']}")
     lines += [f"To install, {line}" for line in report["install"]]
+    lines += report["advice"]
+    lines.append("packages: " + ", ".join(f"{name} {found or '-'}" for name, found in report["packages"].items()))
     return "\n\n".join([*blocks, "\n".join(lines)])
 
 
