@@ -5,11 +5,16 @@
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
 with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
 one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
-The variable columns of some sets are also compared under corrections for ascertainment bias, data/stems.phy under
-models of doublets, and trees with a root under models that need one.
+data/stems.phy is also compared under models of doublets, and some sets under models for which trees have a root, +COV
+and +C10+F.
+
+It also compares the rows of reference_rows.json: codons, morphology, models that are not time-reversible, corrections
+for ascertainment bias, under IQ-TREE 2, RAxML 8 and codeml. `make_reference_rows.py` makes them; --set chooses those
+whose data have one of the names, and REFERENCE_DIR plays no part in them.
 
 With --rival PROGRAM, the path of IQ-TREE 2, the same models are also optimised on NAME.fixed.nwk by both programs: all
-lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower.
+lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower. With --optimise
+the same holds for the rows, whose values are those that the other program ended with.
 """
 
 import argparse
@@ -19,8 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +34,15 @@ import plltool
 from plltool.alignment.alignment import may_be_invariable
 from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.constants import LINKAGES
+from plltool.io.bridge import alignment_from_object
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+ROWS = Path(__file__).parent / "reference_rows.json"
 FIXED_TOLERANCE = 1e-3
 LENGTHS_TOLERANCE = 0.05
 OPTIMISED_TOLERANCE = 0.01
 FILES = {"avian": "avian_ovomucoids"}  # sets with a shorter name in fixed.json
 START_LENGTHS = (0.1, 1e-6, 5.0)
-_GTR_ASC = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}+G4{0.45}+ASC"
-# (model, lnL) of the variable columns alone on NAME.fixed.nwk, by IQ-TREE 2.0.7 (`-te TREE -blfix --keep-ident`)
-ASCERTAINED = {
-    "primates": [(_GTR_ASC, -4876.3931), ("JC+R3{0.3,0.1,0.45,0.8,0.25,2.536}+ASC", -5182.3959)],
-    "dna59": [(_GTR_ASC, -44598.7454)],
-    "aa140": [("LG+G4{0.7}+ASC", -120411.3640)],
-}
 # {name: tree, models of loops and stems, lnL} of data/stems.phy as RAxML 8.2.12 found them (`-A NAME -S stems.str`)
 DOUBLETS = REPOSITORY / "tests" / "model" / "doublet_reference.json"
 # (model, lnL) on a tree with a root by IQ-TREE 2.0.7 (`-te TREE -blfix`)
@@ -80,6 +79,27 @@ def find_alignment(folder: Path, name: str) -> Path | None:
     """The alignment NAME in `folder`, plain or compressed."""
     name = FILES.get(name, name)
     return next((path for path in (folder / f"{name}.phy", folder / f"{name}.phy.gz") if path.exists()), None)
+
+
+def take_data(folder: Path, name: str, take: Mapping[str, Any]) -> dict[str, str]:
+    """The sequences of a file in `folder`, or what a row takes of them.
+
+    `columns` are the first and the last one, from 1; `symbols` are kept, all others become ``?``, among them sets of
+    states, which not all programs read; with `variable`, columns that may be invariable are left out.
+    """
+    given = plltool.read_alignment(next(path for path in (folder / name, folder / f"{name}.gz") if path.exists()))
+    first, last = take.get("columns", (1, None))
+    rows = {taxon: row[first - 1 : last] for taxon, row in zip(given.names, given.rows, strict=True)}
+    allowed = take.get("symbols")
+    if allowed:
+        kept_bytes = allowed.encode()
+        rows = {taxon: bytes(b if b in kept_bytes else ord("?") for b in row) for taxon, row in rows.items()}
+    texts = {taxon: row.decode("ascii") for taxon, row in rows.items()}
+    if take.get("variable"):
+        (part,) = cut_alignment(alignment_from_object(texts), (PartSpec(None),)).parts
+        kept = np.sort(part.sites[~may_be_invariable(part.alignment)])
+        texts = {taxon: "".join(row[k] for k in kept) for taxon, row in texts.items()}
+    return texts
 
 
 def fixed_rows(rows: dict[str, Any]) -> Iterator[tuple[str, str, float]]:
@@ -121,15 +141,25 @@ def check_parts(name: str, alignment: Path, reference: Path, device: str) -> boo
     return good
 
 
-def check_ascertained(name: str, alignment: Any, tree: Path, device: str) -> bool:
-    """The variable columns under corrections for ascertainment bias."""
-    (part,) = cut_alignment(alignment, (PartSpec(None),)).parts
-    kept = np.sort(part.sites[~may_be_invariable(part.alignment)])
-    variable = replace(alignment, rows=alignment.columns(kept))
+def check_rows(folder: Path, rows: Sequence[Mapping[str, Any]], devices: Sequence[str], optimise: bool) -> bool:
+    """Rows of other programs with all values fixed; with `optimise` also with none, where a higher lnL passes."""
     good = True
-    for model, expected in ASCERTAINED.get(name, []):
-        found = plltool.evaluate(variable, tree, model, fixed=True, device=device).lnl
-        good &= check(f"{device} {name} {model[:4]}...+ASC", found, expected, FIXED_TOLERANCE)
+    worst: dict[str, float] = {}
+    for row in rows:
+        data = take_data(folder, row["data"], row["take"])
+        label = f"{row['data'].split('.')[0]} {row['model']} {row['program'].split(',')[0]}"
+        for device in devices:
+            found = plltool.evaluate(data, row["tree"], row["fixed"], fixed=True, device=device).lnl
+            worst["fixed"] = max(worst.get("fixed", 0.0), abs(found - row["lnl"]))
+            good &= check(f"{device} {label}", found, row["lnl"], FIXED_TOLERANCE)
+        if optimise:
+            found = plltool.evaluate(data, row["tree"], row["model"], threads=1).lnl
+            worst["optimised, below"] = max(worst.get("optimised, below", 0.0), row["lnl"] - found)
+            good &= check(f"{label} optimised", min(found, row["lnl"]), row["lnl"], OPTIMISED_TOLERANCE)
+            if found > row["lnl"]:
+                print(f"     higher by {found - row['lnl']:.4f}")
+    for what, difference in worst.items():
+        print(f"worst difference of {len(rows)} rows, {what}: {difference:.6f}")
     return good
 
 
@@ -216,14 +246,22 @@ def main() -> int:
     parser.add_argument("reference", type=Path)
     parser.add_argument("--device", action="append", help="default: numpy and opencl")
     parser.add_argument("--rival", help="IQ-TREE 2, with which optimised lnL is compared")
-    parser.add_argument("--set", action="append", help="default: every set of fixed.json")
+    parser.add_argument("--set", action="append", help="default: every set of fixed.json, and all rows")
+    parser.add_argument("--optimise", action="store_true", help="also optimise the models of the rows")
     arguments = parser.parse_args()
     logging.getLogger("plltool").setLevel(logging.ERROR)
     reference = json.loads((arguments.reference / "fixed.json").read_text())
     good = True
-    for device in arguments.device or ("numpy", "opencl"):
+    devices = arguments.device or ("numpy", "opencl")
+    rows = json.loads(ROWS.read_text())
+    if arguments.set:
+        rows = [row for row in rows if Path(row["data"]).stem in arguments.set]
+    good &= check_rows(arguments.data, rows, devices, arguments.optimise)
+    for device in devices:
         good &= check_doublets(device)
     for name in arguments.set or reference:
+        if name not in reference:
+            continue
         path = find_alignment(arguments.data, name)
         if path is None:
             print(f"skip {name}: no alignment")
@@ -233,11 +271,10 @@ def main() -> int:
         except plltool.InputError as error:
             print(f"skip {name}: {error}")
             continue
-        for device in arguments.device or ("numpy", "opencl"):
+        for device in devices:
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
-            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
-            good &= check_ascertained(name, alignment, tree, device)
             good &= check_rooted(name, alignment, device)
+            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_further(name, alignment, tree, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
@@ -245,6 +282,7 @@ def main() -> int:
                 row = reference[name]["bl_optimised"]
                 good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)
         if arguments.rival:
+            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_optimised(name, path, tree, reference[name], arguments.rival)
     return 0 if good else 1
 

@@ -17,7 +17,7 @@ from plltool.optimise.parameters import parameter_slopes
 
 STEP = 1e-4
 N_TAXA, N_SITES = 5, 20
-MODELS = ["BIN+G2", "JC2+I", "MULTI3_GTR+G2", "MULTI5_ORDERED+FO+R2", "MULTI10_GTR", "MULTI12_ORDERED+FO+I"]
+MODELS = ["BIN+G2", "JC2+I", "MULTI3_GTR+G2", "MULTI5_ORDERED+FO+R2", "MULTI10_GTR", "MULTI12_ORDERED+FO+I", "GT10+G2"]
 KINDS = as_params([Kind("numpy", 4), Kind("lanes", 32), Kind("vector", 4)])
 
 
