@@ -271,10 +271,10 @@ def main() -> int:
         except plltool.InputError as error:
             print(f"skip {name}: {error}")
             continue
+        tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
         for device in devices:
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
             good &= check_rooted(name, alignment, device)
-            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_further(name, alignment, tree, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
@@ -282,7 +282,6 @@ def main() -> int:
                 row = reference[name]["bl_optimised"]
                 good &= check_lengths(name, alignment, arguments.reference / "trees", row, device)
         if arguments.rival:
-            tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
             good &= check_optimised(name, path, tree, reference[name], arguments.rival)
     return 0 if good else 1
 
