@@ -70,9 +70,7 @@ def named_model(name: str) -> NamedModel:
     if len(rates.base) == len(pairs):
         return NamedModel(data, tuple(symbols), pairs, rates, "equal", frequencies)
     pairs = ordered_pairs(symbols)
-    return NamedModel(
-        data, tuple(symbols), pairs, rates, "model", frequencies, is_reversible=False, is_directed=True
-    )
+    return NamedModel(data, tuple(symbols), pairs, rates, "model", frequencies, is_reversible=False, is_directed=True)
 
 
 def _check_connected(symbols: str, rates: FloatArray) -> None:
