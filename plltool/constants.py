@@ -183,12 +183,14 @@ AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn,
 DEFAULT_MODEL = "GTR+F+G4"  # the usual choice for DNA
 DEFAULT_PROTEIN_MODEL = "LG+G4"  # for proteins
 DEFAULT_DOUBLET_MODEL = "S16+F+G4"  # for pairs of columns without a model, as RAxML's -A S16 beside GTRGAMMA
+DEFAULT_GENOTYPE_MODEL = "GT10+FO"  # for genotypes in VCF files: the phase is mostly unknown
 DEFAULT_CODON_MODEL = "GY+F3X4"  # for codons: the usual choice of PAML's users
 DEFAULT_MULTISTATE_MODEL = "MK+G4"  # for binary and multistate data: nothing but the number of states is known of them
 DEFAULT_MODELS = {  # by the name of the data, without the number of a genetic code
     "DNA": DEFAULT_MODEL,
     "protein": DEFAULT_PROTEIN_MODEL,
     "codon": DEFAULT_CODON_MODEL,
+    "genotype": DEFAULT_GENOTYPE_MODEL,
     "multistate": DEFAULT_MULTISTATE_MODEL,
 }
 STANDARD_CODE = 1

@@ -89,6 +89,12 @@ d ACGT
 begin sets; charset one = 1-4; charset two = 5-.\\2 6; charpartition mine = GTR+G4: one, HKY: two; end;
 """
 PHYLIP = b"4 8 I\na  ACGT\nb  AC-T\nc  ACNT\nd  ACGA\n\n1\nACGT\nACGT\nA.GT\nACGT\n"
+VCF = b"""##fileformat=VCFv4.2
+#CHROM\tPOS\tID\tREF\tALT\tQUAL\tFILTER\tINFO\tFORMAT\ta\tb\tc\td
+1\t7\t.\tA\tC,T\t.\t.\t.\tGT:DP\t0/1:3\t0|2\t1/1\t./.
+1\t8\trs1\tG\tGA\t.\tPASS\t.\tGT\t0/1\t0/0\t1/1\t.
+1\t9\t.\tC\t.\t.\t.\tX=1\tGT\t0/0\t.|.\t0|0\t0/0
+"""
 FASTA = b">a one\nACGTACGT\n>b\nACGTRYKM\n>c\nacgu-?NX\n>d\nACGT\nACGT\n"
 LINES = b"GTR+F+G4, one = 1-20\\3, 22\nDNA, two = 2-20\\3\n# comment\nHKY{1/2}+FU{.1/.2/.3/.4}, rest=21,23-.\n"
 PAIR_LINES = b"S16+G4, stems = 1:30 2:29, 28:3\nS16A{1/2/3/1/4}, b = 4:27\nJC, loops = 31-.\n"
@@ -318,6 +324,7 @@ MODEL_WORDS = [
     b"LGF",
     b"AUTO",
     b"MK",
+    b"MKV",
     b"S16A",
     b"5:70",
     b"pairs{",
@@ -338,12 +345,12 @@ MODELS = [
     b"GTR{1.2,3.4,0.8,1.1,4.1}+R2{.5,1,.5,1}+BU{2}",
     b"TIM2+I+R3",
     b"MK+G4",
-    b"MULTI3_MKV+R2",
     b"MULTI4_GTR{1/2/3/4/5/1}+FO",
     b"MULTI*_ORDERED+F",
     b"MATRIX{NSE}{1/0/2}+FU{0.5/0.3/0.2}",
     b"MATRIX{NSE}{1/0/2/3/1/0}",
     b"GT10{1/2/3/4/5/1}+FO",
+    b"GT16+F+G2",
     b"S16A{1/2/3/1/4}+FO",
 ]
 TREES = [
@@ -376,6 +383,9 @@ PARSERS = {
     "phylip": Parser(run_alignment, [PHYLIP, ALIGNMENTS[4], *data_files("primates.phy")], [b"4 8", b"I", b"S", b"."]),
     "nexus": Parser(run_alignment, [NEXUS, STATE_SETS, MIXED, STANDARD], WORDS),
     "alignment": Parser(run_alignment, ALIGNMENTS, [*WORDS, b">", b"4 8\n", b"\x1f\x8b"]),
+    "vcf": Parser(
+        run_alignment, [VCF, gzip.compress(VCF, mtime=0)], [b"0/1", b"1|0", b"./.", b"\tGT", b"\tA\tC,T", b"##"]
+    ),
     "newick": Parser(run_newick, [*TREES, *data_files("simulated.nwk")], [b"(a,b)", b":1", b":-1", b"''"]),
     "named_newick": Parser(run_named_newick, [TREES[0], PART_TREES[1]], [b"(a,b)", b":1", b"b_c", b"'d e'"]),
     "model": Parser(run_model, MODELS, MODEL_WORDS),

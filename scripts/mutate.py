@@ -123,6 +123,7 @@ TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
+VCF = ("tests/io/test_vcf.py",)
 MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
 DOUBLETS_PY, DOUBLETS = "plltool/model/doublets.py", "tests/model/test_doublets.py"
 MULTISTATE_RUNS, NEXUS_STANDARD = "tests/analyses/test_multistate_runs.py", "tests/io/test_nexus_standard.py"
@@ -1257,6 +1258,14 @@ MUTANTS = [
            "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
     Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",
            "one[1 - a] + other[1 - b]", "one[a] + other[1 - b]", (GENOTYPES,)),
+    Mutant("alleles of phased genotypes change places", "plltool/model/genotypes.py",
+           "((0, 0), (1, 1)) if has_phase", "((0, 0), (1, 1), (0, 1)) if has_phase", (GENOTYPES, "-k", "with_phase")),
+    Mutant("a heterozygote has one phase", "plltool/alignment/genotypes.py",
+           "PHASED[pair] + PHASED[pair[::-1]]", "PHASED[pair]", (GENOTYPES, "-k", "with_phase")),
+    Mutant("VCF: the phase is lost", "plltool/io/vcf.py", 'if match[2] == "|"', "if False", VCF),
+    Mutant("VCF: one allele is enough", "plltool/io/vcf.py", "if len(numbers) < 2:", "if not numbers:", VCF),
+    Mutant("VCF: the first base of an indel", "plltool/io/vcf.py",
+           "all(allele in DNA.symbols for allele", "all(allele[0] in DNA.symbols for allele", VCF),
     Mutant("doublets: a double change may involve a mismatch", DOUBLETS_PY, "if len(changes) > 1:", "if len(changes) > 2:",
            (DOUBLETS, "-k", "kinds")),
     Mutant("doublets: transversions are transitions", DOUBLETS_PY, "if all(changes)", "if True", (DOUBLETS, "-k", "kinds")),

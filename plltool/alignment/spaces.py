@@ -8,17 +8,11 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from plltool.alignment.codons import codon_space, genetic_code_of
+from plltool.alignment.genotypes import GENOTYPES, PHASED_GENOTYPES
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
 from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
 from plltool.alignment.words import DOUBLET, doublet_space
 
-GENOTYPES = make_space(  # unphased; a letter for two bases is the heterozygote, not an ambiguity
-    "genotype",
-    "ACGTMRWSYK",
-    {symbol: symbol for symbol in "ACGTMRWSYK"} | dict.fromkeys("NX" + UNDETERMINED, "ACGTMRWSYK"),
-    state_rows(10),
-    "",
-)
 OWN_STATES = "states "  # and their symbols: the name of a user's state space
 COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
 SPACES = {  # as users call them
@@ -49,7 +43,9 @@ def find_space(data: str, n_states: int) -> StateSpace:
         return own_space(data)
     if data == MULTISTATE:
         return multistate_space(n_states)
-    return doublet_space() if data == DOUBLET else {"DNA": DNA, "protein": PROTEIN, "genotype": GENOTYPES}[data]
+    if data == DOUBLET:
+        return doublet_space()
+    return next(space for space in (DNA, PROTEIN, GENOTYPES, PHASED_GENOTYPES) if space.name == data)
 
 
 @functools.cache

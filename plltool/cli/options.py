@@ -18,6 +18,7 @@ from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_CODON_MODEL,
     DEFAULT_EFFORT,
+    DEFAULT_GENOTYPE_MODEL,
     DEFAULT_LINKAGE,
     DEFAULT_MODEL,
     DEFAULT_MULTISTATE_MODEL,
@@ -196,7 +197,7 @@ model_option = click.option(
     help="Substitution model, such as HKY+FO+G4, or a file: the JSON record of a run, a partition file of RAxML or"
     " RAxML-NG, or NEXUS with charsets, which gives each part of the alignment its own model."
     f"  [default: {DEFAULT_MODEL} for DNA, {DEFAULT_PROTEIN_MODEL} for proteins, {DEFAULT_CODON_MODEL} for codons,"
-    f" {DEFAULT_MULTISTATE_MODEL} for morphology]",
+    f" {DEFAULT_MULTISTATE_MODEL} for morphology, {DEFAULT_GENOTYPE_MODEL} for VCF files]",
 )
 brlen_option = click.option(
     "--brlen",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from plltool.alignment.alignment import Sequences
+from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import PROTEIN, StateSpace
 from plltool.errors import InputError, show_name
@@ -14,6 +15,7 @@ from plltool.io.fasta import read_fasta
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
+from plltool.io.vcf import read_vcf, starts_like_vcf
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
 
@@ -21,13 +23,13 @@ AUTO = "auto"  # the states that the data show
 
 
 def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
-    """Read a FASTA, PHYLIP or NEXUS alignment, gzipped or not, as text; ``-`` is standard input.
+    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, gzipped or not, as text; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
     or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide.
 
-    Names are kept byte for byte; see `read_fasta`, `read_phylip` and `read_nexus` for what each format allows. Line
+    Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus` and `read_vcf` for what they allow. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
     Raises
@@ -40,6 +42,8 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
         states = _find_states(states)
     source = source_name(path)
     text = _load_text(path)
+    if starts_like_vcf(text):
+        return _read_genotypes(text, source, states)
     letters = states and states.letters
     if starts_like_nexus(text):
         matrix = read_nexus(text, source, letters)
@@ -59,6 +63,15 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
     )
 
 
+def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:
+    """The SNPs of a VCF file."""
+    if states is not None:
+        raise InputError(f"{source}: found a VCF file with genotypes, expected {states.name} data")
+    records, warnings = read_vcf(text, source)
+    names, rows = tuple(record.name for record in records), tuple(record.sequence for record in records)
+    return Sequences(names, rows, source, GENOTYPES, told=True, warnings=warnings)
+
+
 def _find_states(name: str) -> StateSpace | None:
     found = space_called(name)
     if found is None and name != AUTO:
@@ -73,7 +86,8 @@ def looks_like_alignment(path: str | os.PathLike[str]) -> bool:
         start = read_text(path).lstrip()
     except InputError:
         return False
-    return start.startswith(b">") or starts_like_nexus(start) or starts_like_phylip(start)
+    starts = (starts_like_nexus, starts_like_phylip, starts_like_vcf)
+    return start.startswith(b">") or any(begins(start) for begins in starts)
 
 
 def _load_text(path: str | os.PathLike[str]) -> bytes:
@@ -100,4 +114,4 @@ def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
 
 
 def _describe_formats() -> str:
-    return "'>' and a name (FASTA), '#NEXUS', or the numbers of taxa and sites (PHYLIP)"
+    return "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', or the numbers of taxa and sites (PHYLIP)"

@@ -1,4 +1,4 @@
-"""GT10, the model of unphased diploid genotypes (Kozlov, Alves, Stamatakis & Posada 2022)."""
+"""GT10 and GT16, models of diploid genotypes without and with phase (Kozlov, Alves, Stamatakis & Posada 2022)."""
 
 from __future__ import annotations
 
@@ -7,29 +7,34 @@ from itertools import combinations
 
 import numpy as np
 
-from plltool.alignment.spaces import GENOTYPES
+from plltool.alignment.genotypes import ALLELES, GENOTYPES, PHASED_ALLELES, PHASED_GENOTYPES
 from plltool.constants import NEGLIGIBLE_EXCHANGEABILITY
 from plltool.model import nucleotides
 from plltool.model.named import NamedModel, RateDesign, pair_names
 
-GT10 = "GT10"
-ALLELES = ("AA", "CC", "GG", "TT", "AC", "AG", "AT", "CG", "CT", "GT")  # of each state, in the order of GENOTYPES
+UNPHASED, WITH_PHASE = NAMES = ("GT10", "GT16")
 
 
-def exchanged_bases(one: str, other: str) -> str | None:
-    """The two bases of which one replaces the other between genotypes; None if they differ in both alleles."""
-    for a, b in ((0, 0), (0, 1), (1, 0), (1, 1)):
+def exchanged_bases(one: str, other: str, has_phase: bool = False) -> str | None:
+    """The two bases of which one replaces the other between genotypes; None if they differ in both alleles.
+
+    With phase, an allele keeps its place.
+    """
+    places = ((0, 0), (1, 1)) if has_phase else ((0, 0), (0, 1), (1, 0), (1, 1))
+    for a, b in places:
         if one[a] == other[b]:
             return "".join(sorted(one[1 - a] + other[1 - b]))
     return None
 
 
 @functools.cache
-def named_model() -> NamedModel:
-    """The model GT10: where one allele changes, the exchangeability of its bases, those of GTR; where both do, none."""
-    exchanged = [exchanged_bases(*pair) for pair in combinations(ALLELES, 2)]
+def named_model(name: str) -> NamedModel:
+    """Where one allele changes, the exchangeability of its bases, those of GTR; where both do, none."""
+    has_phase = name == WITH_PHASE
+    space, alleles = (PHASED_GENOTYPES, PHASED_ALLELES) if has_phase else (GENOTYPES, ALLELES)
+    exchanged = [exchanged_bases(*pair, has_phase) for pair in combinations(alleles, 2)]
     base = np.array([NEGLIGIBLE_EXCHANGEABILITY if bases is None else 1.0 for bases in exchanged])
     powers = np.array([[float(bases == pair) for pair in nucleotides.PAIRS] for bases in exchanged])
     rates = RateDesign(base, powers, np.ones(len(nucleotides.PAIRS)), len(nucleotides.PAIRS) - 1)
-    symbols = tuple(GENOTYPES.symbols)
-    return NamedModel(GENOTYPES.name, symbols, pair_names(symbols), rates, "optimised", np.full(len(symbols), 0.1))
+    frequencies = np.full(space.n_states, 1.0 / space.n_states)
+    return NamedModel(space.name, space.symbols, pair_names(space.symbols), rates, "optimised", frequencies)

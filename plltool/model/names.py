@@ -31,8 +31,8 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
 )
 _ACCEPTED = (
     f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
-    " a protein model such as LG, one of multistate data such as MK, one of doublets such as S16, or a codon model:"
-    f" {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
+    " a protein model such as LG, one of multistate data such as MK, of doublets such as S16, GT10, GT16, or a"
+    f" codon model: {', '.join(codons.NAMES)}, with the number of another genetic code in front, such as CODON2_GY (see"
     " docs/models.md)"
 )
 _PUBLISHED = "the exchangeabilities of this model are published, so no values in braces are accepted"
@@ -55,7 +55,7 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
         return _read_user(token)
-    if word == genotypes.GT10:
+    if word in genotypes.NAMES:
         return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
     is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
     multistate_name = multistate.find_name(word[:-1] if is_mkv else word)

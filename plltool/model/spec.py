@@ -33,13 +33,12 @@ FREQUENCY_SUFFIXES: dict[FrequencyMode, str] = {
 
 def find_named(name: str) -> NamedModel:
     """What a canonical name stands for."""
-    if name == genotypes.GT10:
-        return genotypes.named_model()
     families = (
         (nucleotides.is_nucleotide, nucleotides.named_model),
         (nonreversible.CLASSES.__contains__, nonreversible.named_model),
         (lie_markov.is_lie_markov, lie_markov.named_model),
         (codons.is_codon, codons.named_model),
+        (genotypes.NAMES.__contains__, genotypes.named_model),
         (doublets.NAMES.__contains__, doublets.named_model),
         (multistate.is_multistate, multistate.named_model),
         (user.is_user, user.named_model),
@@ -105,7 +104,7 @@ class ModelSpec:
     @property
     def tells_data(self) -> bool:
         """Whether the model alone tells what the data are, because their characters may be those of other data."""
-        return user.is_user(self.name) or self.name == genotypes.GT10
+        return user.is_user(self.name) or self.name in genotypes.NAMES
 
     @property
     def splits_columns(self) -> bool:

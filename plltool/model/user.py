@@ -69,7 +69,8 @@ def named_model(name: str) -> NamedModel:
     data, pairs = OWN_STATES + symbols, pair_names(symbols)
     if len(rates.base) == len(pairs):
         return NamedModel(data, tuple(symbols), pairs, rates, "equal", frequencies)
-    return NamedModel(data, tuple(symbols), ordered_pairs(symbols), rates, "model", frequencies, is_reversible=False)
+    pairs = ordered_pairs(symbols)
+    return NamedModel(data, tuple(symbols), pairs, rates, "model", frequencies, is_reversible=False, is_directed=True)
 
 
 def _check_connected(symbols: str, rates: FloatArray) -> None:

@@ -1,0 +1,107 @@
+"""Genotypes in VCF files."""
+
+import gzip
+
+import pytest
+
+from plltool.analyses.evaluate import evaluate
+from plltool.errors import InputError
+from plltool.io.alignment_reader import looks_like_alignment, read_alignment
+from plltool.run.inputs import resolve_inputs
+
+HEADER = "##fileformat=VCFv4.2\n##contig=<ID=1>\n"
+COLUMNS = ["#CHROM", "POS", "ID", "REF", "ALT", "QUAL", "FILTER", "INFO", "FORMAT", "a", "b", "c", "d"]
+RECORDS = [
+    ["A", "C", "GT", "0/0", "0/1", "1/0", "1/1"],
+    ["g", "T,a", "GT:DP", "0|1:3", "1|0:5", "2/1:7", "2|0"],  # three alleles
+    ["C", "CT", "GT", "0/1", "0/0", "0/0", "1/1"],  # an insertion
+    ["T", ".", "GT", "0/0", "./.", ".|.", "."],
+    ["A", "*,G", "GT", "0/1", "0/0", "0/0", "1/1"],  # a deletion that spans the base
+    ["T", "C", "GT:PL", "0|1:1,2,3", "./1", "1|.", "1|0"],
+]
+ROWS = {"a": "A6TL", "b": "MP??", "c": "MW??", "d": "C2?5"}  # G|T is 6, T|G P, A|G 2, T|C L, C|T 5
+TREE = "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);"
+
+
+def text_of(records=RECORDS, columns=COLUMNS, header=HEADER):
+    lines = [["1", str(k), ".", *fields[:2], "50", "q10", "DP=3", *fields[2:]] for k, fields in enumerate(records, 1)]
+    return header + "".join("\t".join(line) + "\n" for line in [columns, *lines])
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(**changes):
+        path = tmp_path / "x.vcf"
+        path.write_text(text_of(**changes))
+        return path
+
+    return write
+
+
+def test_genotypes_of_samples(write):
+    path = write()
+    found = read_alignment(path)
+    assert {name: row.decode() for name, row in zip(found.names, found.rows, strict=True)} == ROWS
+    assert found.warnings == (f"{path}: 2 records that are no SNPs left out, first line 6",)
+    assert looks_like_alignment(path)
+
+
+@pytest.mark.parametrize(("ends", "pack"), [("\n", gzip.compress), ("\r\n", bytes), ("\r\n", gzip.compress)])
+def test_packed_files_and_line_ends(tmp_path, write, ends, pack):
+    path = tmp_path / "x.vcf.gz"
+    path.write_bytes(pack(text_of().replace("\n", ends).encode()))
+    assert read_alignment(path).rows == read_alignment(write()).rows
+
+
+@pytest.mark.parametrize("model", ["GT10+FE", "GT16+FE"])
+def test_lnl_is_that_of_the_letters(write, model):
+    found = [evaluate(data, TREE, model, fixed=True, device="numpy").lnl for data in (str(write()), ROWS)]
+    assert found[0] == found[1]
+
+
+def test_default_model(write):
+    data, models = resolve_inputs(str(write()), None)
+    assert str(models[0].spec) == "GT10+FO"
+    assert any("2 records that are no SNPs" in warning for warning in data.warnings)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"records": [["A", "C", "GT", "0/0", "0/2", "0/1", "1/1"]]},
+            "line 4: sample 'b': found the genotype '0/2', exp",
+        ),
+        ({"records": [["A", "C", "GT", "0", "0/1", "0/1", "1/1"]]}, "sample 'a': found the genotype '0', expected two"),
+        ({"records": [["A", "C", "GT", "0/0", "0/1", "0/1/1", "1/1"]]}, "sample 'c': found the genotype '0/1/1'"),
+        ({"records": [["A", "C", "GT", "0/0", "0/1", "0/1"]]}, "line 4: found 12 columns, expected 13 as above"),
+        (
+            {"records": [["A", "C", "PL:GT", "0/0", "0/1", "0/1", "1"]]},
+            "found FORMAT 'PL:GT', expected GT as its first",
+        ),
+        ({"records": RECORDS[2:3]}, "found no SNP, other records: 1, expected genotypes of at least one SNP"),
+        ({"records": []}, "found no SNP, other records: 0"),
+        ({"columns": COLUMNS[:8], "records": []}, "line 3: found '#CHROM"),
+        (
+            {"columns": COLUMNS[:9], "records": []},
+            "expected the columns #CHROM POS ID REF ALT QUAL FILTER INFO FORMAT and",
+        ),
+        ({"columns": [*COLUMNS[:-1], "a"]}, "two taxa have the name 'a'"),
+    ],
+)
+def test_errors(write, changes, message):
+    path = write(**changes)
+    with pytest.raises(InputError) as caught:
+        read_alignment(path)
+    assert str(caught.value).startswith(str(path))
+    assert message in str(caught.value)
+
+
+def test_other_models_and_data(write, tmp_path):
+    with pytest.raises(InputError, match="found genotype data, expected DNA for model 'GTR"):
+        resolve_inputs(str(write()), "GTR")
+    with pytest.raises(InputError, match="found a VCF file with genotypes, expected DNA data"):
+        read_alignment(write(), "dna")
+    (tmp_path / "cut.vcf").write_text(HEADER)
+    with pytest.raises(InputError, match="found no line that begins with #CHROM"):
+        read_alignment(tmp_path / "cut.vcf")
