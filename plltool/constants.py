@@ -102,6 +102,9 @@ SELECTION_MARGIN = 10.0  # of the criterion: models that are worse by more have 
 SELECTION_KEPT_LOSS = 0.25  # of the lnL that a model lacks with values carried over, once optimised; found: 0.4 or more
 SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the question
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
+SIGNIFICANCE = 0.05  # of tests of data
+MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
+SATURATED_SHARE = 0.9  # of the differences between unrelated sequences, from which on data are saturated
 SELECTION_BATCH = 65536  # patterns times states of the parts that are fitted in the same launches
 MERGE_PRECISION = 0.1  # lnL, of two parts that may share a model
 MERGE_ALGORITHMS = GREEDY, RCLUSTER, RCLUSTERF = "greedy", "rcluster", "rclusterf"

@@ -54,6 +54,7 @@ SHARED_STATES = "tests/engine/test_shared_states.py"
 PROFILE = "tests/engine/test_profile.py"
 BENCH = "tests/analyses/test_bench.py"
 SCAN = "tests/tree_search/test_scan.py"
+DATA_TESTS = "tests/analyses/test_data_tests.py"
 SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
 PSR_PARTS = "tests/analyses/test_psr_partitions.py"
@@ -881,6 +882,21 @@ MUTANTS = [
            "for _, number in ranked[:1]:", (SCHEME, "-k", "disjoint")),
     Mutant("merging: pairs that differ most", "plltool/run/merging.py", "for number in sorted(order[:n])]",
            "for number in sorted(order[-n:])]", (SCHEME, "-k", "similar")),
+    # --- tests of data
+    Mutant("symmetry: no difference squared", "plltool/statistics/homogeneity.py", "np.divide(gaps**2, sums", "np.divide(abs(gaps), sums",
+           (DATA_TESTS, "-k", "by_hand")),
+    Mutant("symmetry: marginal sums of one sequence", "plltool/statistics/homogeneity.py", "(rows + columns - 2 *", "(2 * rows - 2 *",
+           (DATA_TESTS, "-k", "iqtree")),
+    Mutant("symmetry: internal degrees", "plltool/statistics/homogeneity.py", "= degrees[both, 0] - degrees[both, 1]", "= degrees[both, 0]",
+           (DATA_TESTS, "-k", "by_hand")),
+    Mutant("symmetry: the pair that differs least", "plltool/run/data_tests.py", "np.nanargmax(shares)", "np.nanargmin(shares)",
+           (DATA_TESTS, "-k", "iqtree")),
+    Mutant("composition: gaps are not shared out", "plltool/run/data_tests.py", "where=totals > 0) @ shares", "where=totals > 2) @ shares",
+           (DATA_TESTS, "-k", "iqtree")),
+    Mutant("composition: each taxon at 5 %", "plltool/run/data_tests.py", "1 - SIGNIFICANCE / alignment.n_taxa", "1 - SIGNIFICANCE",
+           (DATA_TESTS, "-k", "corrected")),
+    Mutant("parameters: as many as sites are too many", "plltool/run/data_tests.py", "if n_parameters > n_sites:", "if n_parameters >= n_sites:",
+           (DATA_TESTS, "-k", "more_parameters")),
     # --- screening
     Mutant("screen: lengths of the first parts", "plltool/engine/categories.py", "else lengths[self.part]",
            "else lengths[np.minimum(self.part, 0)]", (SCREENING, "-k", "unlinked")),

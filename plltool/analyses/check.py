@@ -8,11 +8,23 @@ from plltool.alignment.alignment import gap_share
 from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.partition import Part
 from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
+from plltool.constants import DEFAULT_LINKAGE
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import Model
+from plltool.run.data_tests import (
+    TESTS,
+    SymmetryTests,
+    composition_p_values,
+    remarks_on_data,
+    remarks_on_saturation,
+    saturation,
+    symmetry_tests,
+    without_root,
+)
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
+from plltool.run.model_choice import finite_or_none
 
 
 @takes_keywords(HardwareSettings)
@@ -30,8 +42,9 @@ def check(
     dict
         Strings, numbers, lists and dictionaries: ``alignment``, ``data``, ``n_taxa``, ``n_duplicates``, ``n_sites``,
         ``n_patterns``, ``gap_share`` from 0 to 1, ``frequencies`` of the states (None if there are several parts),
-        ``model``, ``parts`` (a dict each), ``device``, ``device_bytes`` that a search would hold, ``full_bytes`` of all
-        conditional likelihoods, ``resident`` whether they fit at once, and ``warnings``.
+        ``model``, ``parts`` (a dict each, with ``composition``, the p-value of each taxon, ``symmetry``, the
+        matched-pairs tests, and ``saturation``), ``device``, ``device_bytes`` that a search would hold,
+        ``full_bytes`` of all conditional likelihoods, ``resident`` whether they fit at once, and ``warnings``.
 
     Raises
     ------
@@ -46,6 +59,10 @@ def check(
     memory = plan_memory(patterns, models, Hardware(**hardware))
     parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
     sites = sum(part["n_sites"] for part in parts)
+    warnings = [*data.warnings, *remarks_on_data(data, models, DEFAULT_LINKAGE)]
+    for part in parts:
+        where = f"{data.source}: part {part['name']}: " if part["name"] else f"{data.source}: "
+        warnings += remarks_on_saturation(where, part["saturation"] or 0.0)
     return {
         "alignment": data.source,
         "data": ", ".join(dict.fromkeys(part["data"] for part in parts)),
@@ -61,13 +78,15 @@ def check(
         "device_bytes": memory.n_bytes,
         "full_bytes": memory.full_bytes,
         "resident": memory.resident,
-        "warnings": list(data.warnings),
+        "warnings": warnings,
     }
 
 
 def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
     states = part.alignment.states
     frequencies = empirical_frequencies(part.alignment, states).tolist()
+    own = without_root(part.alignment)
+    tests = symmetry_tests(own)
     return {
         "name": part.name,
         "data": states.name,
@@ -77,4 +96,14 @@ def _check_part(part: Part, patterns: Patterns, model: Model) -> dict[str, Any]:
         "gap_share": gap_share(part.alignment),
         "frequencies": dict(zip(states.symbols, frequencies, strict=True)),
         "model": str(model.spec),
+        "composition": dict(zip(own.names, composition_p_values(own).tolist(), strict=True)),
+        "symmetry": None if tests is None else _describe_symmetry(tests),
+        "saturation": None if tests is None else finite_or_none(saturation(own, tests)),
     }
+
+
+def _describe_symmetry(tests: SymmetryTests) -> dict[str, dict[str, Any]]:
+    """The tests by their names."""
+    fields = zip(tests.n_significant, tests.n_others, map(finite_or_none, tests.p_values), strict=True)
+    keys = ("significant", "others", "p_value")
+    return {name: dict(zip(keys, own, strict=True)) for name, own in zip(TESTS, fields, strict=True)}

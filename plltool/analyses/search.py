@@ -35,6 +35,7 @@ from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.climbers import climb_at_once, share_hardware
+from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine
 from plltool.run.identity import identify_search, open_checkpoint
 from plltool.run.inputs import (
@@ -186,7 +187,7 @@ def search(
         part_lnls = ask_whole(Likelihood.part_lnl, tree)
         lnl = float(part_lnls.sum())
     described, remarks = describe_tree(data, problem.parts, found_models, tree, part_lnls, outgroup)
-    remarks += problem.remarks
+    remarks += [*problem.remarks, *remarks_on_data(data, models, brlen)]
     if constraint is not None and parsed is None:
         hint = "a clade needs taxa outside of it, as in ((A,B),C,D);"
         remarks.append(f"the constraint has no inner branch, so that every tree obeys it; {hint}")

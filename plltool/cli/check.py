@@ -19,11 +19,13 @@ from plltool.cli.options import (
 )
 from plltool.cli.outputs import print_line
 from plltool.cli.reporting import Reporter
+from plltool.constants import SIGNIFICANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEBIBYTE = 1 << 20
+LISTED = 5  # taxa of another composition
 
 
 @command(
@@ -60,7 +62,7 @@ def describe(facts: dict[str, Any]) -> list[str]:
         f"sites: {facts['n_sites']}",
         f"patterns: {facts['n_patterns']}",
         f"gaps: {100 * facts['gap_share']:.2f} %",
-        *(_describe_parts(parts) if parts[0]["name"] else [_describe_frequencies(parts[0])]),
+        *(_describe_parts(parts) if parts[0]["name"] else _describe_data(parts[0])),
         f"memory of a search under {facts['model']} on {facts['device']}: {_describe_memory(facts)}",
         *(f"warning: {warning}" for warning in facts["warnings"]),
     ]
@@ -71,7 +73,8 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
     lines = []
     for part in parts:
         size = f"{part['n_sites']} sites, {part['n_patterns']} patterns, {100 * part['gap_share']:.2f} % gaps"
-        lines += [f"part {part['name']}: {size}, {part['model']}", f"  {_describe_frequencies(part)}"]
+        lines.append(f"part {part['name']}: {size}, {part['model']}")
+        lines += [f"  {line}" for line in _describe_data(part)]
     return lines
 
 
@@ -79,6 +82,24 @@ def _describe_frequencies(part: dict[str, Any]) -> str:
     whats = {"DNA": "base", "protein": "amino acid", "codon": "codon"}
     what = whats.get(part["data"].rstrip("0123456789"), "state")
     return f"{what} frequencies: " + "  ".join(f"{base} {share:.4f}" for base, share in part["frequencies"].items())
+
+
+def _describe_data(part: dict[str, Any]) -> list[str]:
+    """Frequencies, and what the tests of composition and symmetry found; taxa with p-values below 5 % are listed."""
+    values = part["composition"]
+    failed = sorted((value, name) for name, value in values.items() if value < SIGNIFICANCE)
+    listed = "  ".join(f"{name} {value:.4f}" for value, name in failed[:LISTED])
+    more = f"  and {len(failed) - LISTED} more" if len(failed) > LISTED else ""
+    found = f"composition: {len(failed)} of {len(values)} taxa differ from all (p < {SIGNIFICANCE})"
+    lines = [_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
+    for name, own in (part["symmetry"] or {}).items():
+        value = "-" if own["p_value"] is None else f"{own['p_value']:.4g}"
+        n_pairs = own["significant"] + own["others"]
+        found = f"{own['significant']} of {n_pairs} pairs (p < {SIGNIFICANCE})"
+        lines.append(f"{name} rejected by {found}, p-value of the most different pair {value}")
+    if part["saturation"] is not None:
+        lines.append(f"median difference of sequences: {100 * part['saturation']:.0f} % of that of unrelated ones")
+    return lines
 
 
 def _describe_memory(facts: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 """Models of parts: IQ-TREE's optima of the schemes, merging by hand and of simulated parts, and the search after it."""
 
+import itertools
 import math
 from types import SimpleNamespace
 
@@ -7,6 +8,8 @@ import numpy as np
 import pytest
 
 import plltool
+from plltool.model.candidates import is_nested
+from plltool.model.model_string import parse_model
 from plltool.run.merging import PartGroup, Scheme
 
 TREE = (
@@ -47,6 +50,22 @@ def test_no_scheme_is_below_that_of_iqtree(brlen, device, data_dir):
     assert choice.lnl > lnl - 0.01
     assert choice.n_parameters == n_parameters
     assert choice.bic == pytest.approx(bic - 2 * (choice.lnl - lnl), abs=2e-4), "IQ-TREE prints 4 digits"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("brlen", IQTREE)
+def test_no_model_of_a_part_ends_below_one_that_is_nested_in_it(brlen, data_dir):
+    files = (data_dir / "primates.phy", data_dir / "primates.part")
+    choice = plltool.select_scheme(*files, brlen=brlen, criterion="AIC", threads=1)
+    for part in choice.parts:
+        pairs = [
+            (narrow, wide)
+            for narrow, wide in itertools.permutations(part.candidates, 2)
+            if is_nested(parse_model(narrow.name), parse_model(wide.name))
+        ]
+        assert len(pairs) > 20
+        for narrow, wide in pairs:
+            assert wide.lnl > narrow.lnl - 0.01, (part.name, narrow.name, wide.name)
 
 
 SMALL = "((a:0.2,b:0.2):0.2,(c:0.2,d:0.2):0.2,e:0.4);"

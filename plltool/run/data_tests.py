@@ -1,0 +1,150 @@
+"""Tests of data before a search: what models and their assumptions ask of an alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from plltool.alignment.alignment import Alignment
+from plltool.alignment.partition import Dataset
+from plltool.arrays import FloatArray
+from plltool.constants import MAX_SYMMETRY_TAXA, ROOT_NAME, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
+from plltool.model.gamma import gamma_quantile
+from plltool.model.model import Model
+from plltool.run.results import describe_parameters
+from plltool.statistics.homogeneity import composition_statistic, p_values, symmetry_statistics
+
+FREQUENCY_ROUNDS = 8  # as IQ-TREE has them, so that p-values are the same
+TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetryTests:
+    """Matched-pairs tests of symmetry, marginal and internal symmetry, in this order (Naser-Khdour et al. 2019).
+
+    Attributes
+    ----------
+    n_significant, n_others : (3,) pairs of sequences with a p-value below 5 %, and with another one
+    p_values : (3,) of the pair that differs most, the first of several; NaN if the test cannot be made
+    differing : the shares of sites in which pairs differ that have both states, in the order of pairs; NaN for none
+    """
+
+    n_significant: tuple[int, ...]
+    n_others: tuple[int, ...]
+    p_values: tuple[float, ...]
+    differing: FloatArray
+
+
+def without_root(alignment: Alignment) -> Alignment:
+    """The alignment without the row that stands for a root, if there is one."""
+    first = int(alignment.names[0] == ROOT_NAME)
+    return replace(alignment, names=alignment.names[first:], codes=alignment.codes[first:])
+
+
+def composition_p_values(alignment: Alignment) -> FloatArray:
+    """The p-value of each taxon (n_taxa,): whether its states are as frequent as in all taxa; a chi-square test."""
+    values = _composition(alignment)
+    return p_values(values, np.full_like(values, alignment.states.n_states - 1))
+
+
+def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
+    """Matched-pairs tests of all pairs of sequences, on the sites where both have one state.
+
+    None for fewer than two taxa with data, and for more than MAX_SYMMETRY_TAXA, which would take long.
+    """
+    tables = _indicators(alignment)
+    n_taxa, n_states, n_sites = tables.shape
+    if not 2 <= n_taxa <= MAX_SYMMETRY_TAXA:
+        return None
+    found, differing = [], []
+    for taxon in range(n_taxa - 1):
+        met = tables[taxon] @ tables[taxon + 1 :].reshape(-1, n_sites).T
+        pairs = met.reshape(n_states, -1, n_states).swapaxes(0, 1)
+        found.append(p_values(*symmetry_statistics(pairs)))
+        n_both, n_same = pairs.sum(axis=(1, 2)), np.trace(pairs, axis1=1, axis2=2)
+        differing.append(np.where(n_both > 0, 1.0 - n_same / np.maximum(n_both, 1.0), np.nan))
+    values, shares = np.concatenate(found), np.concatenate(differing)
+    most = values[np.nanargmax(shares)] if np.isfinite(shares).any() else np.full(3, np.nan)
+    return SymmetryTests(
+        tuple(np.sum(values < SIGNIFICANCE, axis=0).tolist()),
+        tuple(np.sum(values >= SIGNIFICANCE, axis=0).tolist()),
+        tuple(most.tolist()),
+        shares,
+    )
+
+
+def saturation(alignment: Alignment, tests: SymmetryTests) -> float:
+    """The median share of sites in which sequences differ, relative to that of unrelated ones; NaN without any."""
+    frequencies = _frequencies(alignment)
+    known = tests.differing[np.isfinite(tests.differing)]
+    unrelated = 1.0 - frequencies @ frequencies
+    return float(np.median(known) / unrelated) if len(known) and unrelated > 0 else np.nan
+
+
+def remarks_on_saturation(name: str, share: float) -> list[str]:
+    """A warning if sequences are almost as different as unrelated ones."""
+    if not share >= SATURATED_SHARE:
+        return []
+    found = f"most sequences differ in {100 * share:.0f} % as many sites as unrelated ones"
+    return [f"{name}{found}: the data are saturated, and deep branches are uncertain"]
+
+
+def remarks_on_data(data: Dataset, models: Sequence[Model], brlen: str) -> list[str]:
+    """Warnings of more free parameters than sites, and of taxa of another composition; a line each."""
+    n_sites = sum(len(part.sites) for part in data.parts)
+    n_lengths = (2 * data.n_sequences - 3) * (len(models) if brlen == UNLINKED else 1)
+    n_parameters = n_lengths + describe_parameters(models)["n_free_parameters"]
+    remarks = []
+    if n_parameters > n_sites:
+        found = f"found {n_parameters} free parameters, branch lengths included, for {n_sites} sites"
+        remarks.append(f"{data.source}: {found}; lengths and models will be uncertain")
+    for part in data.parts:
+        remarks += _remarks_on_composition(without_root(part.alignment), part.name)
+    return remarks
+
+
+def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
+    """A warning of taxa whose composition differs at 5 %, corrected for the number of taxa (Bonferroni)."""
+    shape = (alignment.states.n_states - 1) / 2
+    critical = 2 * gamma_quantile(shape, 1 - SIGNIFICANCE / alignment.n_taxa)
+    values = _composition(alignment)
+    n_deviating = int(np.sum(values > critical))
+    if not n_deviating:
+        return []
+    of_part = f"part {name}: " if name else ""
+    taxa = "1 taxon has" if n_deviating == 1 else f"{n_deviating} taxa have"
+    found = f"{taxa} another composition than all ({alignment.names[int(np.argmax(values))]} differs most)"
+    return [f"{alignment.source}: {of_part}{found}, which no time-homogeneous model describes; see plltool check"]
+
+
+def _indicators(alignment: Alignment) -> FloatArray:
+    """(n_taxa, n_states, n_sites) 1 where a taxon has this one state."""
+    sets = alignment.states.state_sets
+    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
+    return np.ascontiguousarray(single[alignment.codes].swapaxes(1, 2))
+
+
+def _composition(alignment: Alignment) -> FloatArray:
+    """Chi-square of each taxon's states (n_taxa,)."""
+    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
+    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
+    counts = np.stack([np.bincount(row, minlength=n_codes)[:n_codes] for row in alignment.codes]) @ single
+    return composition_statistic(counts, _frequencies(alignment))
+
+
+def _frequencies(alignment: Alignment) -> FloatArray:
+    """State frequencies (n_states,); sets of states, gaps included, are shared out by the frequencies, again and again.
+
+    Each round uses those of the one before; the first ones are equal.
+    """
+    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
+    counts = np.bincount(alignment.codes.ravel(), minlength=n_codes)[:n_codes].astype(np.float64)
+    frequencies = np.full(alignment.states.n_states, 1.0 / alignment.states.n_states)
+    for _ in range(FREQUENCY_ROUNDS):
+        shares = sets * frequencies
+        totals = shares.sum(axis=1)
+        frequencies = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0) @ shares
+        frequencies /= frequencies.sum()
+    return frequencies
