@@ -182,7 +182,7 @@ def _frequency_form(spec: ModelSpec) -> str:
 
 
 def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
-    if spec.data != "protein" or spec.is_mixture:
+    if spec.data != "protein" or spec.is_mixture or spec.is_directed:
         raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
     return replace(spec, profiles=token.word.upper())
 
