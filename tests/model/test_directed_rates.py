@@ -166,3 +166,12 @@ def test_free_rates_of_proteins():
     assert given.spec.pairs[-1] == "VY"
     with pytest.raises(InputError, match="expected 380 exchangeabilities"):
         parse_model("NONREV{1/2/3}")
+
+
+def test_states_of_the_user():
+    """Six rates between three states: P is the exponential of their matrix, and nothing is free."""
+    model = Model(parse_model("MATRIX{ABC}{1/2/3/4/5/6}"))
+    matrix, pi = scaled_matrix(rates_matrix(np.array([1.0, 2, 3, 4, 5, 6])))
+    assert model.components().transition_matrices(0.3)[0] == pytest.approx(expm(0.3 * matrix), abs=1e-10)
+    assert model.frequencies == pytest.approx(pi)
+    assert model.n_free_parameters == 0
