@@ -182,7 +182,7 @@ def _frequency_form(spec: ModelSpec) -> str:
 
 
 def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
-    if spec.data != "protein" or spec.is_mixture:
+    if spec.data != "protein" or spec.is_mixture or spec.is_directed:
         raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
     return replace(spec, profiles=token.word.upper())
 
@@ -206,8 +206,8 @@ def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
 
 
 def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
-    if not spec.is_reversible:
-        raise token.error("switching needs a time-reversible model")
+    if spec.is_directed:
+        raise token.error("switching needs a time-reversible model with exchangeabilities")
     if token.values is None:
         return replace(spec, switching=True)
     rates = token.numbers()

@@ -27,7 +27,6 @@ _UNSUPPORTED = (  # names of IQ-TREE, RAxML and RAxML-NG
     (r"CODON[0-9]+_(?:KOSI07|ECM).*", "empirical codon models under other codes than the standard one are"),
     (r"(?:SCHN05|ECMS05)(?:_.*)?", "the empirical codon model of Schneider, Cannarozzi & Gonnet is"),
     (r"(?:KOSI07|ECM.*)_MG.*", "empirical codon models with frequencies of bases are"),
-    (r"NQ\..*|NONREV|NR", "non-reversible models of proteins are"),
 )
 _ACCEPTED = (
     f"{', '.join((*SYMMETRIES, *nonreversible.CLASSES))}, six digits such as 010010, a Lie Markov model such as RY8.8,"
@@ -161,8 +160,8 @@ def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> 
     spec = _default_spec(name)
     if token.values is None:
         return spec
-    if name == proteins.GTR20:
-        return _read_gtr20(token, spec, read_matrix)
+    if spec.named.rates.n_free:
+        return _read_free_rates(token, spec, read_matrix)
     if spec.is_mixture and not spec.is_tied:
         n_classes = len(proteins.MIXTURES[name])
         weights = token.numbers()
@@ -190,10 +189,10 @@ def _read_codon(token: Token, name: str) -> ModelSpec:
     return replace(spec, class_weights=token.checked(check_shares, weights[0], "weights of classes"))
 
 
-def _read_gtr20(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
-    """Read 190 exchangeabilities, or a file with these and 20 frequencies."""
+def _read_free_rates(token: Token, spec: ModelSpec, read_matrix: MatrixReader | None) -> ModelSpec:
+    """Read 190 exchangeabilities, or a file with these and 20 frequencies; under NONREV 380 rates."""
     text = token.values or ""
-    if read_matrix is not None and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
+    if read_matrix is not None and not spec.is_directed and not re.fullmatch(r"[-+0-9.eE/,\s]+", text):
         rates, frequencies = read_matrix(text)
         frequencies = token.checked(check_frequencies, frequencies, spec.symbols)
         spec = replace(spec, frequency_mode="given", frequencies=frequencies)

@@ -1,6 +1,6 @@
 """Protein models: published matrices and profiles, and mixtures of them.
 
-The figures and their sources are in ``figures/matrices.txt`` and ``figures/profiles.txt``.
+The figures and their sources are in ``figures/matrices.txt``, ``figures/directed.txt`` and ``figures/profiles.txt``.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.model.classes import Classes
 from plltool.model.named import NamedModel, RateDesign, pair_names
+from plltool.model.nonreversible import frequencies_of_rates, ordered_pairs
 from plltool.model.published import published_figures, read_figures, unpack_matrix
 from plltool.model.rates import RateKind
+from plltool.model.substitution import exchangeability_matrix
 
 AMINO_ACIDS = tuple("ARNDCQEGHILKMFPSTWYV")
 N_STATES = len(AMINO_ACIDS)
 PAIRS = pair_names(AMINO_ACIDS)
 
 GTR20 = "GTR20"  # 190 free exchangeabilities
+NONREV = "NONREV"  # 380 rates, 379 of them free
 POISSON = "Poisson"  # equal exchangeabilities
 # other names in use, among them RAxML-NG's
-ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": POISSON}
+ALIASES = {"PROTGTR": GTR20, "JTT-DCMut": "JTTDCMut", "LG4": "LG4M", "F81AA": POISSON, "NR": NONREV}
 
 # The matrices of each mixture, and the relative rates of its classes if its authors give them.
 MIXTURES: dict[str, dict[str, float]] = {
@@ -55,15 +58,23 @@ def published_matrices() -> tuple[str, ...]:
 
 
 @functools.cache
+def directed_matrices() -> tuple[str, ...]:
+    """The names of the published matrices that are not time-reversible."""
+    return tuple(published_figures("directed.txt"))
+
+
+@functools.cache
 def canonical_names() -> dict[str, str]:
     """The name of each protein model by all its spellings, in upper case."""
-    names = [*published_matrices(), GTR20, POISSON, *MIXTURES]
+    names = [*published_matrices(), *directed_matrices(), GTR20, NONREV, POISSON, *MIXTURES]
     return {name.upper(): name for name in names} | {alias.upper(): name for alias, name in ALIASES.items()}
 
 
 @functools.cache
 def named_model(name: str) -> NamedModel:
     """The protein model of a canonical name; that of a mixture has its first matrix only, see `read_mixture`."""
+    if name == NONREV or name in directed_matrices():
+        return _directed_model(name)
     if name == GTR20:
         rates, frequencies = read_matrix("LG")
         design = RateDesign.of_classes(range(len(PAIRS)), rates / rates[-1])
@@ -73,6 +84,21 @@ def named_model(name: str) -> NamedModel:
     else:
         rates, frequencies = read_matrix(name)
     return NamedModel("protein", AMINO_ACIDS, PAIRS, RateDesign.published(rates), "model", frequencies)
+
+
+def _directed_model(name: str) -> NamedModel:
+    """A model that is not time-reversible; NONREV starts with the rates of LG."""
+    pairs = ordered_pairs(AMINO_ACIDS)
+    off_diagonal = ~np.eye(N_STATES, dtype=bool)
+    if name == NONREV:
+        exchangeabilities, frequencies = read_matrix("LG")
+        rates = (exchangeability_matrix(exchangeabilities) * frequencies)[off_diagonal]
+        design = RateDesign.of_classes(range(len(pairs)), rates / rates[-1])
+    else:
+        rates = read_figures("directed.txt", name).reshape(N_STATES, N_STATES)[off_diagonal]
+        design = RateDesign.published(rates)
+    frequencies = frequencies_of_rates(rates)
+    return NamedModel("protein", AMINO_ACIDS, pairs, design, "model", frequencies, False, is_directed=True)
 
 
 @functools.cache

@@ -66,11 +66,10 @@ def named_model(name: str) -> NamedModel:
     symbols, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")
     rates = RateDesign.published(np.array([float(value) for value in values.split("/")]))
     frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    data, pairs = OWN_STATES + symbols, pair_names(symbols)
+    data, states, pairs = OWN_STATES + symbols, tuple(symbols), pair_names(symbols)
     if len(rates.base) == len(pairs):
-        return NamedModel(data, tuple(symbols), pairs, rates, "equal", frequencies)
-    pairs = ordered_pairs(symbols)
-    return NamedModel(data, tuple(symbols), pairs, rates, "model", frequencies, is_reversible=False, is_directed=True)
+        return NamedModel(data, states, pairs, rates, "equal", frequencies)
+    return NamedModel(data, states, ordered_pairs(symbols), rates, "model", frequencies, False, is_directed=True)
 
 
 def _check_connected(symbols: str, rates: FloatArray) -> None:

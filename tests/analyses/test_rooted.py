@@ -9,6 +9,8 @@ import plltool
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
 from plltool.tree.splits import rf_distance
 
 PRIMATES = "data/primates.phy"
@@ -156,3 +158,36 @@ def test_parts(tmp_path):
 def test_refused(call, problem):
     with pytest.raises(InputError, match=problem):
         call()
+
+
+# --- proteins -----------------------------------------------------------------------------------------------
+
+# IQ-TREE 3 (piqtree 0.7.0), lengths and parameters fixed
+PROTEIN_TREE = "((a:0.3,b:0.5):0.15,((c:0.3,d:0.2):0.1,(e:0.2,f:0.4):0.2):0.25);"
+PROTEIN_ROWS = (
+    "PTNDIKSGACIGYHMMRPAAKQGMDRPVFTHAFKPMIAFDIDKIHKNIPYCTEHTCCGMW",
+    "QEWVSKTCDFCFCLTQKMCIPFFLYNLYHAVERDVEAMAKMPNILTAEHLSLSAQCKRGC",
+    "YAFQWGAMDTWHIMCLVCKDSISSYKLFDPCMPCQHNLCARQKGCAHKFLQRKCAYLHDQ",
+    "LWAIAMYYLLIDAPRYSHYFLWEDGSMIGKWYETVNEHHFNTHDDPTLGRMLAHCHHQIG",
+    "PSHEAWGPQSIHFDFAVHYIHGQNNAFWAGTWHTMKEWCVAMTATMDICSMGMFFGTKAI",
+    "GCTEARCMCWRKVDVLMQMGEAGVMLMKDRYNFWGTTFMFMYPFMMGNMCKCIALHNAWY",
+)
+PROTEIN_LNL = [
+    ("NQ.bird", -1436.59783118),
+    ("NQ.insect", -1409.97346878),
+    ("NQ.mammal", -1412.2622698),
+    ("NQ.pfam+G4{0.5}", -1299.27636664),
+    ("NQ.plant+I{0.2}", -1404.46256221),
+    ("NQ.yeast", -1429.53209957),
+    ("NONREV{RATES}", -1436.59783118),
+]
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_proteins_beside_another_program(device):
+    rows = dict(zip("abcdef", PROTEIN_ROWS, strict=True))
+    bird = Model(parse_model("NQ.bird")).exchangeabilities.tolist()
+    for text, lnl in PROTEIN_LNL if device == "numpy" else PROTEIN_LNL[3:4]:
+        model = text.replace("RATES", "/".join(map(repr, bird)))
+        result = plltool.evaluate(rows, PROTEIN_TREE, model, fixed=True, device=device)
+        assert result.lnl == pytest.approx(lnl, abs=1e-6)

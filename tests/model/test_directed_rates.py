@@ -5,9 +5,11 @@ import pytest
 from scipy.linalg import expm, null_space
 
 from plltool.errors import InputError
+from plltool.model import proteins
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.nonreversible import real_eigensystem, scaled_matrix, stationary_frequencies
+from plltool.model.nonreversible import rates_matrix, real_eigensystem, scaled_matrix, stationary_frequencies
+from plltool.model.published import read_figures
 
 PAIRS = ("AC", "AG", "AT", "CA", "CG", "CT", "GA", "GC", "GT", "TA", "TC", "TG")
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
@@ -116,7 +118,9 @@ def test_values_are_packed():
         ("UNREST{1/2}", "expected 12 rates separated by slashes: one per distinct rate; found 2"),
         ("STRSYM{1/2/3/4/5/0}", "must be positive"),
         ("UNREST+C20", "profiles need a single protein matrix"),
-        ("NQ.pfam", "non-reversible models of proteins are not supported"),
+        ("NQ.pfam+C20", "profiles need a single protein matrix"),
+        ("NQ.pfam{1}", "are published"),
+        ("NQ.bird+F", "the frequencies of NQ.bird follow from its rates"),
     ],
 )
 def test_refused(text, problem):
@@ -128,3 +132,46 @@ def test_refused(text, problem):
 def test_frequencies_cannot_be_set():
     with pytest.raises(InputError, match="follow from its rates and cannot be set"):
         Model(parse_model("UNREST")).set_frequencies([0.25] * 4)
+
+
+# --- proteins -----------------------------------------------------------------------------------------------
+
+NQ = ("NQ.bird", "NQ.insect", "NQ.mammal", "NQ.pfam", "NQ.plant", "NQ.yeast")
+
+
+@pytest.mark.parametrize("name", NQ)
+def test_published_matrices(name):
+    """The figures are a matrix that is scaled already: rows sum to 0, and one substitution is expected per unit."""
+    model = Model(parse_model(name.upper()))
+    matrix, pi = scaled_matrix(rates_matrix(model.exchangeabilities))
+    printed = read_figures("directed.txt", name).reshape(20, 20)
+    assert matrix == pytest.approx(printed, abs=2e-5)  # 20 rates of 6 decimals
+    assert model.frequencies == pytest.approx(pi)
+    assert model.n_free_parameters == 0
+    components = model.components()
+    assert components.transition_matrices(0.4)[0] == pytest.approx(expm(0.4 * matrix), abs=1e-10)
+    assert not components.is_reversible
+    assert name not in proteins.published_matrices()  # candidates of select-model have no root
+
+
+def test_free_rates_of_proteins():
+    """NONREV starts as LG, which is reversible; its parameters are all ratios to the last rate, VY."""
+    model, lg = Model(parse_model("NR")), Model(parse_model("LG"))
+    assert model.n_free_parameters == 379
+    assert model.components().transition_matrices(0.7) == pytest.approx(lg.components().transition_matrices(0.7))
+    values = np.random.default_rng(8).uniform(0.1, 2, 380)
+    given = Model(parse_model(f"NONREV{{{'/'.join(map(repr, values.tolist()))}}}"))
+    assert given.exchangeabilities == pytest.approx(values / values[-1], rel=1e-14)
+    assert given.spec.pairs[0] == "AR"
+    assert given.spec.pairs[-1] == "VY"
+    with pytest.raises(InputError, match="expected 380 exchangeabilities"):
+        parse_model("NONREV{1/2/3}")
+
+
+def test_states_of_the_user():
+    """Six rates between three states: P is the exponential of their matrix, and nothing is free."""
+    model = Model(parse_model("MATRIX{ABC}{1/2/3/4/5/6}"))
+    matrix, pi = scaled_matrix(rates_matrix(np.array([1.0, 2, 3, 4, 5, 6])))
+    assert model.components().transition_matrices(0.3)[0] == pytest.approx(expm(0.3 * matrix), abs=1e-10)
+    assert model.frequencies == pytest.approx(pi)
+    assert model.n_free_parameters == 0
