@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -24,15 +24,13 @@ from plltool.model.initial import (
     initial_switch_rates,
 )
 from plltool.model.nonreversible import directed_components, frequencies_of_rates
-from plltool.model.rates import SITE_GROUPS, SiteRates
+from plltool.model.rates import SITE_GROUPS
+from plltool.model.rates_over_sites import RatesOverSites
 from plltool.model.spec import ModelSpec
 from plltool.model.substitution import eigensystem, exchangeability_matrix, rate_matrix
 from plltool.model.values import (
-    check_alpha,
     check_exchangeabilities,
-    check_free_rates,
     check_frequencies,
-    check_pinv,
     check_rate_parameters,
     check_scaler,
 )
@@ -42,7 +40,7 @@ CATEGORIES = "categories"  # of +PSR: no numbers of a vector, see `plltool.optim
 GROUPS = ("rates", "frequencies", "class_weights", "switching", *SITE_GROUPS, SCALER, CATEGORIES)
 
 
-class Model:
+class Model(RatesOverSites):
     """A substitution model: its specification and the current values of its parameters.
 
     Values in the braces of the specification are fixed. The other parameters form the groups of `free_parameters`. They
@@ -125,16 +123,6 @@ class Model:
         return Classes(shared, self._frequencies[None], np.ones(1), np.ones(1))
 
     @property
-    def alpha(self) -> float | None:
-        """The shape of the gamma distribution; None without +G."""
-        return self._sites.alpha
-
-    @property
-    def pinv(self) -> float | None:
-        """The share of invariable sites; None without +I."""
-        return self._sites.pinv
-
-    @property
     def switching(self) -> FloatArray | None:
         """(2,) the rates of switching from off to on and from on to off; None without +COV."""
         return self._switching if self.spec.switching else None
@@ -143,16 +131,6 @@ class Model:
     def scaler(self) -> float:
         """The factor of all branch lengths, 1 without +B; for an engine it is a factor of all rates."""
         return self._scaler
-
-    @property
-    def sites(self) -> SiteRates:
-        """How rates vary over sites, with all values filled in."""
-        return self._sites
-
-    @property
-    def has_site_rates(self) -> bool:
-        """Whether each site has a rate of its own (+PSR) rather than a mixture of rates."""
-        return self._sites.kind == "psr"
 
     def under_gamma(self) -> Model:
         """A copy with gamma rates of about the same variance in place of per-site rates; alpha is free."""
@@ -299,47 +277,6 @@ class Model:
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
         self._systems = self._matrices = None
 
-    def set_alpha(self, value: float) -> None:
-        """Set the shape of the gamma distribution.
-
-        Raises
-        ------
-        InputError
-            If the model has no +G, or the value is not within MIN_ALPHA .. MAX_ALPHA.
-        """
-        if self._sites.kind != "gamma":
-            raise InputError(f"model {str(self.spec)!r} has no gamma rates (+G), so alpha cannot be set")
-        self.set_sites(replace(self._sites, alpha=check_alpha(value)))
-
-    def set_pinv(self, value: float) -> None:
-        """Set the share of invariable sites.
-
-        Raises
-        ------
-        InputError
-            If the model has no +I, or the value is not within MIN_PINV .. MAX_PINV.
-        """
-        if not self._sites.invariable:
-            raise InputError(f"model {str(self.spec)!r} has no invariable sites (+I), so their share cannot be set")
-        self.set_sites(replace(self._sites, pinv=check_pinv(value)))
-
-    def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
-        """Set the rates and weights of +R, both (n_categories,); rates are scaled to mean 1.
-
-        Raises
-        ------
-        InputError
-            If the model has no +R, the number of values is wrong, one is not positive, or the weights do not sum to 1.
-        """
-        given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
-        n = self._sites.n_categories
-        if self._sites.kind != "free":
-            raise InputError(f"model {str(self.spec)!r} has no free rates (+R), so they cannot be set")
-        if [len(values) for values in given] != [n, n]:
-            raise InputError(f"expected {n} rates and {n} weights, found {len(given[0])} and {len(given[1])}")
-        checked = check_free_rates(*given)
-        self.set_sites(replace(self._sites, rates=checked[0], weights=checked[1]))
-
     def set_scaler(self, value: float) -> None:
         """Set the factor of all branch lengths.
 
@@ -351,11 +288,6 @@ class Model:
         if not self.spec.scaled:
             raise InputError(f"model {str(self.spec)!r} has no scaler of branch lengths (+B), so it cannot be set")
         self._scaler = check_scaler(float(value))
-
-    def set_sites(self, sites: SiteRates) -> None:
-        """Set how rates vary over sites: of the specification's kind, with all values."""
-        self._sites = sites
-        self._sites_at_start = False
 
     # --- free parameters ------------------------------------------------------------------------------------
 
@@ -379,10 +311,6 @@ class Model:
         n_optimised = sum(len(self.ratios(group)) for group in self.free_parameters)
         counted = {"empirical": len(self.spec.symbols) - 1, "f1x4": 3, "f3x4": 9}
         return n_optimised + counted.get(self.spec.frequency_mode, 0) + self.spec.sites.counted
-
-    def site_starts(self, groups: Collection[str]) -> list[SiteRates]:
-        """Rates over sites to try before free groups are optimised for the first time; empty if one start is enough."""
-        return self._sites.starts(groups) if self._sites_at_start else []
 
     def ratios(self, group: str) -> FloatArray:
         """The free values of a group as positive ratios, see `plltool.model.vector`; none for CATEGORIES."""
