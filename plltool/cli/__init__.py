@@ -26,6 +26,7 @@ from plltool.cli.compare import compare
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
+from plltool.cli.place import place
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
 from plltool.cli.simulate import simulate
@@ -160,6 +161,7 @@ for _command in (
     alrt,
     test,
     ancestral,
+    place,
     simulate,
     trees,
     compare,
