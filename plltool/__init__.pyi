@@ -21,6 +21,8 @@ from .analyses.concordance import concordance as concordance
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
 from .analyses.likelihood import Likelihood as Likelihood
+from .analyses.place import PlacementResult as PlacementResult
+from .analyses.place import place as place
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports
@@ -53,6 +55,7 @@ from .io.checkpoint import mark_checkpoint as mark_checkpoint
 from .io.checkpoint import read_mark as read_mark
 from .io.checkpoint import remove_checkpoint as remove_checkpoint
 from .io.part_trees import read_tree as read_tree
+from .io.query_reader import read_queries as read_queries
 from .io.record import read_record as read_record
 from .io.record import write_bytes as write_bytes
 from .io.record import write_record as write_record

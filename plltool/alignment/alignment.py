@@ -81,8 +81,9 @@ class Sequences:
     sets : bytes of `rows` that stand for several characters, such as those of {01} in a NEXUS file
     kinds : the kinds of data that the file declares for blocks of columns; empty if `states` says it all
     warnings : what a user should know about the file, one line each
+    least : number of taxa that there must be at least
 
-    Raises InputError for fewer than `MIN_TAXA` taxa, an empty or repeated name, sequences of different lengths or
+    Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
     """
 
@@ -95,6 +96,7 @@ class Sequences:
     sets: Mapping[int, bytes] = field(default_factory=dict)
     kinds: tuple[DeclaredKind, ...] = ()
     warnings: tuple[str, ...] = ()
+    least: int = MIN_TAXA
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -213,8 +215,8 @@ def to_bytes(sequence: bytes | str) -> bytes:
 
 def _check_names(given: Sequences) -> None:
     """Raise InputError unless there are enough names, all different and none empty."""
-    if len(given.names) < MIN_TAXA:
-        raise InputError(f"{given.source}: found {len(given.names)} taxa, expected at least {MIN_TAXA}")
+    if len(given.names) < given.least:
+        raise InputError(f"{given.source}: found {len(given.names)} taxa, expected at least {given.least}")
     seen: dict[str, int] = {}
     for taxon, name in enumerate(given.names):
         if not name:

@@ -82,6 +82,7 @@ class Likelihood(Parameters):
     ----------
     data : the alignment, cut into parts
     patterns : the distinct columns of each part
+    hardware : the settings above, from `device` to `memory`
     engine : the engine that does the arithmetic, with its layout and counters
     reason : why its device was chosen
     warnings : what a user should know about the trees that were set, one line each
@@ -109,10 +110,9 @@ class Likelihood(Parameters):
         roots: bool = False,
         **hardware: Unpack[HardwareSettings],
     ):
-        asked = Hardware(**hardware)
+        self.hardware = Hardware(**hardware)
         self.data, models = resolve_inputs(alignment, model, brlen, rooted=not (neighbours or states))
         self._brlen = brlen
-        self._precision = asked.precision
         unlinked = brlen == UNLINKED
         given = as_tree(tree, self.data.names, unlinked)
         self._tree = link_lengths(given, len(models) if unlinked else 1)
@@ -124,7 +124,7 @@ class Likelihood(Parameters):
         if neighbours or states or (roots and self.data.has_root):
             slots = search_slots(n_taxa)
         held = with_state_tips(self.patterns) if states else self.patterns
-        self.engine, self.reason = open_engine(held, models, slots, asked)
+        self.engine, self.reason = open_engine(held, models, slots, self.hardware)
         self._likelihood = TreeLikelihood(self._tree, models, self.engine)
         choose_categories(self._likelihood, only_first=True)
 
@@ -273,8 +273,11 @@ class Likelihood(Parameters):
         return lnl
 
     def length_errors(self) -> FloatArray:
-        """Standard errors of the branch lengths, in the shape of `lengths`: see `optimise.standard_errors`."""
-        step = ERROR_STEP if self._precision == "double" else COARSE_ERROR_STEP
+        """Standard errors of the branch lengths, in the shape of `lengths`.
+
+        See `optimise.standard_errors.length_errors`.
+        """
+        step = ERROR_STEP if self.hardware.precision == "double" else COARSE_ERROR_STEP
         return length_errors(self._likelihood, step)
 
     def pattern_lnl(self) -> FloatArray:

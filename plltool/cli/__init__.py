@@ -27,6 +27,7 @@ from plltool.cli.concordance import concordance
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
+from plltool.cli.place import place
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
 from plltool.cli.show import show
@@ -163,6 +164,7 @@ for _command in (
     concordance,
     test,
     ancestral,
+    place,
     simulate,
     show,
     trees,

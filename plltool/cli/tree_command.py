@@ -7,9 +7,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+import click
+
 from plltool import Hardware
 from plltool.cli.command import given_command
 from plltool.cli.options import (
+    PATH,
     alignment_argument,
     brlen_option,
     data_type_option,
@@ -105,10 +108,16 @@ class TreeTask:
             print_line(line)
 
 
-tree_task_options = packed(
-    "task",
-    TreeTask,
-    alignment_argument,
+reference_option = click.option(
+    "--reference",
+    "--ref-msa",
+    "alignment",
+    required=True,
+    type=PATH,
+    metavar="ALIGNMENT",
+    help="Alignment of the reference sequences.",
+)
+_OTHER_OPTIONS = (
     model_option,
     brlen_option,
     data_type_option,
@@ -119,3 +128,5 @@ tree_task_options = packed(
     quiet_option,
     json_progress_option,
 )
+tree_task_options = packed("task", TreeTask, alignment_argument, *_OTHER_OPTIONS)
+reference_task_options = packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)

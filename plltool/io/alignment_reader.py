@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from plltool.alignment.alignment import Sequences
+from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.spaces import SPACES, detect_states, space_called
 from plltool.alignment.states import PROTEIN, StateSpace
@@ -22,12 +22,15 @@ _MAX_SHOWN_START = 40  # bytes of a file in a message
 AUTO = "auto"  # the states that the data show
 
 
-def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None = None) -> Sequences:
+def read_alignment(
+    path: str | os.PathLike[str], states: StateSpace | str | None = None, least: int = MIN_TAXA
+) -> Sequences:
     """Read a FASTA, PHYLIP, NEXUS or VCF alignment, gzipped or not, as text; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
-    or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide.
+    or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide. There must be at
+    least `least` taxa.
 
     Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus` and `read_vcf` for what they allow. Line
     ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
@@ -60,6 +63,7 @@ def read_alignment(path: str | os.PathLike[str], states: StateSpace | str | None
         matrix.sets,
         matrix.kinds,
         matrix.warnings,
+        least,
     )
 
 

@@ -22,6 +22,7 @@ def write_newick(
     digits: int | None = None,
     labels: Sequence[str] | None = None,
     left_out: BoolArray | None = None,
+    marks: Sequence[str] | None = None,
 ) -> str:
     """Write a tree on one line, as a trifurcation at the inner node next to tip 0; with a root, as a bifurcation there.
 
@@ -36,6 +37,7 @@ def write_newick(
     labels : (n_edges,) labels of inner branches, such as supports. Each is written at the lower node of its branch, as
         seen from the root, and so stays with its branch for any outgroup. Those of tip branches are not written.
     left_out : (n_edges,) mask of inner branches that are contracted.
+    marks : (n_edges,) texts that follow the lengths of the branches.
 
     Raises
     ------
@@ -46,6 +48,8 @@ def write_newick(
     tails = [""] * tree.n_edges
     if lengths:
         tails = [f":{length!r}" if digits is None else f":{length:.{digits}g}" for length in tree.lengths.tolist()]
+    if marks is not None:
+        tails = [tail + mark for tail, mark in zip(tails, marks, strict=True)]
     pieces = ["("]
     unclosed = [(root, "")]
     for node, parent, branch in tree.ordered_from(root, left_out):

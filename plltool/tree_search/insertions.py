@@ -152,14 +152,22 @@ def triplet_step(lengths: FloatArray, values: FloatArray) -> tuple[FloatArray, F
     """Newton step (..., 3) for the three lengths at each node, and the gain in lnL (...) that it promises.
 
     `values` (..., 10) are those of `program.triplet`. The Hessian is scaled by the lengths, so that lengths of
-    different magnitudes have the same weight. Its eigenvalues are made negative, so that the step leads uphill even
-    where lnL is not concave.
+    different magnitudes have the same weight.
     """
     hessian = np.empty((*lengths.shape, 3))
     for column, (i, j) in enumerate([(0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)]):
         hessian[..., i, j] = hessian[..., j, i] = values[..., 4 + column] * lengths[..., i] * lengths[..., j]
+    relative, promise = uphill_step(without_rounding(values[..., 1:4]) * lengths, hessian)
+    return relative * lengths, promise
+
+
+def uphill_step(gradient: FloatArray, hessian: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Newton step (..., n) from gradient (..., n) and Hessian (..., n, n), and the gain (...) that it promises.
+
+    The eigenvalues of the Hessian are made negative, so that the step leads uphill wherever it is taken.
+    """
     eigenvalues, vectors = np.linalg.eigh(hessian)
     curvature = np.maximum(np.abs(eigenvalues), np.finfo(float).tiny ** 0.5)
-    gradient = np.einsum("...ij,...i->...j", vectors, without_rounding(values[..., 1:4]) * lengths)
-    step = np.einsum("...ij,...j->...i", vectors, gradient / curvature) * lengths
-    return step, np.sum(gradient**2 / (2 * curvature), axis=-1)
+    rotated = np.einsum("...ij,...i->...j", vectors, gradient)
+    step = np.einsum("...ij,...j->...i", vectors, rotated / curvature)
+    return step, np.sum(rotated**2 / (2 * curvature), axis=-1)

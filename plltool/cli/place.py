@@ -1,0 +1,118 @@
+"""``plltool place``: sequences on the branches of a reference tree."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plltool import Hardware
+from plltool.cli.command import command
+from plltool.cli.options import PATH, hardware_options, packed, tree_option
+from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.tree_command import TreeTask, reference_task_options
+from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
+
+if TYPE_CHECKING:
+    from plltool import PlacementResult, Sequences, Tree
+
+PLACE_FILES = (
+    OutputFile("jplace", "placements", "jplace 3, as gappa, guppy and iTOL read it"),
+    OutputFile("place.json", "record", "JSON, of the reference"),
+    OutputFile("place.log", "log"),
+)
+
+
+@dataclass(frozen=True)
+class PlacementChoice:
+    """What to place, how many branches to try, and which places to report."""
+
+    queries: tuple[Path, ...]
+    dyn_heur: float
+    no_heur: bool
+    filter_acc_lwr: float
+    filter_min_lwr: float
+    filter_max: int
+
+    def settings(self) -> dict[str, Any]:
+        """Keywords of `plltool.place`."""
+        return {
+            "heuristic": 1.0 if self.no_heur else self.dyn_heur,
+            "filter_acc_lwr": self.filter_acc_lwr,
+            "filter_min_lwr": self.filter_min_lwr,
+            "filter_max": self.filter_max,
+        }
+
+
+@command(
+    short_help="Place sequences on the branches of a reference tree.",
+    examples=(
+        "plltool place --reference ref.fasta --tree ref.best.nwk --model ref.json --queries reads.fasta --prefix reads",
+        "plltool place --reference ref.fasta --tree ref.nwk --queries a.fa.gz --queries b.fa.gz --filter-max 1",
+    ),
+)
+@tree_option
+@packed(
+    "choice",
+    PlacementChoice,
+    click.option(
+        "--queries",
+        "--query",
+        required=True,
+        multiple=True,
+        type=PATH,
+        metavar="FILE",
+        help="Sequences to place, FASTA, PHYLIP or NEXUS, aligned to the reference: with the same columns. May be"
+        " repeated.",
+    ),
+    click.option(
+        "--dyn-heur",
+        type=click.FloatRange(min=0, max=1, min_open=True),
+        default=PLACE_HEURISTIC,
+        show_default=True,
+        help="Share of the likelihood weights in the middle of all branches; lengths are optimised on the best branches"
+        " that have it together.",
+    ),
+    click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),
+    click.option(
+        "--filter-acc-lwr",
+        type=click.FloatRange(min=0, max=1),
+        default=FILTER_WEIGHT,
+        show_default=True,
+        help="Write the best places of a query until their likelihood weights sum to this.",
+    ),
+    click.option(
+        "--filter-min-lwr",
+        type=click.FloatRange(min=0, max=1),
+        default=0.0,
+        show_default=True,
+        help="Write no other than the best place with a smaller likelihood weight.",
+    ),
+    click.option(
+        "--filter-max",
+        type=click.IntRange(min=1),
+        default=FILTER_MOST,
+        show_default=True,
+        help="Number of places of a query to write at most.",
+    ),
+)
+@reference_task_options
+@hardware_options
+@file_options(PLACE_FILES)
+def place(tree: Path, choice: PlacementChoice, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
+    """Place sequences, such as reads, on the branches of a reference tree, each for itself.
+
+    Branch lengths and free parameters are optimised on the reference first, unless --fixed is given. The reference tree
+    then stays as it is.
+    """
+    outputs.claim()
+    import plltool
+
+    def analyse(data: Sequences, reference: Tree, model: str | None, **settings: Any) -> PlacementResult:
+        return plltool.place(data, reference, choice.queries, model, **choice.settings(), **settings)
+
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
+    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_placements(), *outputs.describe()]
+    task.print(result, lines)

@@ -1,0 +1,153 @@
+"""Further sequences on the branches of a tree that stays as it is: score every branch, optimise the best.
+
+A *query* is a tip that the engine holds behind the taxa of the tree. It is attached to a branch of length t by a
+pendant branch, x from the branch's first end and t - x from its second. Both x and the pendant length are optimised, t
+is not, as in pplacer (Matsen, Kodner & Armbrust 2010) and EPA-NG (Barbera et al. 2019). So columns in which a query has
+no data have the same likelihood wherever it is, and an engine may lack them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from plltool.arrays import FloatArray, IndexArray, IntArray
+from plltool.constants import (
+    ELSEWHERE_FORESIGHT,
+    MAX_BACKTRACKS,
+    MAX_SCRATCH_SLOTS,
+    MIN_BRANCH_LENGTH,
+    PLACE_MARGIN,
+    PLACE_PRECISION,
+    SCAN_VALUES_PER_LAUNCH,
+)
+from plltool.engine import program as prog
+from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.steps import apply_step, at_bound, newton_step, without_rounding
+from plltool.tree_search.insertions import join, uphill_step
+
+PENDANT = 2  # place of the pendant length among the three at a query
+AT_END = 2.0  # times the least length: a place that is no further from an end of its branch is there, but for rounding
+
+
+@dataclass(frozen=True)
+class Places:
+    """Queries on branches, one place a row.
+
+    Attributes
+    ----------
+    queries, branches : (n,) the query, from 0, and the branch
+    lengths : (n, 3) from the place to the first and to the second end of the branch, and the pendant length
+    lnl : (n,) of the tree with the query, over the columns of the engine
+    """
+
+    queries: IndexArray
+    branches: IndexArray
+    lengths: FloatArray
+    lnl: FloatArray
+
+
+def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -> FloatArray:
+    """lnL (n_queries, n_branches) of the tree with each query in the middle of each branch, at a given pendant length.
+
+    The CLA in the middle of a branch is made once for all queries, in the first scratch slot.
+    """
+    tree = likelihood.tree
+    scores = np.empty((n_queries, tree.n_edges))
+    at_once = max(1, SCAN_VALUES_PER_LAUNCH // (likelihood.engine.n_groups * n_queries))
+    lengths = np.append(tree.lengths / 2, pendant)
+    for first in range(0, tree.n_edges, at_once):
+        branches = np.arange(first, min(first + at_once, tree.n_edges))
+        values = likelihood.directed().execute(_scoring_request(likelihood, branches, n_queries), lengths)
+        scores[:, branches] = values.sum(axis=0).reshape(len(branches), n_queries).T
+    return scores
+
+
+def _scoring_request(likelihood: TreeLikelihood, branches: IndexArray, n_queries: int) -> prog.Request:
+    """The request of a launch: for each branch, a piece of its own, a NEWVIEW and an EVALUATE for each query."""
+    n, middle, pendant = len(branches), likelihood.scratch, likelihood.tree.n_edges
+    first, second = _sides(likelihood)[branches].T
+    rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)
+    rows[:, 0] = prog.newview(middle, first, branches, second, branches)
+    tips = np.tile(_tips(likelihood, np.arange(n_queries)), n)
+    rows[:, 1:] = prog.evaluate(np.arange(len(tips)), middle, tips, pendant).reshape(n, n_queries, -1)
+    return prog.Request(
+        rows.reshape(-1, INSTRUCTION_WORDS),
+        len(tips),
+        "placement scores",
+        pieces=np.arange(n, dtype=np.int32) * (1 + n_queries),
+        scratch=range(middle, middle + 1),
+    )
+
+
+def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray, pendant: float) -> Places:
+    """Optimise where each query sits on its branch, and its pendant length, by Newton steps from the middle.
+
+    Places that do not promise to come within PLACE_MARGIN of the query's best one are given up early; the result holds
+    the best lengths that they met.
+    """
+    half = likelihood.tree.lengths[branches] / 2
+    best = np.column_stack([half, half, np.full(len(half), pendant)])
+    lnl, values = np.full(len(best), -np.inf), np.empty((len(best), TRIPLET_VALUES))
+    failures = np.zeros(len(best), dtype=np.int64)
+    operands = np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
+    active, trial = np.arange(len(best)), best.copy()
+    while len(active):
+        answer = _join_all(likelihood, operands[active], trial)
+        better = answer[:, 0] > lnl[active]
+        best[active] = np.where(better[:, None], trial, best[active])
+        values[active] = np.where(better[:, None], answer, values[active])
+        lnl[active] = np.where(better, answer[:, 0], lnl[active])
+        failures[active] = np.where(better, 0, failures[active] + 1)
+        trial, promise = _slide(best[active], values[active], failures[active])
+        leading = np.full(queries.max() + 1, -np.inf)
+        np.maximum.at(leading, queries, lnl)
+        hopeful = lnl[active] + ELSEWHERE_FORESIGHT * promise >= leading[queries[active]] - PLACE_MARGIN
+        going = hopeful & (promise >= PLACE_PRECISION) & (failures[active] <= MAX_BACKTRACKS)
+        active, trial = active[going], trial[going]
+    return Places(queries, branches, best, lnl)
+
+
+def _join_all(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
+    """`join` in launches of bounded size."""
+    parts = [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, len(operands), MAX_SCRATCH_SLOTS)]
+    return np.concatenate([join(likelihood.directed(), operands[part], lengths[part]) for part in parts])
+
+
+def _slide(lengths: FloatArray, values: FloatArray, failures: IndexArray) -> tuple[FloatArray, FloatArray]:
+    """Lengths (n, 3) after a step along the branch and in the pendant length, and the gain that Newton's step promises.
+
+    `values` (n, 10) are those of `program.triplet`. The first step is Newton's, its Hessian scaled by the length of the
+    branch and the pendant length. If it fails, each of the two takes a step of its own, which is halved after every
+    further failure. A place at an end of its branch that would go beyond stays there, and so does a pendant length at a
+    bound.
+    """
+    whole, pendant = lengths[:, 0] + lengths[:, 1], lengths[:, PENDANT]
+    least = np.minimum(MIN_BRANCH_LENGTH, whole / 2)
+    slopes = without_rounding(np.column_stack([values[:, 1] - values[:, 2], values[:, 3]]))
+    at_ends = lengths[:, :2] <= AT_END * least[:, None]
+    beyond = (at_ends[:, 0] & (slopes[:, 0] <= 0)) | (at_ends[:, 1] & (slopes[:, 0] >= 0))
+    scales = np.column_stack([np.where(beyond, 0.0, whole), np.where(at_bound(pendant, slopes[:, 1]), 0.0, pendant)])
+    along, mixed = values[:, 4] + values[:, 5] - 2 * values[:, 7], values[:, 8] - values[:, 9]
+    hessian = np.stack([along, mixed, mixed, values[:, 6]], axis=1).reshape(-1, 2, 2)
+    relative, promise = uphill_step(slopes * scales, hessian * scales[:, :, None] * scales[:, None, :])
+    alone = newton_step(np.column_stack([whole, pendant]), slopes, np.column_stack([along, values[:, 6]]))
+    damped = np.where(scales > 0, alone, 0.0) * 0.5 ** np.maximum(failures - 1, 0)[:, None]
+    step = np.where(failures[:, None] == 0, relative * scales, damped)
+    first = np.clip(lengths[:, 0] + step[:, 0], least, whole - least)
+    return np.column_stack([first, whole - first, apply_step(pendant, step[:, 1])]), promise
+
+
+def _sides(likelihood: TreeLikelihood) -> IntArray:
+    """(n_branches, 2) the operands on both sides of each branch, that at its first end first."""
+    tree, view = likelihood.tree, likelihood.view
+    first = tree.ends[:, 0]
+    columns = np.argmax(tree.edges[first] == np.arange(tree.n_edges)[:, None], axis=1)
+    return np.column_stack([view.outgoing[first, columns], view.incoming[first, columns]])
+
+
+def _tips(likelihood: TreeLikelihood, queries: IndexArray) -> IndexArray:
+    """The operands of queries."""
+    return ~(likelihood.tree.n_taxa + queries)
