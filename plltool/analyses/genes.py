@@ -253,11 +253,7 @@ class GeneSearcher:
     def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
         """The tree of a gene."""
         settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
-        try:
-            found = search(data, self._model, **settings)
-        except InputError as error:
-            named = str(error).startswith(data.source)
-            raise error if named else InputError(f"{data.source}: {error}") from error
+        found = search(data, self._model, **settings)
         spec = str(found.models[0].spec)
         return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from plltool.alignment.alignment import DeclaredKind, Sequences
+from plltool.alignment.alignment import Sequences
 from plltool.errors import InputError, show_name
 from plltool.io.alignment_reader import read_alignment
 
@@ -60,10 +60,6 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
     kinds = {own.states.name if own.states else "" for own in genes.values()}
     is_one_kind = len(kinds) == 1
     some = next(iter(genes.values()))
-    declared = () if is_one_kind else tuple(
-        DeclaredKind(own.states.name, own.states, *columns)
-        for own, columns in zip(genes.values(), ranges, strict=True) if own.states
-    )  # fmt: skip
     joined = Sequences(
         tuple(names),
         tuple(b"".join(pieces[name]) for name in names),
@@ -71,6 +67,5 @@ def join_alignments(genes: Mapping[str, Sequences], source: str) -> tuple[Sequen
         some.states if is_one_kind else None,
         told=is_one_kind and all(own.told for own in genes.values()),
         sets={byte: states for own in genes.values() for byte, states in own.sets.items()},
-        kinds=declared,
     )
     return joined, ranges

@@ -107,6 +107,7 @@ def test_dna_and_proteins(data_dir):
     assert [gene.spec.split("+")[0] for gene in found.genes] == ["GTR", "LG"]
     kinds = [part.alignment.states.name for part in found.search.data.parts]
     assert kinds == ["DNA", "protein"]
+    assert found.alignment.states is None
 
 
 def test_files_of_a_folder(folder):
