@@ -20,6 +20,9 @@ from .analyses.compare import compare_records as compare_records
 from .analyses.concordance import concordance as concordance
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
+from .analyses.genes import Gene as Gene
+from .analyses.genes import GenesResult as GenesResult
+from .analyses.genes import genes as genes
 from .analyses.likelihood import Likelihood as Likelihood
 from .analyses.place import PlacementResult as PlacementResult
 from .analyses.place import place as place

@@ -162,6 +162,7 @@ MANY_TAXA = 1000  # from which on the limit of the perturbations grows with the 
 LARGE_ALIGNMENT = 5_000_000  # taxa times patterns from which on gains must be significant by default
 PERTURB = "perturb"  # the stage of the ratchet
 FUSE = "fuse"  # the stage that fuses the climbs from several start trees
+GENE_STAGE = "gene trees"  # the stage whose rounds are the trees of genes
 REPLICATE_STAGE = "bootstrap"  # the stage whose rounds are bootstrap replicates
 ULTRAFAST_STAGE = "ufboot"  # the stage whose rounds are excursions of the ultrafast bootstrap
 STAGE_COSTS = {  # CPU time on four alignments of 150 to 500 taxa, per cent of a default climb; only for forecasts

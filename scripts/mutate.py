@@ -72,6 +72,7 @@ SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_cons
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
 BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
 CONCORDANCE, GENE_CONCORDANCE = "tests/analyses/test_concordance.py", "plltool/tree/concordance.py"
+GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
@@ -1112,6 +1113,14 @@ MUTANTS = [
     Mutant("concordance: the whole tree tells the states of a subtree", "plltool/optimise/ancestral.py",
            "(state, nothing) if outer is None", "(~np.zeros_like(state), nothing) if outer is None",
            (CONCORDANCE, "-k", "by_likelihood")),
+    Mutant("genes: kept ones are made again", "plltool/analyses/genes.py", "gene = kept.get(name) or next(made)",
+           "gene = next(made)", (GENES, "-k", "goes_on")),
+    Mutant("genes: columns of the next gene", "plltool/io/alignment_folder.py", "first + own.n_sites - 1))",
+           "first + own.n_sites))", (GENES, "-k", "gaps")),
+    Mutant("genes: rows without gaps", "plltool/io/alignment_folder.py", "rows.get(name, GAP * own.n_sites)",
+           'rows.get(name, b"")', (GENES, "-k", "gaps")),
+    Mutant("genes: all of the kind of the first", "plltool/io/alignment_folder.py",
+           "some.states if is_one_kind else None", "some.states", (GENES, "-k", "proteins")),
     Mutant("replicates: more are kept than asked for", "plltool/analyses/bootstrap.py", "if n_kept > self.most:",
            "if False:", (BOOTSTRAP, "-k", "added_to")),
     Mutant("replicates: a test forgets kept ones", "plltool/analyses/bootstrap.py", "and number >= wanted.least",

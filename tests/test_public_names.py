@@ -49,6 +49,7 @@ CALLS = {
     "devices": lambda at: plltool.devices(),
     "evaluate": lambda at: plltool.evaluate(ROWS, TREE, "JC", **NUMPY),
     "format_fasta": lambda at: plltool.format_fasta(["a"], ["ACGT"]),
+    "genes": lambda at: plltool.genes({"g": ROWS}, "JC", workers=1, **NUMPY),
     "has_checkpoint": lambda at: plltool.has_checkpoint(at / "x.checkpoint"),
     "mark_checkpoint": lambda at: plltool.mark_checkpoint(at / "x.checkpoint", {"a": 1}) is None,
     "parse_hardware": lambda at: plltool.parse_hardware("numpy:vw=2"),

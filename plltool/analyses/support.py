@@ -87,10 +87,11 @@ def load_target(tree: TreeLike, names: Sequence[str] | None = None, ordered: boo
     ----------
     tree : as for `supports`, also for errors
     names : taxa in the order wanted; by default they are numbered as they come
-    ordered : number them in the order of `names`, also those of a Tree; by default in the order of their names
+    ordered : number them in the order of `names`, also those of a Tree; by default in the order of their names.
+        Numbers of branches then do not depend on how the tree is written
     """
     if isinstance(tree, Tree):
-        tree = as_tree(tree, names or sorted(tree.names)) if ordered else tree
+        tree = as_tree(tree, names or sorted(tree.names)).renumbered() if ordered else tree
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_), ("",) * tree.n_edges)
     nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
     if ordered and names is None:

@@ -26,6 +26,7 @@ from plltool.cli.compare import compare
 from plltool.cli.concordance import concordance
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
+from plltool.cli.genes import genes
 from plltool.cli.hints import hint_at_command
 from plltool.cli.place import place
 from plltool.cli.search import search
@@ -162,6 +163,7 @@ for _command in (
     support,
     alrt,
     concordance,
+    genes,
     test,
     ancestral,
     place,

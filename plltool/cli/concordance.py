@@ -37,6 +37,21 @@ CF_FILES = (
 )
 CONCORDANCE_FILES = (*CF_FILES, OutputFile("concordance.log", "log"))
 
+scf_option = click.option(
+    "--scf",
+    type=click.IntRange(min=0),
+    default=SITE_QUARTETS,
+    show_default=True,
+    help="Number of quartets that are drawn around each branch for site concordance factors; 0 leaves these out."
+    " Where a branch has no more, all are taken.",
+)
+scfl_option = click.option(
+    "--scfl",
+    is_flag=True,
+    help="Also compute site concordance factors from the likelihoods of ancestral states (Mo et al. 2023); branch"
+    " lengths and free parameters are optimised first.",
+)
+
 
 @dataclass(frozen=True)
 class ConcordanceTask:
@@ -68,20 +83,8 @@ task_options = packed(
         metavar="FILE",
         help="Gene trees, Newick or NEXUS, any number in a file; may be repeated. They may lack taxa.",
     ),
-    click.option(
-        "--scf",
-        type=click.IntRange(min=0),
-        default=SITE_QUARTETS,
-        show_default=True,
-        help="Number of quartets that are drawn around each branch for site concordance factors; 0 leaves these out."
-        " Where a branch has no more, all are taken.",
-    ),
-    click.option(
-        "--scfl",
-        is_flag=True,
-        help="Also compute site concordance factors from the likelihoods of ancestral states (Mo et al. 2023); branch"
-        " lengths and free parameters are optimised first.",
-    ),
+    scf_option,
+    scfl_option,
     model_option,
     brlen_option,
     data_type_option,

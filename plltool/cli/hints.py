@@ -46,6 +46,7 @@ ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-te": ("--tree", "evaluate --tree"),
     "--tree": ("search --start", "evaluate --tree"),
     "-z": ("--trees", "test --trees"),
+    "--gene-trees": ("genes",),
     "--gcf": ("concordance --gcf",),
     "--scf": ("concordance --scf",),
     "--scfl": ("concordance --scfl",),

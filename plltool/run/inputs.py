@@ -111,6 +111,12 @@ def _resolve_inputs(
     return cut, _make_models(model, scheme, cut, brlen)
 
 
+def resolve_scheme(data: Sequences, scheme: Scheme, brlen: str = DEFAULT_LINKAGE) -> tuple[Dataset, list[Model]]:
+    """An alignment, cut into parts that are described already, and their models; errors as in `resolve_inputs`."""
+    cut = cut_alignment(data, scheme)
+    return cut, _make_models(None, scheme, cut, brlen)
+
+
 def as_models(given: ModelLike | None, data: Dataset, brlen: str = DEFAULT_LINKAGE) -> list[Model]:
     """Models for the parts of an alignment; arguments and errors as in `resolve_inputs`.
 

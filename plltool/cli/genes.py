@@ -1,0 +1,136 @@
+"""``plltool genes``: trees of many genes, the tree of all of them, and how far they agree."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import click
+
+from plltool import Hardware
+from plltool.cli.command import command, given_command
+from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
+from plltool.cli.options import (
+    PATH,
+    Effort,
+    brlen_option,
+    data_type_option,
+    effort_options,
+    hardware_options,
+    json_progress_option,
+    model_option,
+    outgroup_option,
+    packed,
+    quiet_option,
+    seed_option,
+)
+from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.reporting import Reporter
+
+FOLDER, SEARCH_FOLDER = "checkpoint", "search.checkpoint"
+GENES_FILES = (
+    OutputFile("genes.nwk", "gene trees", "one a line, in the order of the table"),
+    OutputFile("genes.tsv", "table of genes", "separated by tabs: name, file, size, lnL, model"),
+    OutputFile("genes.fasta", "alignment of all genes side by side"),
+    OutputFile("genes.part", "partition file", "the columns of each gene and its model, for --model"),
+    OutputFile("best.nwk", "tree of all genes", "with branch lengths"),
+    OutputFile("best.model", "models of the genes in it", "a file for --model"),
+    OutputFile("json", "record of its search", "JSON"),
+    OutputFile("parts.nwk", "trees of genes in it", "with --brlen unlinked"),
+    OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as the bound"),
+    *CF_FILES,
+    OutputFile("log", "log"),
+    OutputFile(FOLDER, "state of an unfinished run", "a folder: the genes that are done"),
+    OutputFile(SEARCH_FOLDER, "state of its last search", "a folder"),
+)
+
+
+@dataclass(frozen=True)
+class GenesTask:
+    """The genes, and how the work is done and reported."""
+
+    folder: Path
+    model: str | None
+    brlen: str
+    data_type: str
+    seed: int
+    outgroup: tuple[str, ...]
+    scf: int
+    scfl: bool
+    workers: int | None
+    quiet: bool
+    json_progress: str | None
+
+
+task_options = packed(
+    "task",
+    GenesTask,
+    click.argument("folder", type=PATH, metavar="FOLDER"),
+    model_option,
+    brlen_option,
+    data_type_option,
+    seed_option,
+    outgroup_option,
+    scf_option,
+    scfl_option,
+    click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help="Number of genes to search in parallel, each in a process with its share of the threads.  [default: as"
+        " many as threads, on a GPU 1]",
+    ),
+    quiet_option,
+    json_progress_option,
+)
+
+
+@command(
+    short_help="Find the trees of many genes, and gene and site concordance factors.",
+    examples=("plltool genes alignments --model GTR+F+G4 --effort fast --prefix run",),
+)
+@task_options
+@effort_options
+@hardware_options
+@file_options(GENES_FILES, source="folder")
+def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs) -> None:
+    """Find the tree of each gene in FOLDER, that of all genes together, and how far they agree.
+
+    FOLDER has the alignment of each gene in a file of its own: FASTA, PHYLIP or NEXUS, gzipped or not. Genes may lack
+    taxa. In the alignment of all genes each gene is a part with a model of its own.
+
+    After an interruption, the same command continues.
+    """
+    outputs.claim()
+    import plltool
+
+    reporter = Reporter(task.quiet, outputs.log, task.json_progress, append=outputs.resumes)
+    with reporter, ExitStack() as stack:
+        stack.enter_context(outputs.checkpointed())
+        found = outputs.go_on_or_start_over(
+            lambda: plltool.genes(
+                task.folder,
+                task.model,
+                data_type=task.data_type,
+                seed=task.seed,
+                options=effort.options(),
+                brlen=task.brlen,
+                outgroup=task.outgroup or None,
+                quartets=task.scf,
+                likelihood=task.scfl,
+                workers=task.workers,
+                listener=reporter.progress,
+                checkpoint=outputs.path(FOLDER),
+                search_checkpoint=outputs.path(SEARCH_FOLDER),
+                **asdict(hardware),
+            )
+        )
+        outputs.write(found.texts(given_command()))
+        outputs.remove_stale()
+        outputs.forget_checkpoints()
+        lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]
+        lines += [f"seconds: {found.seconds:.1f}", f"tree: {found.concordance.newick()}"]
+        for line in lines:
+            reporter.write_log(line)
+    for line in [*lines, *outputs.describe()]:
+        print_line(line)

@@ -1,0 +1,143 @@
+"""Gene trees from a folder: each as of its own search, the whole with its partitions, concordance; interrupted runs."""
+
+import gzip
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from plltool.analyses.concordance import concordance
+from plltool.analyses.genes import genes
+from plltool.analyses.search import search
+from plltool.errors import InputError
+from plltool.io.alignment_folder import join_alignments, read_folder
+from plltool.io.alignment_reader import read_alignment
+from plltool.io.newick_writer import write_newick
+from plltool.tree_search.effort import SearchOptions
+
+SETTINGS = {"seed": 3, "options": SearchOptions("fast"), "device": "numpy", "threads": 1}
+
+
+@pytest.fixture
+def folder(data_dir, tmp_path) -> Path:
+    """Three genes of six or five taxa, 60 sites each."""
+    place = tmp_path / "genes"
+    place.mkdir()
+    for number in (1, 2, 3):
+        whole = read_alignment(data_dir / "genes" / f"gene{number}.fasta")
+        rows = sorted(zip(whole.names, whole.rows, strict=True))[:6]
+        text = "".join(f">{name}\n{row[:60].decode()}\n" for name, row in rows)
+        (place / f"gene{number}.fasta").write_text(text)
+    return place
+
+
+def test_genes_of_the_examples_are_cut_from_primates(data_dir):
+    whole = read_alignment(data_dir / "primates.phy")
+    found = read_folder(data_dir / "genes")
+    assert list(found) == [f"gene{number}" for number in range(1, 7)]
+    for k, gene in enumerate(found.values()):
+        own = [i for i in range(12) if k % 2 == 0 or i % 6 != k]
+        assert gene.names == tuple(whole.names[i] for i in own)
+        assert gene.rows == tuple(whole.rows[i][150 * k : 150 * (k + 1)] for i in own)
+
+
+def test_each_gene_and_the_whole_are_searches_of_their_own(folder, tmp_path):
+    found = genes(folder, "HKY+F", workers=2, **SETTINGS)
+    assert [gene.name for gene in found.genes] == ["gene1", "gene2", "gene3"]
+    for gene in found.genes:
+        alone = search(folder / f"{gene.name}.fasta", "HKY+F", **SETTINGS)
+        assert (gene.lnl, write_newick(gene.tree)) == (alone.lnl, write_newick(alone.tree))
+    texts = found.texts()
+    for ending in ("genes.fasta", "genes.part", "genes.nwk", "best.nwk"):
+        (tmp_path / ending).write_text(texts[ending])
+    assert texts["genes.part"].splitlines() == [f"HKY+FC, gene{k} = {60 * k - 59}-{60 * k}" for k in (1, 2, 3)]
+    whole = search(tmp_path / "genes.fasta", tmp_path / "genes.part", **SETTINGS)
+    assert (found.search.lnl, found.search.newick) == (whole.lnl, whole.newick)
+    again = concordance(tmp_path / "best.nwk", tmp_path / "genes.nwk", tmp_path / "genes.fasta", seed=3)
+    assert texts["cf.stat"] == again.format_table()
+    rows = [line.split("\t") for line in texts["genes.tsv"].splitlines()]
+    assert rows[2][:4] == ["gene2", str(folder / "gene2.fasta"), str(found.genes[1].tree.n_taxa), "60"]
+
+
+class StoppedError(Exception):
+    pass
+
+
+def test_an_interrupted_run_goes_on(folder, tmp_path):
+    whole = genes(folder, "JC", workers=1, **SETTINGS)
+    stores = {"checkpoint": tmp_path / "c", "search_checkpoint": tmp_path / "s"}
+
+    def stop(event):
+        if event.round == 2:
+            raise StoppedError
+
+    with pytest.raises(StoppedError):
+        genes(folder, "JC", workers=1, listener=stop, **stores, **SETTINGS)
+    again = genes(folder, "JC", workers=1, **stores, **SETTINGS)
+    assert [gene.kept for gene in again.genes] == [True, True, False]
+    for ending in ("genes.nwk", "genes.tsv", "best.nwk", "cf.stat"):
+        assert again.texts()[ending] == whole.texts()[ending]
+    with pytest.raises(InputError, match="a checkpoint of another run: model"):
+        genes(folder, "HKY", workers=1, **stores, **SETTINGS)
+    (tmp_path / "c" / "gene-1.state").write_bytes(b"damaged")
+    assert [gene.kept for gene in genes(folder, "JC", workers=1, **stores, **SETTINGS).genes] == [False, True, True]
+
+
+def test_taxa_that_a_gene_lacks_are_gaps():
+    rows = [{"a": "AC", "b": "CC", "d": "GG"}, {"d": "T", "c": "A", "a": "C"}]
+    whole, ranges = join_alignments({f"g{k}": read_rows(own) for k, own in enumerate(rows)}, "all")
+    assert whole.names == ("a", "b", "c", "d")
+    assert whole.rows == (b"ACC", b"CC-", b"--A", b"GGT")
+    assert ranges == [(1, 2), (3, 3)]
+
+
+def read_rows(rows):
+    from plltool.io.bridge import alignment_from_object
+
+    return alignment_from_object(rows)
+
+
+def test_dna_and_proteins(data_dir):
+    """Parts of another kind of data keep their states."""
+    rng = np.random.default_rng(4)
+    dna = {name: "".join(rng.choice(list("ACGT"), 30)) for name in "abcd"}
+    protein = {name: "".join(rng.choice(list("ARNDCQEGHILK"), 20)) for name in "abcd"}
+    found = genes({"one": dna, "two": protein}, workers=1, quartets=0, **SETTINGS)
+    assert [gene.spec.split("+")[0] for gene in found.genes] == ["GTR", "LG"]
+    kinds = [part.alignment.states.name for part in found.search.data.parts]
+    assert kinds == ["DNA", "protein"]
+    assert found.alignment.states is None
+
+
+def test_files_of_a_folder(folder):
+    (folder / ".hidden").write_text("nothing")
+    (folder / "more").mkdir()
+    packed = gzip.compress((folder / "gene3.fasta").read_bytes())
+    (folder / "gene3.fasta").unlink()
+    (folder / "gene3.fasta.gz").write_bytes(packed)
+    assert list(read_folder(folder)) == ["gene1", "gene2", "gene3"]
+    shutil.copy(folder / "gene1.fasta", folder / "gene1.fa")
+    with pytest.raises(InputError, match=r"gene1.fasta: found gene 'gene1' again, .* \(.*gene1.fa\)"):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "model", "message"),
+    [
+        ("junk", "JC", "bad.fasta: found 'junk' at the start of the file"),
+        (">a\nAC\n>b\nA\n>c\nAC\n", "JC", "bad.fasta"),
+        (">a\nMKL\n>b\nMKV\n>c\nMRL\n", "JC", "bad.fasta: found protein data, expected DNA for model 'JC'"),
+    ],
+)
+def test_errors_name_the_file(folder, content, model, message):
+    (folder / "bad.fasta").write_text(content)
+    with pytest.raises(InputError, match=message):
+        genes(folder, model, workers=1, **SETTINGS)
+
+
+def test_folders_that_cannot_be_used(tmp_path):
+    with pytest.raises(InputError, match="found no files, expected the alignment of a gene in each"):
+        genes(tmp_path)
+    with pytest.raises(InputError, match="cannot read the folder: No such file"):
+        genes(tmp_path / "nowhere")

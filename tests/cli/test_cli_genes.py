@@ -1,0 +1,28 @@
+"""`plltool genes`: its files, and that the same command line does nothing twice."""
+
+import shutil
+
+
+def test_files(plltool, data_dir, tmp_path):
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    for number in (1, 2):
+        shutil.copy(data_dir / "genes" / f"gene{number}.fasta", folder)
+    given = ("genes", folder, "--model", "JC", "--effort", "fast", "--device", "numpy", "--workers", 1, "--scf", 20)
+    result = plltool(*given, "--scfl", "--prefix", tmp_path / "x")
+    assert result.exit_code == 0, result.stderr
+    assert "genes: 2\n" in result.stdout
+    assert "scfl: " in result.stdout
+    names = {path.name.removeprefix("x.") for path in tmp_path.glob("x.*")}
+    assert names == {
+        *("genes.nwk", "genes.tsv", "genes.fasta", "genes.part", "best.nwk", "best.model", "json", "log"),
+        *("cf.nwk", "cf.stat", "cf.branch.nwk", "cf.nex", "cf.json"),
+    } | ({"collapsed.nwk"} & names)
+    assert len((tmp_path / "x.genes.nwk").read_text().splitlines()) == 2
+    again = plltool(*given, "--prefix", tmp_path / "x")
+    assert again.exit_code == 1
+    assert "--redo" in again.stderr
+
+
+def test_an_option_of_search(plltool):
+    assert "did you mean plltool genes?" in plltool("search", "x", "--gene-trees").stderr
