@@ -21,6 +21,8 @@ from .analyses.concordance import concordance as concordance
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
 from .analyses.likelihood import Likelihood as Likelihood
+from .analyses.report import Report as Report
+from .analyses.report import report as report
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports

@@ -1,8 +1,8 @@
 """`report` makes a report of the runs whose records share a prefix.
 
-    import plltool
-    for path in plltool.report("primates").write():
-        print(path)
+import plltool
+for path in plltool.report("primates").write():
+    print(path)
 """
 
 from __future__ import annotations

@@ -27,6 +27,7 @@ from plltool.cli.concordance import concordance
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.hints import hint_at_command
+from plltool.cli.report import report
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
 from plltool.cli.show import show
@@ -164,6 +165,7 @@ for _command in (
     test,
     ancestral,
     simulate,
+    report,
     show,
     trees,
     compare,

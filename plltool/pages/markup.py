@@ -13,7 +13,7 @@ class Markup(str):
     __slots__ = ()
 
 
-def element(name: str, *content: str, **attributes: object) -> Markup:
+def element(name: str, /, *content: str, **attributes: object) -> Markup:
     """An HTML or SVG element.
 
     Parameters

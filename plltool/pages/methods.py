@@ -63,7 +63,8 @@ class _Cited:
     def cite(self, *keys: str) -> str:
         """The sources in brackets, with a blank before them; empty without any."""
         self._keys.update(keys)
-        return f" ({'; '.join(keys)})" if keys else ""
+        shown = [re.sub(r"(?<=\d)[ab]$", "", key) for key in keys]  # a letter tells two sources of one year apart
+        return f" ({'; '.join(shown)})" if keys else ""
 
     def references(self) -> list[str]:
         """The full references."""
@@ -74,7 +75,7 @@ class _Cited:
 def read_table(name: str) -> dict[str, str]:
     """A table of this package: lines "key = text"."""
     lines = files("plltool.pages").joinpath(name).read_text(encoding="utf-8").splitlines()
-    return dict(line.split(" = ", 1) for line in lines)  # type: ignore[misc]
+    return dict(line.split(" = ", 1) for line in lines)
 
 
 def source_of_model(spec: str) -> tuple[str, ...]:
@@ -103,7 +104,9 @@ def _tell_choice(records: Records, cited: _Cited) -> list[str]:
     by = cited.cite(CRITERION_SOURCES[name])
     if "candidates" in choice:
         return [f"The model {choice['best']} was chosen by {name}{by} in the way of ModelFinder{finder}."]
-    merged = f"; parts were merged in the way of PartitionFinder{cited.cite('Lanfear et al. 2012')}" if choice["merges"] else ""  # fmt: skip
+    merged = ""
+    if choice["merges"]:
+        merged = f"; parts were merged in the way of PartitionFinder{cited.cite('Lanfear et al. 2012')}"
     return [f"The model of each part was chosen by {name}{by} in the way of ModelFinder{finder}{merged}."]
 
 
@@ -165,8 +168,10 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
     listed = ", ".join(
         name + cited.cite(source)
         for name, source in (
-            ("the KH test", "Kishino & Hasegawa 1989"), ("the SH test", "Shimodaira & Hasegawa 1999"),
-            ("their weighted forms and the AU test", "Shimodaira 2002"), ("expected likelihood weights", "Strimmer & Rambaut 2002"),
+            ("the KH test", "Kishino & Hasegawa 1989"),
+            ("the SH test", "Shimodaira & Hasegawa 1999"),
+            ("their weighted forms and the AU test", "Shimodaira 2002"),
+            ("expected likelihood weights", "Strimmer & Rambaut 2002"),
         )
-    )  # fmt: skip
+    )
     return f"{len(tests['trees'])} trees were compared by {listed}, with {tests['n_replicates']} resampled alignments."

@@ -17,7 +17,8 @@ _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 def describe_model(records: Records) -> Section:
     """All that is known of the model."""
-    run, blocks = records.main or {}, []
+    run = records.main or {}
+    blocks: list[Block] = []
     parts = run.get("parts", [])
     several = len(parts) > 1
     if "parameters" in run:
@@ -66,9 +67,17 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
         for part in parts
     ]
     rows = tuple(
-        (part["name"], part["sites"], str(part["n_sites"]), str(part["n_patterns"]), part["parameters"]["spec"], f"{part['lnl']:.3f}", f"{length:.4f}")
+        (
+            part["name"],
+            part["sites"],
+            str(part["n_sites"]),
+            str(part["n_patterns"]),
+            part["parameters"]["spec"],
+            f"{part['lnl']:.3f}",
+            f"{length:.4f}",
+        )
         for part, length in zip(parts, lengths, strict=True)
-    )  # fmt: skip
+    )
     columns = ("Part", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Length of the tree in each part")
     caption = "Length of the tree in each part: expected substitutions per site, summed over branches."
@@ -81,9 +90,12 @@ def _describe_part(part: Record, name: str) -> list[Block]:
     blocks: list[Block] = []
     rows = [
         (label, f"{own[key]:.6g}")
-        for key, label in (("alpha", f"Alpha, the shape of the gamma distribution{of}"), ("pinv", f"Share of invariable sites{of}"))
+        for key, label in (
+            ("alpha", f"Alpha, the shape of the gamma distribution{of}"),
+            ("pinv", f"Share of invariable sites{of}"),
+        )
         if own.get(key) is not None
-    ]  # fmt: skip
+    ]
     if rows:
         blocks.append(Facts(tuple(rows)))
     for key, caption, columns in (
@@ -99,28 +111,38 @@ def _describe_part(part: Record, name: str) -> list[Block]:
                 blocks.append(Prose(f"{caption}: {len(shown)} numbers, which stand in the record."))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
-        table = tuple((str(k), f"{rate:.5f}", share(w)) for k, (rate, w) in enumerate(zip(rates, weights, strict=True), start=1))  # fmt: skip
+        table = tuple(
+            (str(k), f"{rate:.5f}", share(w)) for k, (rate, w) in enumerate(zip(rates, weights, strict=True), start=1)
+        )
         blocks.append(Table(f"Rates across sites{of}", ("Category", "Relative rate", "Share of sites"), table))
         plot = draw_bars(rates, weights, ("share of sites", "relative rate"), f"Rates across sites{of}")
-        blocks.append(Picture(plot, f"Rates across sites{of}: each bar is a category, as wide as its share of the sites."))  # fmt: skip
+        caption = f"Rates across sites{of}: each bar is a category, as wide as its share of the sites."
+        blocks.append(Picture(plot, caption))
     return blocks
 
 
 def _describe_choice(choice: Record) -> list[Block]:
     """The models that were compared."""
     if "candidates" not in choice:
-        rows = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
+        chosen = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
         scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)
         text = f"The models of the parts were chosen by {choice['criterion']}; all parts together: {scores}."
-        return [Prose(text), Table("Chosen models", ("Part", "Model", "lnL"), rows)]
+        return [Prose(text), Table("Chosen models", ("Part", "Model", "lnL"), chosen)]
     columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
     rows = tuple(
         (
-            own["name"], score(own["lnl"]), str(own["n_parameters"]), score(own["aic"]), score(own["aicc"]), score(own["bic"]),
-            score(own["aic_weight"]), score(own["aicc_weight"]), score(own["bic_weight"]),
+            own["name"],
+            score(own["lnl"]),
+            str(own["n_parameters"]),
+            score(own["aic"]),
+            score(own["aicc"]),
+            score(own["bic"]),
+            score(own["aic_weight"]),
+            score(own["aicc_weight"]),
+            score(own["bic_weight"]),
         )
         for own in choice["candidates"]
-    )  # fmt: skip
+    )
     left = len(choice["left_out"])
     text = (
         f"{choice['best']} was chosen by {choice['criterion']} among {len(rows)} models that were fitted on one tree;"

@@ -39,7 +39,7 @@ def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
     ]
     links = [element("li", element("a", section.title, href=f"#{section.key}")) for section in sections]
     body = [
-        element("header", element("h1", "Report of ", element("span", prefix)), element("p", f"Made by plltool {VERSION}")),
+        element("header", element("h1", f"Report of {prefix}"), element("p", f"Made by plltool {VERSION}")),
         element("nav", element("ul", *links), aria_label="Sections"),
         element("main", *[_write_section(section) for section in sections]),
     ]
@@ -62,7 +62,8 @@ def _hash(text: str) -> str:
 def _write_section(section: Section) -> Markup:
     heading = f"heading-{section.key}"
     blocks = [_write_block(block) for block in section.blocks]
-    return element("section", element("h2", section.title, id=heading), *blocks, id=section.key, aria_labelledby=heading)
+    title = element("h2", section.title, id=heading)
+    return element("section", title, *blocks, id=section.key, aria_labelledby=heading)
 
 
 def _write_block(block: Block) -> Markup:
@@ -87,7 +88,9 @@ def _write_table(table: Table) -> Markup:
         for row in table.rows
     ]
     class_ = "text" if table.is_text else None
-    written = element("table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_)  # fmt: skip
+    written = element(
+        "table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_
+    )
     framed = element("div", written, class_="scroll", tabindex="0", role="region", aria_label=table.caption)
     if len(rows) <= FOLDED_ROWS:
         return framed
@@ -105,11 +108,13 @@ def _write_cell(cell: str | Cell) -> Markup:
 def _write_tree(block: TreePicture) -> Markup:
     shown, n_collapsed = collapse_large(block.nodes)
     drawn = Markup(TreeDrawing(shown).svg(_PICTURE_WIDTH))
-    caption = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below." if block.kinds else ""  # fmt: skip
+    colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
+    caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
     if n_collapsed:
-        caption = f"The tree is large: {n_collapsed} clades are collapsed to at most {REPORT_ROWS} rows. {caption}"
-    holder = element("div", drawn, id="tree-holder", class_="scroll tree", tabindex="0", role="region", aria_label="Tree")
-    return element("figure", Markup(_read("toolbar.html")), holder, element("figcaption", caption.strip() or "The tree."))
+        caption = f"The tree is large: {n_collapsed} clades are collapsed, so that it has {REPORT_ROWS} rows. {caption}"
+    attributes = {"id": "tree-holder", "class": "scroll tree", "tabindex": "0", "role": "region", "aria-label": "Tree"}
+    holder = element("div", drawn, **attributes)
+    return element("figure", Markup(_read("toolbar.html")), holder, element("figcaption", caption.strip()))
 
 
 def _tree_data(block: TreePicture) -> str:
@@ -124,5 +129,3 @@ def _tree_data(block: TreePicture) -> str:
         "rows": REPORT_ROWS,
     }
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-
-

@@ -27,8 +27,12 @@ def draw_bars(heights: Sequence[float], widths: Sequence[float], names: tuple[st
 
 
 def draw_path(
-    points: Sequence[Sequence[tuple[float, float]]], kinds: Sequence[Sequence[int]], legend: Sequence[str], names: tuple[str, str], title: str,
-) -> Markup:  # fmt: skip
+    points: Sequence[Sequence[tuple[float, float]]],
+    kinds: Sequence[Sequence[int]],
+    legend: Sequence[str],
+    names: tuple[str, str],
+    title: str,
+) -> Markup:
     """Lines through points (x, y), whose dots are coloured by their kinds, numbers of the `legend`."""
     xs, ys = zip(*(point for line in points for point in line), strict=True)
     frame = _Frame((0.0, max(*xs, 1e-9)), (min(ys), max(ys)))
@@ -82,22 +86,36 @@ class _Frame:
         bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0
         lines = [element("path", d=f"M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}", class_="axis")]
         for value, text in _ticks(*self._x):
-            lines.append(element("text", text, x=f"{self.x(value):.1f}", y=bottom + 15.0, text_anchor="middle", class_="tick"))  # fmt: skip
+            lines.append(
+                element("text", text, x=f"{self.x(value):.1f}", y=bottom + 15.0, text_anchor="middle", class_="tick")
+            )
         for value, text in _ticks(*self._y):
             lines.append(element("path", d=f"M{LEFT - 4} {self.y(value):.1f}h4", class_="axis"))
-            lines.append(element("text", text, x=LEFT - 7.0, y=f"{self.y(value) + 4.0:.1f}", text_anchor="end", class_="tick"))  # fmt: skip
+            lines.append(
+                element("text", text, x=LEFT - 7.0, y=f"{self.y(value) + 4.0:.1f}", text_anchor="end", class_="tick")
+            )
         lines.append(element("text", names[0], x=(LEFT + WIDTH - RIGHT) / 2.0, y=HEIGHT - 8.0, text_anchor="middle"))
         lines.append(element("text", names[1], transform=f"translate(14 {middle}) rotate(-90)", text_anchor="middle"))
         return _svg([element("title", title), *lines, *drawn], HEIGHT)
 
 
 def _svg(content: Sequence[Markup], height: float) -> Markup:
-    return element("svg", *content, role="img", class_="plot", viewBox=f"0 0 {WIDTH:g} {height:g}", width=f"{WIDTH:g}", height=f"{height:g}")  # fmt: skip
+    return element(
+        "svg",
+        *content,
+        role="img",
+        class_="plot",
+        viewBox=f"0 0 {WIDTH:g} {height:g}",
+        width=f"{WIDTH:g}",
+        height=f"{height:g}",
+    )
 
 
 def _bar(x: float, y: float, width: float, height: float, text: str) -> Markup:
     numbers = {"x": x, "y": y, "width": width, "height": height}
-    return element("rect", element("title", text), class_="bar", **{key: f"{value:.1f}" for key, value in numbers.items()})  # fmt: skip
+    return element(
+        "rect", element("title", text), class_="bar", **{key: f"{value:.1f}" for key, value in numbers.items()}
+    )
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:

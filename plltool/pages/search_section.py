@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plltool.pages.blocks import Block, Facts, Picture, Section, Table
 from plltool.pages.figures import duration
+from plltool.pages.markup import Markup
 from plltool.pages.plots import draw_path
 from plltool.pages.records import Record
 
@@ -32,7 +33,9 @@ def describe_search(run: Record) -> Section:
     blocks: list[Block] = [Facts(tuple(rows))]
     if trace:
         plot = _plot_trace(trace)
-        blocks.append(Picture(plot, "Log-likelihood against time: a dot is a round of the search, its colour the stage."))
+        blocks.append(
+            Picture(plot, "Log-likelihood against time: a dot is a round of the search, its colour the stage")
+        )
     distances = run.get("start_distances") or ["-"] * len(lnls)
     ended = tuple(
         (f"{number}", f"{lnl:.4f}", f"{lnl - run['lnl']:.4f}", str(distance))
@@ -44,15 +47,20 @@ def describe_search(run: Record) -> Section:
     for event in trace:
         rounds.setdefault(event["stage"], []).append(event)
     stages = tuple(
-        (STAGES.get(stage, stage), str(len(events)), str(sum(event["moves"] for event in events)), f"{max(event['lnl'] for event in events):.4f}")
+        (
+            STAGES.get(stage, stage),
+            str(len(events)),
+            str(sum(event["moves"] for event in events)),
+            f"{max(event['lnl'] for event in events):.4f}",
+        )
         for stage, events in rounds.items()
-    )  # fmt: skip
+    )
     if stages:
         blocks.append(Table("Stages of the search", ("Stage", "Rounds", "Subtrees moved", "Best lnL"), stages))
     return Section("search", "Search", tuple(blocks))
 
 
-def _plot_trace(trace: list[Record]) -> str:
+def _plot_trace(trace: list[Record]) -> Markup:
     """A line for each climb: the climbs of several processes have numbers, others begin with a start tree."""
     found = dict.fromkeys(event["stage"] for event in trace)
     order = [stage for stage in STAGES if stage in found] + [stage for stage in found if stage not in STAGES]
@@ -63,5 +71,5 @@ def _plot_trace(trace: list[Record]) -> str:
         lines[-1].append(event)
     points = [[(event["seconds"], event["lnl"]) for event in line] for line in lines]
     kinds = [[order.index(event["stage"]) for event in line] for line in lines]
-    legend = [STAGES.get(stage, stage) for stage in order]
+    legend = [str(STAGES.get(stage, stage)) for stage in order]
     return draw_path(points, kinds, legend, ("seconds since the search began", "lnL"), "Log-likelihood against time")

@@ -53,11 +53,12 @@ def _describe_computation(records: Records) -> Section:
     blocks: list[Block] = []
     if run is not None:
         versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
-        rows = [("Device", run["device"]), ("Why this device", run.get("reason", "")), ("Driver", run.get("driver", ""))]
+        rows = [("Device", run["device"]), ("Why this one", run.get("reason", "")), ("Driver", run.get("driver", ""))]
         precision = run.get("layout", {}).get("precision")
         rows += [("Precision", str(precision))] if precision else []
         rows += [("Version of plltool", run["version"]), ("Other software", versions)]
-        rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in records.runs.items() if "seconds" in own]
+        runs = records.runs.items()
+        rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
         blocks.append(Facts(tuple(row for row in rows if row[1])))
     if records.commands:
         blocks += [Prose("Commands:"), Items(records.commands, is_code=True)]

@@ -42,7 +42,8 @@ def describe_supports(records: Records) -> Section | None:
             for test in supports.get("convergence", ())
         ]
         if tests:
-            blocks += [Prose("Tests whether there are enough bootstrap replicates (Pattengale et al. 2010):"), Items(tuple(tests))]  # fmt: skip
+            text = "Tests whether there are enough bootstrap replicates (Pattengale et al. 2010):"
+            blocks += [Prose(text), Items(tuple(tests))]
     if records.n_bootstraps:
         name = f"{records.prefix.name}.bootstraps.nwk"
         blocks.append(Prose(f"{count(records.n_bootstraps, 'bootstrap tree')} stand in {name}."))
@@ -62,8 +63,9 @@ def describe_tests(run: Record) -> Section:
         rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
     text = (
         f"A + marks a tree that a test keeps, a - one that it rejects: p < {TEST_LEVEL:g}, or outside the set of the"
-        f" largest weights that sum to {1 - TEST_LEVEL:g} (ELW). {tests['n_replicates']} resampled alignments, seed {tests['seed']}."
-    )  # fmt: skip
+        f" largest weights that sum to {1 - TEST_LEVEL:g} (ELW). {tests['n_replicates']} resampled alignments, seed"
+        f" {tests['seed']}."
+    )
     return Section("tests", "Tests of trees", (Table("Tests of trees", columns, tuple(rows)), Prose(text)))
 
 

@@ -46,7 +46,8 @@ def _write_block(block: Block) -> list[str]:
 def _draw_tree(block: TreePicture) -> list[str]:
     drawing = TreeDrawing(block.nodes)
     if drawing.n_taxa > REPORT_ROWS:
-        return _wrap(f"The tree of {drawing.n_taxa} taxa is too large for text; the HTML page and `plltool show` draw it.")
+        pointer = "is too large for text; the HTML page and `plltool show` draw it."
+        return _wrap(f"The tree of {drawing.n_taxa} taxa {pointer}")
     return drawing.text(REPORT_WIDTH).rstrip("\n").split("\n")
 
 

@@ -19,7 +19,8 @@ ROOTED = "The model finds the root. Branch lengths are expected substitutions pe
 
 def describe_tree(records: Records, nodes: RootedNodes) -> Section:
     """The tree, with its supports if they are known."""
-    run, kinds = records.main, ()
+    run = records.main
+    kinds: tuple[tuple[str, str], ...] = ()
     if records.supports is not None and records.supports_are_of_main_tree:
         kinds = tuple((kind, str(own["unit"])) for kind, own in records.supports["kinds"].items())
     rows = [("Taxa", str(sum(not below for below in nodes.children())))]
@@ -60,8 +61,8 @@ def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, int]:
         for child in children[node]:
             if children[child]:
                 heapq.heappush(waiting, (-sizes[child], child))
-    made, numbers = RootedNodes(), {}
-    n_collapsed = 0
+    made, n_collapsed = RootedNodes(), 0
+    numbers: dict[int, int] = {}
     for node, parent in enumerate(nodes.parents):
         if node and parent not in opened:
             continue
