@@ -91,7 +91,7 @@ def _write_table(table: Table) -> Markup:
     written = element(
         "table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_
     )
-    framed = element("div", written, class_="scroll", tabindex="0", role="region", aria_label=table.caption)
+    framed = element("div", written, class_="scroll", tabindex="0", role="group", aria_label=table.caption)
     if len(rows) <= FOLDED_ROWS:
         return framed
     return element("details", element("summary", f"{table.caption}: {len(rows)} rows"), framed)
@@ -112,8 +112,8 @@ def _write_tree(block: TreePicture) -> Markup:
     caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
     if n_collapsed:
         caption = f"The tree is large: {n_collapsed} clades are collapsed, so that it has {REPORT_ROWS} rows. {caption}"
-    attributes = {"id": "tree-holder", "class": "scroll tree", "tabindex": "0", "role": "region", "aria-label": "Tree"}
-    holder = element("div", drawn, **attributes)
+    name = "Picture of the tree"
+    holder = element("div", drawn, id="tree-holder", class_="scroll tree", tabindex="0", role="group", aria_label=name)
     return element("figure", Markup(_read("toolbar.html")), holder, element("figcaption", caption.strip()))
 
 

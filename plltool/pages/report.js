@@ -4,6 +4,7 @@
   const data = JSON.parse(byId("tree-data").textContent);
   const holder = byId("tree-holder");
   const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT, WIDTH = 980;
+  const CROWDED = 60;  // rows from which on a support is only written where its branch has room for it
   const LINE = "#333333", TEXT = "#111111", LABEL = "#666666";
   const SHADES = [[95, "#1b7837"], [80, "#b8860b"], [0, "#b2182b"]];
 
@@ -134,7 +135,9 @@
     [...shown].reverse().filter((visit) => visit.open).forEach((visit) => {
       visit.y = (view[visit.children[0]].y + view[visit.children[visit.children.length - 1]].y) / 2;
     });
-    return { scale: room / deepest, room, width: Math.max(WIDTH, room + longest + GAP + 2 * MARGIN), height: 2 * MARGIN + ROW * row };
+    const cut = Math.max(0, ...shown.filter((visit) => visit.open && visit.label).map((visit) => labelWidth(visit) - visit.x + 2 * GAP));
+    shown.forEach((visit) => { visit.x += cut; visit.tail += cut; });
+    return { scale: room / deepest, room, width: Math.max(WIDTH, cut + room + longest + GAP + 2 * MARGIN), height: 2 * MARGIN + ROW * row };
   }
 
   function placeUnrooted(view, shown) {
@@ -162,6 +165,7 @@
     return { scale, room, width: (right - left) * scale + 2 * edge, height: (bottom - top) * scale + 2 * edge };
   }
 
+  const labelWidth = (visit) => 0.6 * SMALL * visit.label.length;
   const titleOf = (visit) => visit.name !== undefined ? visit.name : visit.size + " taxa";
 
   function draw() {
@@ -183,7 +187,9 @@
     const threshold = Number(byId("threshold").value) || 0;
     const wanted = byId("find").value.trim().toLowerCase();
     const found = new Set(wanted ? view.filter((v) => v.name !== undefined && v.name.toLowerCase().includes(wanted)) : []);
-    const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found));
+    const isCrowded = shown.filter((visit) => !visit.open).length > CROWDED;
+    const hasRoom = (visit) => !isCrowded || visit.length * sheet.scale > labelWidth(visit);
+    const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found, hasRoom(visit)));
     if (hasLengths) pieces.push(drawScale(sheet));
     const height = sheet.height + (hasLengths ? FONT + GAP + MARGIN : 0);
     holder.innerHTML = `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="${fixed(sheet.width)}" height="${fixed(height)}" ` +
@@ -194,7 +200,7 @@
     markCurrent();
   }
 
-  function drawNode(view, visit, unrooted, threshold, found) {
+  function drawNode(view, visit, unrooted, threshold, found, hasRoom) {
     const above = view[visit.parent], number = view.indexOf(visit), percent = support(visit);
     let under = "", over = "";
     if (above) {
@@ -211,7 +217,7 @@
     if (visit.children.length && above) {
       const colour = Number.isNaN(percent) ? LABEL : shade(percent);
       over += `<circle class="node" data-number="${number}" cx="${fixed(visit.x)}" cy="${fixed(visit.y)}" r="${DOT}" fill="${colour}"><title>${escapeText(visit.label || visit.size + " taxa")}</title></circle>`;
-      if (visit.label && visit.open) {
+      if (visit.label && visit.open && hasRoom) {
         const side = unrooted ? `x="${fixed(visit.x + GAP)}"` : `text-anchor="end" x="${fixed(visit.x - GAP)}"`;
         over += `<text ${side} y="${fixed(visit.y - GAP)}" font-size="${SMALL}" fill="${LABEL}">${escapeText(visit.label)}</text>`;
       }
