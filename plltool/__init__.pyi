@@ -26,6 +26,8 @@ from .analyses.genes import genes as genes
 from .analyses.likelihood import Likelihood as Likelihood
 from .analyses.place import PlacementResult as PlacementResult
 from .analyses.place import place as place
+from .analyses.report import Report as Report
+from .analyses.report import report as report
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports

@@ -28,7 +28,8 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "optimise": DATA | {"engine", "optimise"},
     "tree_search": SEARCH,
     "run": SEARCH | {"io", "run"},
-    "analyses": SEARCH | {"io", "run", "analyses"},
+    "pages": DATA | {"io", "pages"},
+    "analyses": SEARCH | {"io", "run", "pages", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported

@@ -29,6 +29,7 @@ from plltool.cli.evaluate import evaluate
 from plltool.cli.genes import genes
 from plltool.cli.hints import hint_at_command
 from plltool.cli.place import place
+from plltool.cli.report import report
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
 from plltool.cli.show import show
@@ -168,6 +169,7 @@ for _command in (
     ancestral,
     place,
     simulate,
+    report,
     show,
     trees,
     compare,

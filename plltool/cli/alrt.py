@@ -10,7 +10,7 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, seed_option, tree_option
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.support import SUPPORT_FILES, kinds_option
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import ALRT_REPLICATES, NEIGHBOUR_KINDS
@@ -19,6 +19,7 @@ ALRT_FILES = (
     *SUPPORT_FILES,
     OutputFile("alrt.json", "record", "JSON, with the supports of each branch"),
     OutputFile("alrt.log", "log"),
+    *REPORT_FILES,
 )
 
 

@@ -20,7 +20,7 @@ from plltool.cli.options import (
     packed,
     search_task_options,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES, kinds_option
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
@@ -47,6 +47,7 @@ BOOTSTRAP_FILES = (
     OutputFile(FOLDER, "all replicates", "a folder; needed to add more replicates later"),
     OutputFile("bootstrap.log", "log"),
     *SUPPORT_FILES,
+    *REPORT_FILES,
 )
 
 EXIT_INTERRUPTED = 128 + signal.SIGINT
@@ -294,6 +295,7 @@ def bootstrap(
             outputs.write(found.supports.texts())
             lines += found.supports.describe()
         outputs.remove_stale(*ALIGNMENT_FILES if outputs.resumes else ())
+        outputs.write_report()
         if not found.interrupted:
             outputs.finish_checkpoint()
         for line in lines:

@@ -42,12 +42,14 @@ class OutputFile:
     what : what it holds, a noun
     when : when it is written, or what else to know; empty if it always is
     kinds : what KIND stands for
+    is_derived : whether all in it comes from other files, so that it is made again by each command with the prefix
     """
 
     ending: str
     what: str
     when: str = ""
     kinds: tuple[str, ...] = ()
+    is_derived: bool = False
 
     @property
     def is_log(self) -> bool:
@@ -79,22 +81,35 @@ class OutputFile:
 
 Table = tuple[OutputFile, ...]
 
+REPORT_FILES = (
+    OutputFile("html", "report", "for a browser; without --no-report, as is the next", is_derived=True),
+    OutputFile("txt", "report as text", "on all runs with this prefix", is_derived=True),
+)
+
 
 def name_file(prefix: Path, ending: str) -> Path:
     """PREFIX.ENDING."""
     return prefix.parent / f"{prefix.name}.{ending}"
 
 
+report_option = click.option(
+    "--report/--no-report",
+    default=True,
+    show_default=True,
+    help="Write a report, HTML and text, on all runs with this prefix; `plltool report` makes it again.",
+)
+
+
 def file_options(table: Table, source: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command the options --prefix and --redo, and `outputs`, its `Outputs`; see `PrefixOption`."""
+    """Give a command --prefix, --redo, with a report --no-report, and `outputs`, its `Outputs`; see `PrefixOption`."""
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
-        def with_outputs(prefix: Path | None, redo: bool, **values: Any) -> Any:
+        def with_outputs(prefix: Path | None, redo: bool, report: bool = False, **values: Any) -> Any:
             if prefix is None and source is not None:
                 read = click.get_current_context().params[source]
                 prefix = read.with_name(("stdin" if read == Path(STDIN) else read.name) + PREFIX_ENDING)
-            return command(**values, outputs=Outputs(table, prefix, redo))
+            return command(**values, outputs=Outputs(table, prefix, redo, report))
 
         prefix_option = click.option(
             "--prefix",
@@ -107,7 +122,7 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
         )
         redo_option = click.option("--redo", is_flag=True, help="Replace the files of an earlier run.")
         wrapped: Callable[..., Any] = prefix_option(redo_option(with_outputs))
-        return wrapped
+        return report_option(wrapped) if any(row.is_derived for row in table) else wrapped
 
     return decorate
 
@@ -120,16 +135,18 @@ class Outputs:
     table : all that the command may write
     prefix : start of their names; None if nothing is to be written
     redo : whether files of an earlier run may be replaced
+    report : whether a report is written
 
     Attributes
     ----------
     resumes : whether the run continues from a checkpoint, see `claim`
     """
 
-    def __init__(self, table: Table, prefix: Path | None, redo: bool):
+    def __init__(self, table: Table, prefix: Path | None, redo: bool, report: bool = False):
         self._table = table
         self._prefix = prefix
         self._redo = redo
+        self._report = report
         self._claimed: list[str] = []  # endings, and the names that the user gave
         self._written: set[Path] = set()
         self.resumes = False
@@ -137,7 +154,8 @@ class Outputs:
     def without(self, *tables: Table) -> Outputs:
         """The same without some files, which this run does not write and does not touch."""
         left_out = {row for table in tables for row in table}
-        return Outputs(tuple(row for row in self._table if row not in left_out), self._prefix, self._redo)
+        kept = tuple(row for row in self._table if row not in left_out)
+        return Outputs(kept, self._prefix, self._redo, self._report)
 
     def path(self, ending: str) -> Path:
         """PREFIX.ENDING."""
@@ -159,7 +177,8 @@ class Outputs:
 
     @property
     def _results(self) -> list[Path]:
-        return [path for row in self._table if not (row.is_log or row.is_checkpoint) for path in self._paths(row)]
+        rows = [row for row in self._table if not (row.is_log or row.is_checkpoint or row.is_derived)]
+        return [path for row in rows for path in self._paths(row)]
 
     # --- before the work --------------------------------------------------------------------------------------
 
@@ -182,7 +201,7 @@ class Outputs:
             mark = plltool.read_mark(folder)
             is_same = not self._redo or mark.get("command") == given_command()
             self.resumes = is_same and plltool.has_checkpoint(folder)
-        rows = [row for row in self._table if not row.is_checkpoint]
+        rows = [row for row in self._table if not (row.is_checkpoint or row.is_derived)]
         claims = [(row.ending, path) for row in rows for path in self._paths(row)]
         claims += [(str(path), path) for path in named if path]
         own = {row.ending for row in rows if row.is_log}
@@ -269,6 +288,17 @@ class Outputs:
             path = name_file(self._prefix, ending)
             plltool.write_text(path, text)
             self._written.add(path)
+
+    def write_report(self) -> None:
+        """Write the report on all runs with the prefix, if one is wanted; a problem with it is only a warning."""
+        import plltool
+
+        if self._prefix is None or not self._report:
+            return
+        try:
+            self._written |= set(plltool.report(self._prefix).write())
+        except InputError as error:
+            _log.warning("there is no report: %s", error)
 
     def withdraw(self, table: Table) -> None:
         """Let `remove_stale` remove files that this run has written, unless it writes them again."""

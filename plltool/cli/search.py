@@ -34,7 +34,7 @@ from plltool.cli.options import (
     start_options,
     view_options,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
@@ -62,6 +62,7 @@ SEARCH_FILES = (
     *SUPPORT_FILES,
     *REPLICATE_FILES,
     *UFBOOT_FILES,
+    *REPORT_FILES,
 )
 
 
@@ -156,6 +157,7 @@ def search(
         lines += summarise(best, outputs, views)
         if site_lnl:
             lines.append(f"lnL of sites: {site_lnl}")
+        outputs.write_report()
         lines += [*told, *outputs.describe()]
         if not interrupted:
             outputs.forget_checkpoints()

@@ -22,7 +22,7 @@ from plltool.cli.options import (
     quiet_option,
     seed_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
 
@@ -33,6 +33,7 @@ SELECT_MODEL_FILES = (
     OutputFile("select-model.model", "the chosen model", "or that of each part, without values; a file for --model"),
     OutputFile("select-model.json", "record", "JSON, with all models that were fitted"),
     OutputFile("select-model.log", "log"),
+    *REPORT_FILES,
 )
 SHOWN = 10  # models in the table on the terminal
 partitions_option = click.option(
@@ -144,6 +145,7 @@ def select_model(
             )
         outputs.write(choice.texts(given_command()))
         outputs.remove_stale()
+        outputs.write_report()
         for line in choice.table().splitlines():
             reporter.write_log(line)
     if as_json:

@@ -11,7 +11,7 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.options import PATH, completes, outgroup_option
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
 from plltool.cli.reporting import Reporter
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
@@ -71,7 +71,7 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     " 0 to 1 (Lemoine et al. 2018).",
 )
 @outgroup_option
-@file_options(SUPPORT_FILES, source="tree")
+@file_options((*SUPPORT_FILES, *REPORT_FILES), source="tree")
 def support(
     tree: Path, replicates: tuple[Path, ...], supports: tuple[str, ...], outgroup: tuple[str, ...], outputs: Outputs
 ) -> None:
@@ -87,5 +87,6 @@ def support(
         found = plltool.supports(tree, replicates, supports, outgroup or None)
         outputs.write(found.texts())
         outputs.remove_stale()
+        outputs.write_report()
     for line in [*found.describe(), *outputs.describe()]:
         print_line(line)

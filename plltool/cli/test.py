@@ -10,7 +10,7 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import PATH, hardware_options, seed_option
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
 
@@ -18,6 +18,7 @@ TEST_FILES = (
     OutputFile("test.nwk", "trees", "with optimised branch lengths"),
     OutputFile("test.json", "record", "JSON, with all numbers"),
     OutputFile("test.log", "log"),
+    *REPORT_FILES,
 )
 
 

@@ -99,6 +99,7 @@ class TreeTask:
             )
             outputs.write(result.texts(given_command(), **views))
             outputs.remove_stale()
+            outputs.write_report()
             reporter.write_log(f"lnL: {result.lnl:.6f}")
         return result
 

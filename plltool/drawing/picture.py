@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from plltool.arrays import FloatArray
 from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_depths, node_rows
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -82,8 +84,9 @@ def draw_rectangular(nodes: RootedNodes, width: float, labels: bool = True) -> P
     names = max(text_width(label) for label, below in zip(nodes.labels, children, strict=True) if not below)
     room = max(width - 2 * MARGIN - GAP - names, width / 3.0)
     scale = room / float(depths.max())
-    x, y = (MARGIN + depths * scale).tolist(), (MARGIN + ROW / 2.0 + rows * ROW).tolist()
-    picture = Picture(max(width, room + names + GAP + 2 * MARGIN), max(y) + ROW / 2.0 + MARGIN)
+    left = MARGIN + (_overhang(nodes, children, depths * scale) if labels else 0.0)
+    x, y = (left + depths * scale).tolist(), (MARGIN + ROW / 2.0 + rows * ROW).tolist()
+    picture = Picture(max(width, left + room + names + GAP + MARGIN), max(y) + ROW / 2.0 + MARGIN)
     for node, below in enumerate(children):
         above = x[nodes.parents[node]] if node else x[0]
         if node:
@@ -144,6 +147,12 @@ def support_colour(label: str) -> str | None:
     value = float(number[0])
     per_cent = 100.0 * value if value <= 1.0 and "." in number[0] else value
     return next(colour for least, colour in SUPPORT_COLOURS if per_cent >= least)
+
+
+def _overhang(nodes: RootedNodes, children: Sequence[Sequence[int]], x: FloatArray) -> float:
+    """By how much labels of inner nodes, which end at their nodes, would stick out of the sheet at the left."""
+    inner = [node for node, below in enumerate(children) if node and below and nodes.labels[node]]
+    return max([0.0, *(text_width(nodes.labels[node], SMALL_FONT) + GAP - MARGIN - float(x[node]) for node in inner)])
 
 
 def _add_label(picture: Picture, label: str, x: float, y: float, text: Text) -> None:

@@ -1,0 +1,31 @@
+"""``plltool report``: a page on the runs that share a prefix."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from plltool.cli.command import command
+from plltool.cli.options import PATH
+from plltool.cli.outputs import print_line
+from plltool.cli.reporting import Reporter
+
+
+@command(
+    short_help="Write a report of the runs with a prefix: HTML and text.",
+    examples=("plltool report primates",),
+)
+@click.argument("prefix", type=PATH)
+def report(prefix: Path) -> None:
+    """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.
+
+    The commands that make trees, supports, tests of trees or the choice of a model write both at their end, unless
+    --no-report is given. This command makes them again, from the records alone.
+    """
+    import plltool
+
+    with Reporter(quiet=False):
+        written = plltool.report(prefix).write()
+    for path in written:
+        print_line(f"report: {path}")

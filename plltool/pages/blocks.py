@@ -1,0 +1,82 @@
+"""What a report is made of; `plltool.pages.page` shows it as HTML, `plltool.pages.text` as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from plltool.pages.markup import Markup
+from plltool.tree.rooted_nodes import RootedNodes
+
+
+class Cell(NamedTuple):
+    """A cell of a table; `mark` is "good", "bad" or "", and colours it."""
+
+    text: str
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Names of things, and what they are."""
+
+    rows: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table; the first column has names, the others numbers unless `is_text`."""
+
+    caption: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str | Cell, ...], ...]
+    is_text: bool = False
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Items:
+    """A list of sentences; `is_code` for lines that are typed."""
+
+    texts: tuple[str, ...]
+    is_code: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot; text pages leave it out, so that its numbers also stand elsewhere."""
+
+    svg: Markup
+    caption: str
+
+
+@dataclass(frozen=True)
+class TreePicture:
+    """A tree.
+
+    Attributes
+    ----------
+    nodes : the tree; labels of inner nodes are supports
+    kinds : the kinds of these supports and their units, in the order of the labels
+    """
+
+    nodes: RootedNodes
+    kinds: tuple[tuple[str, str], ...]
+
+
+Block = Facts | Table | Prose | Items | Picture | TreePicture
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a report with a heading; `key` is its anchor."""
+
+    key: str
+    title: str
+    blocks: tuple[Block, ...]

@@ -1,0 +1,177 @@
+"""A paragraph of methods, ready to paste, and the references that it owes."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
+from plltool.pages.figures import count
+from plltool.pages.records import Record, Records
+
+REPOSITORY = "plltool: maximum-likelihood phylogenetic trees on OpenCL devices"  # there is no paper yet
+CRITERION_SOURCES = {"BIC": "Schwarz 1978", "AIC": "Akaike 1974", "AICc": "Hurvich & Tsai 1989"}
+SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its source
+    FBP: ("Felsenstein's bootstrap proportions", "Felsenstein 1985"),
+    TBE: ("transfer bootstrap expectations", "Lemoine et al. 2018"),
+    UFBOOT: ("ultrafast bootstrap supports", "Minh et al. 2013"),
+    SH_ALRT: ("SH-like approximate likelihood ratio tests", "Guindon et al. 2010"),
+    ABAYES: ("aBayes supports", "Anisimova et al. 2011"),
+}
+RATE_SOURCES = (  # what a model string has, what it is called, and its sources
+    (r"\+I[OUC]?(?=[+{]|$)", "a share of invariable sites", ()),
+    (r"\+GA?\d*(?=[+{]|$)", "gamma-distributed rates across sites", ("Yang 1994b",)),
+    (r"\+R\d*(?=[+{]|$)", "free rates across sites", ("Yang 1995", "Soubrier et al. 2012")),
+    (r"\+ASC_LEWIS", "a correction for the lack of invariable sites", ("Lewis 2001",)),
+    (r"\+ASC_(?:FELS|STAM)", "a correction for the lack of invariable sites", ("Leaché et al. 2015",)),
+)
+
+
+class Methods(NamedTuple):
+    """The paragraph, and the full references in alphabetical order."""
+
+    text: str
+    references: tuple[str, ...]
+
+
+def write_methods(records: Records) -> Methods | None:
+    """The methods of all runs with the prefix; None if no run left a record."""
+    cited = _Cited()
+    if not records.runs:
+        return None
+    sentences = [_tell_data(records.main or {}), *_tell_choice(records, cited)]
+    if "search" in records.runs:
+        sentences += _tell_search(records.runs["search"], cited)
+    else:
+        sentences += _tell_evaluation(records.main or {}, cited)
+    sentences += _tell_supports(records, cited)
+    if "test" in records.runs:
+        sentences.append(_tell_tests(records.runs["test"], cited))
+    run = records.main or {}
+    sentences.append(f"The computations were made with plltool {run['version']} on {run['device']}.")
+    return Methods(" ".join(sentences), (f"{REPOSITORY}, version {run['version']}.", *cited.references()))
+
+
+class _Cited:
+    """Collects what was cited."""
+
+    def __init__(self) -> None:
+        self._keys: set[str] = set()
+
+    def cite(self, *keys: str) -> str:
+        """The sources in brackets, with a blank before them; empty without any."""
+        self._keys.update(keys)
+        shown = [re.sub(r"(?<=\d)[ab]$", "", key) for key in keys]  # a letter tells two sources of one year apart
+        return f" ({'; '.join(shown)})" if keys else ""
+
+    def references(self) -> list[str]:
+        """The full references."""
+        return [read_table("citations.txt")[key] for key in sorted(self._keys)]
+
+
+@cache
+def read_table(name: str) -> dict[str, str]:
+    """A table of this package: lines "key = text"."""
+    lines = files("plltool.pages").joinpath(name).read_text(encoding="utf-8").splitlines()
+    return dict(line.split(" = ", 1) for line in lines)
+
+
+def source_of_model(spec: str) -> tuple[str, ...]:
+    """The source of a substitution model, by the name that its model string begins with; nothing if it has none."""
+    name = re.split(r"[+{]", spec, maxsplit=1)[0]
+    name = re.sub(r"^CODON\d*_", "", name)
+    if re.match(r"MULTI[\dX*]*_MK$|MK$", name):
+        return ("Lewis 2001",)
+    if re.match(r"MULTI[\dX*]*_GTR$|GTRX$|DNA\d{6}$", name):
+        return ("Tavaré 1986",)
+    source = read_table("models.txt").get(name)
+    return () if source is None else (source,)
+
+
+def _tell_data(run: Record) -> str:
+    kinds = " and ".join(run.get("data", {}).get("kinds", ())) or "aligned"
+    patterns = f" ({run['n_patterns']} distinct patterns)" if "n_patterns" in run else ""
+    return f"We analysed {count(run['n_sites'], 'site')}{patterns} of {kinds} data of {run['n_taxa']} taxa."
+
+
+def _tell_choice(records: Records, cited: _Cited) -> list[str]:
+    choice = records.model_choice
+    if choice is None:
+        return []
+    name, finder = choice["criterion"], cited.cite("Kalyaanamoorthy et al. 2017")
+    by = cited.cite(CRITERION_SOURCES[name])
+    if "candidates" in choice:
+        return [f"The model {choice['best']} was chosen by {name}{by} in the way of ModelFinder{finder}."]
+    merged = ""
+    if choice["merges"]:
+        merged = f"; parts were merged in the way of PartitionFinder{cited.cite('Lanfear et al. 2012')}"
+    return [f"The model of each part was chosen by {name}{by} in the way of ModelFinder{finder}{merged}."]
+
+
+def _tell_model(run: Record, cited: _Cited) -> str:
+    """The models of all parts, with their sources."""
+    specs = dict.fromkeys(part["parameters"]["spec"] for part in run["parts"])
+    told = []
+    for spec in specs:
+        rates = [what + cited.cite(*sources) for pattern, what, sources in RATE_SOURCES if re.search(pattern, spec)]
+        name = re.split(r"\{", spec, maxsplit=1)[0] if len(spec) > 60 else spec
+        given = f"{name}{cited.cite(*source_of_model(spec))}"
+        told.append(f"{given} with {' and '.join(rates)}" if rates else given)
+    if len(told) == 1:
+        return f"the model {told[0]}"
+    return f"{len(run['parts'])} parts with {run['brlen']} branch lengths under the models {', '.join(told)}"
+
+
+def _tell_search(run: Record, cited: _Cited) -> list[str]:
+    starts = count(len(run["start_lnls"]), "start tree")
+    stages = {event["stage"] for event in run.get("trace", ())}
+    ratchet = f", and with perturbations by a ratchet{cited.cite('Nixon 1999')}" if "perturb" in stages else ""
+    method = cited.cite("Felsenstein 1981")
+    text = (
+        f"The tree of maximum likelihood{method} was searched under {_tell_model(run, cited)}, from {starts}"
+        f" (seed {run['seed']}), by nearest-neighbour interchanges and subtree pruning and regrafting{ratchet}."
+        f" Model parameters and branch lengths were optimised; the tree found has a log-likelihood of {run['lnl']:.4f}."
+    )
+    if "psr" in run:
+        rates = cited.cite("Stamatakis 2006")
+        text += f" Most of the search was made with per-site rates{rates}; the log-likelihood is that of gamma rates."
+    return [text]
+
+
+def _tell_evaluation(run: Record, cited: _Cited) -> list[str]:
+    if "parts" not in run:
+        return []
+    method = cited.cite("Felsenstein 1981")
+    return [f"The likelihood{method} of given trees was computed under {_tell_model(run, cited)}."]
+
+
+def _tell_supports(records: Records, cited: _Cited) -> list[str]:
+    if records.supports is None:
+        return []
+    told = []
+    for kind, own in records.supports["kinds"].items():
+        name, source = SUPPORT_SOURCES[kind]
+        number = "" if own["replicates"] is None else f" from {count(own['replicates'], 'replicate')}"
+        told.append(f"{name}{cited.cite(source)}{number}")
+    stop = ""
+    if records.supports.get("convergence"):
+        criterion = records.supports["convergence"][-1]["criterion"]
+        stop = f" The number of bootstrap replicates was found by {criterion}{cited.cite('Pattengale et al. 2010')}."
+    listed = told[0] if len(told) == 1 else f"{', '.join(told[:-1])} and {told[-1]}"
+    return [f"Supports of branches are {listed}.{stop}"]
+
+
+def _tell_tests(run: Record, cited: _Cited) -> str:
+    tests = run["tests"]
+    listed = ", ".join(
+        name + cited.cite(source)
+        for name, source in (
+            ("the KH test", "Kishino & Hasegawa 1989"),
+            ("the SH test", "Shimodaira & Hasegawa 1999"),
+            ("their weighted forms and the AU test", "Shimodaira 2002"),
+            ("expected likelihood weights", "Strimmer & Rambaut 2002"),
+        )
+    )
+    return f"{len(tests['trees'])} trees were compared by {listed}, with {tests['n_replicates']} resampled alignments."

@@ -1,0 +1,151 @@
+"""The section on the model: parameters, rates over sites, criteria, how it was chosen, and parts."""
+
+from __future__ import annotations
+
+from plltool.constants import CRITERIA, UNLINKED
+from plltool.io.newick import parse_nodes
+from plltool.pages.blocks import Block, Facts, Picture, Prose, Section, Table
+from plltool.pages.figures import score, share
+from plltool.pages.plots import draw_bars, draw_named_bars
+from plltool.pages.records import Record, Records
+from plltool.pages.tree_section import sum_lengths
+from plltool.statistics.criteria import information_score
+from plltool.tree.rooted_nodes import UnrootedNodes
+
+_SHOWN_STATES = 25  # a longer list of frequencies is left to the record
+
+
+def describe_model(records: Records) -> Section:
+    """All that is known of the model."""
+    run = records.main or {}
+    blocks: list[Block] = []
+    parts = run.get("parts", [])
+    several = len(parts) > 1
+    if "parameters" in run:
+        blocks.append(_describe_fit(run, parts))
+    if several:
+        blocks += _describe_parts(run, parts)
+    for part in parts:
+        blocks += _describe_part(part, part["name"] if several else "")
+    choice = records.model_choice
+    if choice is not None:
+        blocks += _describe_choice(choice)
+    return Section("model", "Model", tuple(blocks))
+
+
+def count_parameters(run: Record) -> int:
+    """Free parameters of all models, and branch lengths, which each part has for itself if they are unlinked."""
+    nodes = parse_nodes(run["tree"], "the record")
+    n_branches = len(UnrootedNodes.of(nodes).ends) + (nodes.parents.count(0) == 2)  # a root has a place on its branch
+    n_trees = len(run["parts"]) if run["brlen"] == UNLINKED else 1
+    return int(run["parameters"]["n_free_parameters"]) + n_trees * n_branches
+
+
+def _describe_fit(run: Record, parts: list[Record]) -> Facts:
+    """The fit and its price."""
+    k, n = count_parameters(run), sum(part["n_sites"] for part in parts)
+    n_own = int(run["parameters"]["n_free_parameters"])
+    specs = list(dict.fromkeys(part["parameters"]["spec"] for part in parts))
+    rows = [("Model", specs[0] if len(specs) == 1 else f"{len(parts)} parts, see below")]
+    if len(parts) > 1:
+        rows.append(("Branch lengths of parts", run["brlen"]))
+    rows += [
+        ("Log-likelihood (lnL)", f"{run['lnl']:.4f}"),
+        ("Free parameters", f"{k}: {n_own} of the model, {k - n_own} branch lengths"),
+    ]
+    for name in ("AIC", "AICc", "BIC"):
+        value = information_score(name, run["lnl"], k, n)
+        rows.append((name, f"{value:.3f}" if abs(value) < float("inf") else "none: too few sites"))
+    return Facts(tuple(rows))
+
+
+def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
+    """A table and bars of the parts."""
+    whole = sum_lengths(parse_nodes(run["tree"], "the record"))
+    lengths = [
+        sum_lengths(parse_nodes(part["newick"], "the record")) if part["newick"] else part["scaler"] * whole
+        for part in parts
+    ]
+    rows = tuple(
+        (
+            part["name"],
+            part["sites"],
+            str(part["n_sites"]),
+            str(part["n_patterns"]),
+            part["parameters"]["spec"],
+            f"{part['lnl']:.3f}",
+            f"{length:.4f}",
+        )
+        for part, length in zip(parts, lengths, strict=True)
+    )
+    columns = ("Part", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
+    bars = draw_named_bars([part["name"] for part in parts], lengths, "Length of the tree in each part")
+    caption = "Length of the tree in each part: expected substitutions per site, summed over branches."
+    return [Table("Parts", columns, rows), Picture(bars, caption)]
+
+
+def _describe_part(part: Record, name: str) -> list[Block]:
+    """The parameters of one model, and its rates over sites."""
+    own, of = part["parameters"], f" of part {name}" if name else ""
+    blocks: list[Block] = []
+    rows = [
+        (label, f"{own[key]:.6g}")
+        for key, label in (
+            ("alpha", f"Alpha, the shape of the gamma distribution{of}"),
+            ("pinv", f"Share of invariable sites{of}"),
+        )
+        if own.get(key) is not None
+    ]
+    if rows:
+        blocks.append(Facts(tuple(rows)))
+    for key, caption, columns in (
+        ("frequencies", f"Frequencies{of}", ("State", "Frequency")),
+        ("rates", f"Rates of change{of}", ("Pair or parameter", "Rate")),
+    ):
+        values = own.get(key)
+        if isinstance(values, dict) and values:
+            shown = tuple((state, f"{value:.6f}") for state, value in values.items())
+            if len(shown) <= _SHOWN_STATES:
+                blocks.append(Table(caption, columns, shown))
+            else:
+                blocks.append(Prose(f"{caption}: {len(shown)} numbers, which stand in the record."))
+    rates, weights = own["category_rates"], own["category_weights"]
+    if len(rates) > 1:
+        table = tuple(
+            (str(k), f"{rate:.5f}", share(w)) for k, (rate, w) in enumerate(zip(rates, weights, strict=True), start=1)
+        )
+        blocks.append(Table(f"Rates across sites{of}", ("Category", "Relative rate", "Share of sites"), table))
+        plot = draw_bars(rates, weights, ("share of sites", "relative rate"), f"Rates across sites{of}")
+        caption = f"Rates across sites{of}: each bar is a category, as wide as its share of the sites."
+        blocks.append(Picture(plot, caption))
+    return blocks
+
+
+def _describe_choice(choice: Record) -> list[Block]:
+    """The models that were compared."""
+    if "candidates" not in choice:
+        chosen = tuple((part["name"], part["best"], f"{part['lnl']:.3f}") for part in choice["parts"])
+        scores = ", ".join(f"{name} {score(choice[name.lower()])}" for name in CRITERIA)
+        text = f"The models of the parts were chosen by {choice['criterion']}; all parts together: {scores}."
+        return [Prose(text), Table("Chosen models", ("Part", "Model", "lnL"), chosen)]
+    columns = ("Model", "lnL", "Parameters", "AIC", "AICc", "BIC", "Weight by AIC", "by AICc", "by BIC")
+    rows = tuple(
+        (
+            own["name"],
+            score(own["lnl"]),
+            str(own["n_parameters"]),
+            score(own["aic"]),
+            score(own["aicc"]),
+            score(own["bic"]),
+            score(own["aic_weight"]),
+            score(own["aicc_weight"]),
+            score(own["bic_weight"]),
+        )
+        for own in choice["candidates"]
+    )
+    left = len(choice["left_out"])
+    text = (
+        f"{choice['best']} was chosen by {choice['criterion']} among {len(rows)} models that were fitted on one tree;"
+        f" {left} others were clearly worse from the start and not optimised."
+    )
+    return [Prose(text), Table("Models that were compared, best first", columns, rows)]

@@ -1,0 +1,131 @@
+"""A report as one HTML file, which loads nothing and is readable without JavaScript."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from importlib.resources import files
+
+from plltool.constants import REPORT_ROWS, VERSION
+from plltool.drawing.tree_drawing import TreeDrawing
+from plltool.pages.blocks import Block, Cell, Facts, Items, Picture, Prose, Section, Table, TreePicture
+from plltool.pages.markup import Markup, element
+from plltool.pages.tree_section import collapse_large
+
+BEGIN = (  # by which a report is known
+    '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
+)
+FOLDED_ROWS = 20  # longer tables are folded up
+_DIGITS = 6  # of the branch lengths in the data for the script
+_PICTURE_WIDTH = 980.0
+
+
+def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
+    """The page. Only this script and this style sheet can run in it, and nothing can be loaded."""
+    style, script = _read("report.css"), _read("report.js")
+    tree = next((block for section in sections for block in section.blocks if isinstance(block, TreePicture)), None)
+    policy = (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src blob: data:;"
+        " base-uri 'none'; form-action 'none'"
+    )
+    head = [
+        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        element("meta", http_equiv="Content-Security-Policy", content=policy),
+        element("title", f"{prefix}: report of plltool"),
+        element("style", Markup(style)),
+    ]
+    links = [element("li", element("a", section.title, href=f"#{section.key}")) for section in sections]
+    body = [
+        element("header", element("h1", f"Report of {prefix}"), element("p", f"Made by plltool {VERSION}")),
+        element("nav", element("ul", *links), aria_label="Sections"),
+        element("main", *[_write_section(section) for section in sections]),
+    ]
+    if tree is not None:
+        body.append(element("script", Markup(_tree_data(tree)), type="application/json", id="tree-data"))
+        body.append(element("script", Markup(script)))
+    lines = Markup("\n").join([*head, "</head>", "<body>", *body, "</body>", "</html>"])
+    return f'{BEGIN}{VERSION}">\n{lines}\n'
+
+
+def _read(name: str) -> str:
+    return files("plltool.pages").joinpath(name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    """A source of the policy: the text with this hash, and no other."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _write_section(section: Section) -> Markup:
+    heading = f"heading-{section.key}"
+    blocks = [_write_block(block) for block in section.blocks]
+    title = element("h2", section.title, id=heading)
+    return element("section", title, *blocks, id=section.key, aria_labelledby=heading)
+
+
+def _write_block(block: Block) -> Markup:
+    if isinstance(block, Facts):
+        return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in block.rows])
+    if isinstance(block, Table):
+        return _write_table(block)
+    if isinstance(block, Prose):
+        return element("p", block.text)
+    if isinstance(block, Items):
+        texts = [element("code", text) if block.is_code else text for text in block.texts]
+        return element("ul", *[element("li", text) for text in texts])
+    if isinstance(block, Picture):
+        return element("figure", block.svg, element("figcaption", block.caption))
+    return _write_tree(block)
+
+
+def _write_table(table: Table) -> Markup:
+    names = element("tr", *[element("th", name, scope="col") for name in table.columns])
+    rows = [
+        element("tr", element("th", _text(row[0]), scope="row"), *[_write_cell(cell) for cell in row[1:]])
+        for row in table.rows
+    ]
+    class_ = "text" if table.is_text else None
+    written = element(
+        "table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_
+    )
+    framed = element("div", written, class_="scroll", tabindex="0", role="group", aria_label=table.caption)
+    if len(rows) <= FOLDED_ROWS:
+        return framed
+    return element("details", element("summary", f"{table.caption}: {len(rows)} rows"), framed)
+
+
+def _text(cell: str | Cell) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+def _write_cell(cell: str | Cell) -> Markup:
+    return element("td", _text(cell), class_=cell.mark or None if isinstance(cell, Cell) else None)
+
+
+def _write_tree(block: TreePicture) -> Markup:
+    shown, n_collapsed = collapse_large(block.nodes)
+    drawn = Markup(TreeDrawing(shown).svg(_PICTURE_WIDTH))
+    colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
+    caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
+    if n_collapsed:
+        caption = f"The tree is large: {n_collapsed} clades are collapsed, so that it has {REPORT_ROWS} rows. {caption}"
+    name = "Picture of the tree"
+    holder = element("div", drawn, id="tree-holder", class_="scroll tree", tabindex="0", role="group", aria_label=name)
+    return element("figure", Markup(_read("toolbar.html")), holder, element("figcaption", caption.strip()))
+
+
+def _tree_data(block: TreePicture) -> str:
+    """The tree as JSON that nothing in it can end: every < is written as an escape."""
+    lengths = [None if math.isnan(length) else float(f"{length:.{_DIGITS}g}") for length in block.nodes.lengths]
+    kinds = [{"name": name, "largest": 1 if unit == "0 to 1" else 100} for name, unit in block.kinds]
+    data = {
+        "parents": block.nodes.parents,
+        "lengths": lengths,
+        "labels": block.nodes.labels,
+        "kinds": kinds,
+        "rows": REPORT_ROWS,
+    }
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,65 @@
+"""All sections of a report, in their order."""
+
+from __future__ import annotations
+
+from plltool.pages.blocks import Block, Facts, Items, Prose, Section
+from plltool.pages.data_section import describe_data
+from plltool.pages.figures import duration
+from plltool.pages.methods import write_methods
+from plltool.pages.model_section import describe_model
+from plltool.pages.records import Records
+from plltool.pages.search_section import describe_search
+from plltool.pages.support_section import describe_supports, describe_tests
+from plltool.pages.tree_section import describe_tree
+
+
+def describe_runs(records: Records) -> list[Section]:
+    """The sections that the records have something for."""
+    sections = []
+    nodes, run = records.tree, records.main
+    if nodes is not None:
+        sections.append(describe_tree(records, nodes))
+    if run is not None:
+        sections += [describe_data(run), describe_model(records)]
+    if "search" in records.runs:
+        sections.append(describe_search(records.runs["search"]))
+    supports = describe_supports(records)
+    if supports is not None:
+        sections.append(supports)
+    if "test" in records.runs:
+        sections.append(describe_tests(records.runs["test"]))
+    sections.append(_describe_warnings(records))
+    sections.append(_describe_computation(records))
+    methods = write_methods(records)
+    if methods is not None:
+        remark = Prose("Please cite what you used. The text is a draft: check it before you paste it.")
+        sections.append(Section("methods", "Methods", (Prose(methods.text), remark)))
+        sections.append(Section("references", "References", (Items(methods.references),)))
+    return sections
+
+
+def _describe_warnings(records: Records) -> Section:
+    """All warnings, each once."""
+    found = [str(warning) for run in records.runs.values() for warning in run["warnings"]]
+    if records.supports is not None and not records.supports_are_of_main_tree:
+        found.append(f"{records.prefix.name}.support.json has the supports of another tree than the one shown")
+    block: Block = Items(tuple(dict.fromkeys(found))) if found else Prose("There were none.")
+    return Section("warnings", "Warnings", (block,))
+
+
+def _describe_computation(records: Records) -> Section:
+    """Device, versions and commands."""
+    run = records.main
+    blocks: list[Block] = []
+    if run is not None:
+        versions = ", ".join(f"{name} {version}" for name, version in run.get("software", {}).items())
+        rows = [("Device", run["device"]), ("Why this one", run.get("reason", "")), ("Driver", run.get("driver", ""))]
+        precision = run.get("layout", {}).get("precision")
+        rows += [("Precision", str(precision))] if precision else []
+        rows += [("Version of plltool", run["version"]), ("Other software", versions)]
+        runs = records.runs.items()
+        rows += [(f"Time of {command}", duration(own["seconds"])) for command, own in runs if "seconds" in own]
+        blocks.append(Facts(tuple(row for row in rows if row[1])))
+    if records.commands:
+        blocks += [Prose("Commands:"), Items(records.commands, is_code=True)]
+    return Section("computation", "Computation", tuple(blocks))

@@ -1,0 +1,87 @@
+"""The sections on supports of branches and on tests of trees."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from plltool.constants import TEST_LEVEL
+from plltool.pages.blocks import Block, Cell, Items, Picture, Prose, Section, Table
+from plltool.pages.figures import count
+from plltool.pages.plots import draw_bars
+from plltool.pages.records import Record, Records
+
+BINS = 10
+STRONG = 0.95  # of the largest support: branches from here on are counted
+TESTS = ("kh", "sh", "wkh", "wsh", "au")
+
+
+def describe_supports(records: Records) -> Section | None:
+    """How sure the branches are; None without supports and replicates."""
+    blocks: list[Block] = []
+    supports = records.supports
+    if supports is not None:
+        if not records.supports_are_of_main_tree:
+            blocks.append(Prose("These supports are of another tree than the one above."))
+        rows = []
+        for kind, own in supports["kinds"].items():
+            values, largest = [branch[kind] for branch in supports["branches"]], _largest(own)
+            strong = sum(value >= STRONG * largest for value in values)
+            of = f"{strong} of {len(values)}"
+            middle = f"{median(values):.4g}" if values else "-"
+            replicates = "-" if own["replicates"] is None else str(own["replicates"])
+            rows.append((kind, own["meaning"], own["unit"], replicates, middle, of))
+        columns = ("Kind", "Meaning", "Unit", "Replicates", "Median", "Branches with 95 % or more")
+        blocks.append(Table("Supports", columns, tuple(rows), is_text=True))
+        for kind, own in supports["kinds"].items():
+            values = [branch[kind] for branch in supports["branches"]]
+            if values:
+                blocks.append(_draw_histogram(kind, values, _largest(own)))
+        tests = [
+            f"{test['criterion']} after {test['n_trees']} replicates: {100.0 * test['agreeing']:.0f} % of the halvings"
+            f" agree, {'enough' if test['converged'] else 'not enough'}"
+            for test in supports.get("convergence", ())
+        ]
+        if tests:
+            text = "Tests whether there are enough bootstrap replicates (Pattengale et al. 2010):"
+            blocks += [Prose(text), Items(tuple(tests))]
+    if records.n_bootstraps:
+        name = f"{records.prefix.name}.bootstraps.nwk"
+        blocks.append(Prose(f"{count(records.n_bootstraps, 'bootstrap tree')} stand in {name}."))
+    return Section("supports", "Supports", tuple(blocks)) if blocks else None
+
+
+def describe_tests(run: Record) -> Section:
+    """Which trees the data reject."""
+    tests = run["tests"]
+    columns = ("Tree", "lnL", "Difference", "bp", "p-KH", "p-SH", "p-WKH", "p-WSH", "p-AU", "ELW")
+    rows = []
+    for number, tree in enumerate(tests["trees"], start=1):
+        cells: list[str | Cell] = [str(number), f"{tree['lnl']:.4f}", f"{tree['delta']:.4f}", f"{tree['bp']:.4f}"]
+        for name in TESTS:
+            p = tree[name]
+            cells.append("-" if p is None else _judged(p, p >= TEST_LEVEL))
+        rows.append((*cells, _judged(tree["elw"], tree["in_elw_set"])))
+    text = (
+        f"A + marks a tree that a test keeps, a - one that it rejects: p < {TEST_LEVEL:g}, or outside the set of the"
+        f" largest weights that sum to {1 - TEST_LEVEL:g} (ELW). {tests['n_replicates']} resampled alignments, seed"
+        f" {tests['seed']}."
+    )
+    return Section("tests", "Tests of trees", (Table("Tests of trees", columns, tuple(rows)), Prose(text)))
+
+
+def _judged(value: float, is_kept: bool) -> Cell:
+    return Cell(f"{value:.4f} {'+' if is_kept else '-'}", "good" if is_kept else "bad")
+
+
+def _largest(kind: Record) -> float:
+    """The largest support of a kind, in its unit."""
+    return 1.0 if kind["unit"] == "0 to 1" else 100.0
+
+
+def _draw_histogram(kind: str, values: list[float], largest: float) -> Picture:
+    width = largest / BINS
+    numbers = [0.0] * BINS
+    for value in values:
+        numbers[min(max(int(value / width), 0), BINS - 1)] += 1
+    plot = draw_bars(numbers, [width] * BINS, (kind, "branches"), f"Histogram of {kind}")
+    return Picture(plot, f"Supports by {kind}: the number of branches in each tenth of the scale.")
