@@ -118,7 +118,8 @@ FILE_SETS = b"""#nexus
 begin sets; charset a = 'the mapping given': DNA, 1-30\\2; charset b = DNA, 2-30\\2 31-.; partition p = 2: a, b; end;
 """
 SETS = b"""#nexus
-begin mrbayes; charset a = 1-30\\2; charset b = 2-30\\2 31-.; partition p = 2: a, b; set partition=p; end;
+begin mrbayes; charset a = 1-30\\2; charset b = 2-30\\2 31-.; charset c = a, 2; charset d = all; partition p = 2: a, b;
+  partition q = 2: c, remainder; set autoclose=yes partition=q; end;
 """
 RECORD = json.dumps(
     dict.fromkeys(("lnl", "n_taxa", "n_sites", "n_patterns", "seconds", "seed", "brlen", "layout", "counters"), 1)
@@ -283,6 +284,7 @@ WORDS = [
     b"mixed(dna:1-4,protein:5-8)",
     b"charset",
     b"charpartition",
+    b"remainder",
     b"partition",
     b"#NEXUS",
     b"interleave",

@@ -51,6 +51,7 @@ from plltool.model.spec import ModelSpec
 ModelReader = Callable[[str], ModelSpec]
 
 _MAX_LISTED = 10  # charsets in one message
+_MAX_RANGES = 1_000_000  # of all charsets: members of members may be as many as powers of two
 
 # Nothing that has matched is given back (``++``), so that a line of a million blanks takes no longer than any other.
 _ITEM = r"(?:[^,{}]|\{[^{}]*+\})++"
@@ -109,17 +110,19 @@ def unwrap(text: str) -> list[tuple[int, str]]:
 
     A line goes on where a brace is open, or a plus sign ends a line or begins the next one.
     """
-    lines: list[tuple[int, str]] = []
+    lines: list[tuple[int, list[str]]] = []
+    n_open = 0
     for number, line in enumerate(text.splitlines(), start=1):
         line = line.strip()
         if not line or line.startswith("#"):
             continue
-        first, before = lines[-1] if lines else (0, "")
-        if before.count("{") > before.count("}") or before.endswith("+") or (before and line.startswith("+")):
-            lines[-1] = first, before + line
+        if lines and (n_open > 0 or lines[-1][1][-1].endswith("+") or line.startswith("+")):
+            lines[-1][1].append(line)
         else:
-            lines.append((number, line))
-    return lines
+            lines.append((number, [line]))
+            n_open = 0
+        n_open += line.count("{") - line.count("}")
+    return [(number, "".join(pieces)) for number, pieces in lines]
 
 
 def is_partition_line(text: str) -> bool:
@@ -232,7 +235,8 @@ def _read_sites(text: str, where: str, name: str, charsets: Charsets | None = No
     position, file, word = 0, "", ""
     if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
         file, position = found[1].strip("'"), found.end()
-    if found := _DATA_WORD.match(text, position):
+    found = _DATA_WORD.match(text, position)
+    if found and not (charsets and _find_members(found[1], charsets)):
         word, position = found[1].upper(), found.end()
         if word not in _USUAL:
             what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
@@ -282,6 +286,7 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
         member = None if match or charsets is None else _MEMBER.match(text, position)
         if member and charsets is not None and (known := _find_members(member[0].strip("'"), charsets)):
             ranges += known.ranges
+            _check_size(len(ranges), where, name)
             position = _skip_separators(text, member.end())
             continue
         if match is None or int(match[4] or 1) == 0:
@@ -291,7 +296,7 @@ def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) ->
         last = None if to_end else int(stop or start)
         ranges.append(SiteRange(int(start), last, int(stride or 1)))
         position = _skip_separators(text, match.end())
-    return tuple(ranges)
+    return tuple(ranges if charsets is None else dict.fromkeys(ranges))  # members may have ranges in common
 
 
 def _read_pair(match: re.Match[str], where: str) -> SitePair:
@@ -322,6 +327,7 @@ def _split_set(command: Command, source: str) -> tuple[str, str, str]:
 def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
     """The columns of each charset."""
     charsets: dict[str, _Sites] = {}
+    total = 0
     for command in commands:
         name, text, where = _split_set(command, source)
         _check_name(name, where)
@@ -330,7 +336,16 @@ def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
             raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
         known = charsets.get(text)  # a charset may be the name of an earlier one
         charsets[name] = replace(known, where=where) if known else _read_sites(text, where, name, charsets)
+        total += len(charsets[name].ranges)
+        _check_size(total, where, name)
     return charsets
+
+
+def _check_size(n_ranges: int, where: str, name: str) -> None:
+    """Raise InputError if charsets have too many ranges."""
+    if n_ranges > _MAX_RANGES:
+        found = f"{where}: charset {show_name(name)}: found more than {_MAX_RANGES} ranges"
+        raise InputError(f"{found}, with those of members, expected fewer")
 
 
 def _find_members(name: str, charsets: Charsets) -> _Sites | None:

@@ -142,13 +142,25 @@ def test_no_partition_is_chosen(tmp_path, chosen):
 
 def test_charsets_as_members_of_others(tmp_path):
     """And of a charpartition of NEXUS; the remainder is what other parts leave, wherever it stands."""
-    sets = "charset a = 1-3; charset 'b c' = 4\n5; charset both = 'b c' a, 20; charset rest = REMAINDER; charset d = 9;"
+    sets = "charset a = 1-3; charset 'b c' = 4\n5; charset both = a, 'b c' 20; charset rest = REMAINDER; charset d = 9;"
     partition = "charpartition p = JC: rest, K80: both, HKY: d;"
     found = summarise(read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} {partition} end;")))
     assert [columns for *_, columns in found] == [[6, 7, 8, *range(10, 20)], [1, 2, 3, 4, 5, 20], [9]]
     path = write(tmp_path, "#NEXUS begin sets; charset a = Remainder; charset b = ALL; end;")
     with pytest.raises(InputError, match="line 1: part 'a': found no columns"):
         assign_sites(read_scheme(path), 20, "x.phy")
+
+
+@pytest.mark.parametrize("member", ["a{0} a{0} {1}", "a{0} {1}, {2}"])
+def test_members_of_members(tmp_path, member):
+    """Ranges that members share count once; a file cannot ask for more than memory holds."""
+    sets = "charset a = 1-3; charset b = a 5; charset c = a b 7; partition p = 1: c;"
+    path = write(tmp_path, f"#NEXUS begin sets; {sets} end;")
+    assert summarise(read_scheme(path)) == [("c", None, [1, 2, 3, 5, 7])]
+    sets = " ".join(f"charset a{k + 1} = {member.format(k, 3 * k + 5, 3 * k + 7)};" for k in range(1500))
+    text = f"#NEXUS begin sets; charset a0 = 1; {sets} end;"
+    with pytest.raises(InputError, match="found more than 1000000 ranges, with those of members"):
+        read_sets(text.encode(), "x.nex", parse_model)
 
 
 def test_the_remainder_is_told_as_columns():

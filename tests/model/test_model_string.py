@@ -12,7 +12,7 @@ from plltool.model.model_string import parse_model
 from plltool.model.nucleotides import ALIASES, EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS, symmetry
 from plltool.model.proteins import GTR20, MIXTURES, TIED_RATES, canonical_names
 from plltool.model.rates import SiteRates
-from plltool.model.spec import ModelSpec
+from plltool.model.spec import ModelSpec, find_named
 
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
@@ -291,10 +291,13 @@ def protein_strings(draw):
     if name in MIXTURES:
         weights = draw(st.sampled_from(["", shares(draw, len(MIXTURES[name]))]))
         return name + weights + "".join(draw(site_modifiers()))
+    if not find_named(name).is_reversible:
+        return name + "".join(draw(site_modifiers()))
     values = ""
     if name == GTR20 and draw(st.booleans()):
         values = "{" + "/".join(map(repr, draw(st.lists(positive, min_size=190, max_size=190)))) + "}"
-    frequencies = draw(st.sampled_from(["", "+F", "+FO", "+FE", "+C10", "+C60", "+FU" + shares(draw, 20)]))
+    frequencies = draw(st.sampled_from(["", "+F", "+FO", "+FE", "+C10", "+C60", "+F+C10", "+FU" + shares(draw, 20)]))
+    frequencies += draw(st.sampled_from(["", "+COV", "+COV{0.5/2.0}"]))
     return name + values + frequencies + "".join(draw(site_modifiers()))
 
 
