@@ -130,6 +130,24 @@ def test_devices_agree():
     assert results[2].lnl == pytest.approx(results[0].lnl, abs=0.005)
 
 
+def test_roots_are_hypotheses():
+    """Trees that differ in their roots alone, as given and optimised; a tree without a root is refused."""
+    swapped = IQTREE_TREE.replace("0.3133336537", "0").replace("2.893039877e-06", "0.3133365467")
+    trees = [IQTREE_TREE, swapped]
+    fixed = plltool.topology_tests(PRIMATES, trees, IQTREE_MODEL, replicates=100, fixed=True, device="numpy")
+    assert fixed.tests.lnl[0] == pytest.approx(IQTREE_LNL, abs=1e-6)
+    assert fixed.tests.delta[1] > 0.1
+    others = IQTREE_TREE.split("Lemur_catta:0.4004337974):0.3133336537,")[1].rsplit(":", 1)[0]
+    lemur = f"(Lemur_catta:0.2,(Tarsius_syrichta:0.5781,{others}:0.3133):0.2);"
+    found = plltool.topology_tests(PRIMATES, [IQTREE_TREE, lemur], "STRSYM", replicates=100, device="numpy")
+    alone = plltool.evaluate(PRIMATES, IQTREE_TREE, "STRSYM", root_scan=True, device="numpy")
+    assert found.tests.lnl[0] == pytest.approx(alone.lnl, abs=0.02)
+    place = next(place for place in alone.root_places if place.taxa == ("Lemur_catta",))
+    assert found.tests.lnl[1] > place.lnl - 0.02  # all lengths are optimised, not two
+    with pytest.raises(InputError, match="tree 2: found no root, expected one, with two branches"):
+        plltool.topology_tests(PRIMATES, [IQTREE_TREE, unrooted(IQTREE_TREE)], "STRSYM", replicates=100)
+
+
 def test_parts(tmp_path):
     """A part that needs a root and one that does not share a tree."""
     path = tmp_path / "two.part"
