@@ -1,16 +1,19 @@
 """Models that are not time-reversible, from the files to the result: roots given, roots found, simulation, refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import plltool
 from plltool.errors import InputError
+from plltool.hardware import Hardware
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.tree.rooted import add_root, drop_root
 from plltool.tree.splits import rf_distance
 
 PRIMATES = "data/primates.phy"
@@ -146,6 +149,18 @@ def test_roots_are_hypotheses():
     assert found.tests.lnl[1] > place.lnl - 0.02  # all lengths are optimised, not two
     with pytest.raises(InputError, match="tree 2: found no root, expected one, with two branches"):
         plltool.topology_tests(PRIMATES, [IQTREE_TREE, unrooted(IQTREE_TREE)], "STRSYM", replicates=100)
+
+
+@pytest.mark.opencl
+def test_compare_counts_the_root():
+    data = plltool.simulate(SMALL, SIMULATED, 200, seed=3).as_sequences()
+    devices = Hardware(device="numpy"), Hardware(device="opencl")
+    options = plltool.SearchOptions(effort="fast")
+    found = plltool.compare(data, *devices, model="STRSYM", options=options)
+    assert found.agree
+    assert found.a.tree.is_rooted
+    elsewhere = add_root(drop_root(found.a.tree), 0)
+    assert replace(found, b=replace(found.b, tree=elsewhere)).rf > 0
 
 
 def test_parts(tmp_path):
