@@ -110,7 +110,7 @@ def evaluate_and_ask(
     alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
     """
     began = time.perf_counter()
-    data, models = resolve_inputs(alignment, model, brlen, rooted=kind is EvaluationResult)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=kind.takes_roots)
     outgroup = as_outgroup(outgroup, data.names)
 
     if fixed or kind is not EvaluationResult:

@@ -164,6 +164,7 @@ class Likelihood(Parameters):
         several = self._tree.lengths.ndim > 1
         tree = as_tree(given, self.data.names, several)
         self._tree.assign(link_lengths(tree, self._tree.lengths[0].size))
+        self.root_is_given = tree.root_is_given
         self.warnings = tuple(dict.fromkeys((*self.warnings, *tree.warnings, *self._bound_lengths())))
         self._likelihood.topology_changed()
 

@@ -40,6 +40,8 @@ class TopologyTestResult(Result):
     tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
     """
 
+    takes_roots = True
+
     tests: TopologyTests = field(kw_only=True)
     newicks: tuple[str, ...] = field(kw_only=True)
     model_tree: int | None = field(kw_only=True)
@@ -98,6 +100,7 @@ def topology_tests(
 
     Branch lengths are optimised for each tree. The free parameters of the model are optimised on the first tree. If
     another tree is better then, they are optimised again on that tree, and the lengths of all trees again with them.
+    Under a model that is not time-reversible the trees have roots, which stay on their branches.
 
     Parameters
     ----------
@@ -145,7 +148,7 @@ def topology_tests(
             "tree_site_lnl": sites,
         }
 
-    return evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {}, **settings)
+    return evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {"roots": True}, **settings)
 
 
 def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) -> FloatArray:
@@ -153,6 +156,9 @@ def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) ->
     rows = []
     for number, tree in enumerate(trees):
         likelihood.tree = tree
+        if likelihood.is_rooted and not likelihood.root_is_given:
+            found = f"tree {number + 1}: found no root, expected one, with two branches"
+            raise InputError(f"{found}, because the model is not time-reversible")
         if not fixed:
             likelihood.optimise(LENGTHS)
         trees[number] = likelihood.tree

@@ -89,7 +89,8 @@ def resolve_inputs(
     data, models = _resolve_inputs(alignment, model, brlen)
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
-        found = f"model {str(needy[0].spec)!r} is not time-reversible, which only search, evaluate and simulate can use"
+        takers = "search, evaluate, compare, test and simulate"
+        found = f"model {str(needy[0].spec)!r} is not time-reversible, which only {takers} can use"
         raise InputError(f"{found}; expected another model")
     return (data.with_root() if needy else data), models
 

@@ -1,16 +1,19 @@
 """Models that are not time-reversible, from the files to the result: roots given, roots found, simulation, refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import plltool
 from plltool.errors import InputError
+from plltool.hardware import Hardware
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.tree.rooted import add_root, drop_root
 from plltool.tree.splits import rf_distance
 
 PRIMATES = "data/primates.phy"
@@ -128,6 +131,36 @@ def test_devices_agree():
     ]
     assert results[1].lnl == pytest.approx(results[0].lnl, abs=0.005)
     assert results[2].lnl == pytest.approx(results[0].lnl, abs=0.005)
+
+
+def test_roots_are_hypotheses():
+    """Trees that differ in their roots alone, as given and optimised; a tree without a root is refused."""
+    swapped = IQTREE_TREE.replace("0.3133336537", "0").replace("2.893039877e-06", "0.3133365467")
+    trees = [IQTREE_TREE, swapped]
+    fixed = plltool.topology_tests(PRIMATES, trees, IQTREE_MODEL, replicates=100, fixed=True, device="numpy")
+    assert fixed.tests.lnl[0] == pytest.approx(IQTREE_LNL, abs=1e-6)
+    assert fixed.tests.delta[1] > 0.1
+    others = IQTREE_TREE.split("Lemur_catta:0.4004337974):0.3133336537,")[1].rsplit(":", 1)[0]
+    lemur = f"(Lemur_catta:0.2,(Tarsius_syrichta:0.5781,{others}:0.3133):0.2);"
+    found = plltool.topology_tests(PRIMATES, [IQTREE_TREE, lemur], "STRSYM", replicates=100, device="numpy")
+    alone = plltool.evaluate(PRIMATES, IQTREE_TREE, "STRSYM", root_scan=True, device="numpy")
+    assert found.tests.lnl[0] == pytest.approx(alone.lnl, abs=0.02)
+    place = next(place for place in alone.root_places if place.taxa == ("Lemur_catta",))
+    assert found.tests.lnl[1] > place.lnl - 0.02  # all lengths are optimised, not two
+    with pytest.raises(InputError, match="tree 2: found no root, expected one, with two branches"):
+        plltool.topology_tests(PRIMATES, [IQTREE_TREE, unrooted(IQTREE_TREE)], "STRSYM", replicates=100)
+
+
+@pytest.mark.opencl
+def test_compare_counts_the_root():
+    data = plltool.simulate(SMALL, SIMULATED, 200, seed=3).as_sequences()
+    devices = Hardware(device="numpy"), Hardware(device="opencl")
+    options = plltool.SearchOptions(effort="fast")
+    found = plltool.compare(data, *devices, model="STRSYM", options=options)
+    assert found.agree
+    assert found.a.tree.is_rooted
+    elsewhere = add_root(drop_root(found.a.tree), 0)
+    assert replace(found, b=replace(found.b, tree=elsewhere)).rf > 0
 
 
 def test_parts(tmp_path):
