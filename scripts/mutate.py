@@ -72,6 +72,7 @@ SUPPORTS, CONSENSUS_TESTS = "tests/tree/test_supports.py", "tests/tree/test_cons
 TREE_SETS, SITE_RATES = "tests/tree/test_tree_set.py", "tests/analyses/test_site_rates.py"
 BOOTSTRAP, REPLICATES = "tests/analyses/test_bootstrap.py", "plltool/analyses/replicates.py"
 CONCORDANCE, GENE_CONCORDANCE = "tests/analyses/test_concordance.py", "plltool/tree/concordance.py"
+JOINT = "tests/optimise/test_joint.py"
 GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
@@ -1121,6 +1122,18 @@ MUTANTS = [
            'rows.get(name, b"")', (GENES, "-k", "gaps")),
     Mutant("genes: all of the kind of the first", "plltool/io/alignment_folder.py",
            "some.states if is_one_kind else None", "some.states", (GENES, "-k", "proteins")),
+    Mutant("joint states: a category without its weight", "plltool/optimise/joint.py", "np.log(components.masses())",
+           "np.log(components.frequencies)", (JOINT,)),
+    Mutant("joint states: sums in place of maxima", "plltool/optimise/joint.py", "+= options.max(axis=1)",
+           "+= np.logaddexp.reduce(options, axis=1)", (JOINT,)),
+    Mutant("joint states: the state of another parent", "plltool/optimise/joint.py",
+           "choices[node, np.arange(n_patterns), found[parent]]", "choices[node, np.arange(n_patterns), found[root]]",
+           (JOINT,)),
+    Mutant("mutations: ambiguous tips always mutate", "plltool/run/mutations.py",
+           "~space.state_sets[patterns.codes[node], above]", "space.state_codes[above] != patterns.codes[node]",
+           ("tests/cli/test_cli_ancestral.py", "-k", "ambiguous")),
+    Mutant("mutations: patterns for sites", "plltool/run/mutations.py", "differs[order])", "differs)",
+           ("tests/cli/test_cli_ancestral.py", "-k", "mutations or ambiguous")),
     Mutant("replicates: more are kept than asked for", "plltool/analyses/bootstrap.py", "if n_kept > self.most:",
            "if False:", (BOOTSTRAP, "-k", "added_to")),
     Mutant("replicates: a test forgets kept ones", "plltool/analyses/bootstrap.py", "and number >= wanted.least",

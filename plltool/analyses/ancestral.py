@@ -1,4 +1,4 @@
-"""Probabilities of the states of ancestors: `ancestral_states`."""
+"""Probabilities of the states of ancestors, their joint states, and mutations: `ancestral_states`."""
 
 from __future__ import annotations
 
@@ -7,19 +7,23 @@ from typing import Any, Unpack
 
 import numpy as np
 
-from plltool.alignment.partition import Part
-from plltool.alignment.patterns import Patterns
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray, IndexArray
-from plltool.io.newick_writer import find_root
+from plltool.errors import check_one_of
+from plltool.io.alignment_writer import format_fasta
+from plltool.io.newick_writer import find_root, write_newick
+from plltool.io.tree_views import write_nexus
+from plltool.optimise.joint import joint_states
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
+from plltool.run.mutations import Mutation, find_mutations
 from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import Tree
 
 NODE = "Node"  # and a number from 1
+STATE_KINDS = MARGINAL, JOINT = "marginal", "joint"
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +36,16 @@ class AncestralPart:
     columns : (n, width) the columns of each site, from 0, ascending; a codon has three
     symbols : the name of each state
     probabilities : (n_nodes, n, n_states), in the order of `AncestralResult.nodes`; each row sums to 1
+    joint : (n_nodes, n) the most probable states of all nodes together
+    joint_lnl : log-probability of these states, the categories of the sites, and the data
     """
 
     name: str
     columns: IndexArray
     symbols: tuple[str, ...]
     probabilities: FloatArray
+    joint: IndexArray
+    joint_lnl: float
 
     @property
     def sites(self) -> IndexArray:
@@ -54,32 +62,76 @@ class AncestralResult(Result):
     nodes : names of the inner nodes; `nodes[k]` is node n_taxa + k of `tree`
     ancestors : states of these nodes, part by part
     labelled : the tree as Newick, with the names of the inner nodes
+    mutations : on the branches, away from Node1, by the kind of states that they come from: "marginal", "joint"
     """
 
     nodes: tuple[str, ...] = field(kw_only=True)
     ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
     labelled: str = field(kw_only=True)
+    mutations: dict[str, tuple[Mutation, ...]] = field(kw_only=True)
 
-    def sequences(self) -> dict[str, str]:
-        """The most probable sequence of each inner node, by its name; "-" for sites that are in no part."""
+    def sequences(self, kind: str = MARGINAL) -> dict[str, str]:
+        """The most probable sequence of each inner node, by its name; "-" for sites that are in no part.
+
+        `kind` is "marginal", the most probable state of each node, or "joint", those of all nodes together.
+        """
+        check_one_of("kind", kind, STATE_KINDS)
         letters = np.full((len(self.nodes), self.n_sites), "-")
         for part in self.ancestors:
-            letters[:, part.columns] = np.array([list(symbol) for symbol in part.symbols])[
-                part.probabilities.argmax(axis=2)
-            ]
+            states = part.joint if kind == JOINT else part.probabilities.argmax(axis=2)
+            letters[:, part.columns] = np.array([list(symbol) for symbol in part.symbols])[states]
         return {node: "".join(row) for node, row in zip(self.nodes, letters, strict=True)}
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the most probable sequences and the tree that names the nodes."""
-        return super().as_record(command) | {"ancestors": {"tree": self.labelled, "sequences": self.sequences()}}
+        joint = {"joint_sequences": self.sequences(JOINT), "joint_lnl": sum(part.joint_lnl for part in self.ancestors)}
+        ancestors = {"tree": self.labelled, "sequences": self.sequences(), **joint}
+        return super().as_record(command) | {"ancestors": ancestors}
 
     def texts(self, command: str | None = None) -> dict[str, str]:
         """The files that `plltool ancestral` writes, by the ends of their names; `command` as for `as_record`."""
         return {
             "state": self.format_states(),
             "state.nwk": self.labelled + "\n",
+            "joint.fasta": format_fasta(*zip(*self.sequences(JOINT).items(), strict=True)),
+            "mutations.tsv": self.format_mutations(),
+            "mutations.nex": self.mutations_nexus(),
             "ancestral.json": self.to_json(command) + "\n",
         }
+
+    def name_of(self, node: int) -> str:
+        """The name of a node of `tree`: that of a taxon or of an inner node."""
+        return self.tree.names[node] if self.tree.is_tip(node) else self.nodes[node - self.tree.n_taxa]
+
+    def format_mutations(self) -> str:
+        """A table separated by tabs: a row for each mutation, and whether marginal and joint states have it (1 or 0).
+
+        It gives the node below the branch, its parent, the part if there are several, the site from 1, and both states.
+        """
+        several = len(self.ancestors) > 1
+        lines = ["\t".join(["Node", "Parent", *["Part"] * several, "Site", "From", "To", "Marginal", "Joint"])]
+        found = {kind: set(self.mutations[kind]) for kind in STATE_KINDS}
+        branches = {branch: k for k, (_, _, branch) in enumerate(self.tree.ordered_from(self._root))}
+        whole = sorted(set().union(*found.values()), key=lambda own: (branches[own.branch], own.site, own))
+        for own in whole:
+            name = [self.ancestors[own.part].name] * several
+            ends = [self.name_of(own.node), self.name_of(own.parent), *name]
+            flags = [str(int(own in found[kind])) for kind in STATE_KINDS]
+            lines.append("\t".join([*ends, str(own.site + 1), own.before, own.after, *flags]))
+        return "\n".join(lines) + "\n"
+
+    def mutations_nexus(self) -> str:
+        """The tree as NEXUS; branches have their mutations by joint states: ``[&mutations="A12G C30T",number=2]``."""
+        labels: list[list[str]] = [[] for _ in range(self.tree.n_edges)]
+        for own in self.mutations[JOINT]:
+            labels[own.branch].append(own.label)
+        marks = [f'[&mutations="{" ".join(own)}",number={len(own)}]' for own in labels]
+        outgroup = usable_outgroup(self.tree, self.outgroup)[0]
+        return write_nexus(write_newick(self.tree, outgroup=outgroup, marks=marks), "mutations")
+
+    @property
+    def _root(self) -> int:
+        return self.nodes.index(f"{NODE}1") + self.tree.n_taxa
 
     def format_states(self) -> str:
         """A table separated by tabs: node, part if there are several, site from 1, most probable state, probabilities.
@@ -109,26 +161,39 @@ class AncestralResult(Result):
 def ancestral_states(
     alignment: AlignmentLike, tree: TreeLike, model: ModelLike | None = None, **settings: Unpack[EvaluationSettings]
 ) -> AncestralResult:
-    """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995).
+    """Marginal probabilities of the states at all inner nodes (Yang, Kumar & Nei 1995), joint states, and mutations.
 
-    Branch lengths and model parameters are optimised. Parameters and errors as for `evaluate`.
+    Joint states are the most probable states of all nodes together (Pupko et al. 2000), see `optimise.joint`. Mutations
+    are where the states at the ends of a branch differ. Branch lengths and model parameters are optimised. Parameters
+    and errors as for `evaluate`.
     """
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         shown = mean_tree(likelihood.tree, np.array([len(part.sites) for part in likelihood.data.parts]))
         nodes, labelled = name_nodes(shown, settings.get("outgroup"))
-        columns = zip(likelihood.data.parts, likelihood.patterns, likelihood.node_states(), strict=True)
-        ancestors = tuple(_in_order_of_sites(*column) for column in columns)
-        return {"nodes": nodes, "ancestors": ancestors, "labelled": labelled}
+        root = nodes.index(f"{NODE}1") + shown.n_taxa
+        ancestors = []
+        mutations: dict[str, list[Mutation]] = {kind: [] for kind in STATE_KINDS}
+        for number, states in enumerate(likelihood.node_states()):
+            part, patterns = likelihood.data.parts[number], likelihood.patterns[number]
+            lengths = likelihood.lengths if likelihood.lengths.ndim == 1 else likelihood.lengths[:, number]
+            values, joint = joint_states(shown, lengths, likelihood.models[number].components(), patterns)
+            order = np.argsort(part.sites)
+            site_pattern = patterns.site_pattern[order]
+            sites = part.sites[order].tolist()
+            for kind, own in ((MARGINAL, states.argmax(axis=2)), (JOINT, joint)):
+                mutations[kind] += find_mutations(shown, root, patterns, own, site_pattern, sites, number)
+            lnl = float(values @ patterns.weights)
+            of_sites = states[:, site_pattern], joint[:, site_pattern]
+            ancestors.append(AncestralPart(part.name, part.columns[order], patterns.states.symbols, *of_sites, lnl))
+        return {
+            "nodes": nodes,
+            "ancestors": tuple(ancestors),
+            "labelled": labelled,
+            "mutations": {kind: tuple(own) for kind, own in mutations.items()},
+        }
 
     return evaluate_and_ask(ask, AncestralResult, alignment, tree, model, {"states": True}, **settings)
-
-
-def _in_order_of_sites(part: Part, patterns: Patterns, states: FloatArray) -> AncestralPart:
-    """The states of a part, from those of its patterns (n_nodes, n_patterns, n_states)."""
-    order = np.argsort(part.sites)
-    site_pattern = patterns.site_pattern[order]
-    return AncestralPart(part.name, part.columns[order], patterns.states.symbols, states[:, site_pattern])
 
 
 def name_nodes(tree: Tree, outgroup: OutgroupLike | None = None) -> tuple[tuple[str, ...], str]:

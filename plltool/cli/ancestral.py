@@ -13,6 +13,9 @@ from plltool.cli.tree_command import TreeTask, tree_task_options
 ANCESTRAL_FILES = (
     OutputFile("state", "states", "a table of node, site, most probable state and probabilities, as IQ-TREE's"),
     OutputFile("state.nwk", "tree with the names of the nodes"),
+    OutputFile("joint.fasta", "joint states", "the sequences of the nodes that are the most probable together"),
+    OutputFile("mutations.tsv", "mutations", "a table of node, parent, site and the two states"),
+    OutputFile("mutations.nex", "tree with the mutations on its branches", "NEXUS, by joint states"),
     OutputFile("ancestral.json", "record", "JSON, with the most probable sequences"),
     OutputFile("ancestral.log", "log"),
 )
@@ -28,6 +31,9 @@ ANCESTRAL_FILES = (
 @file_options(ANCESTRAL_FILES, source="alignment")
 def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
     """Reconstruct ancestral states: the marginal probability of each state at each inner node of a tree.
+
+    Also the states of all nodes that are the most probable together (Pupko et al. 2000), and the mutations on branches,
+    away from the node that is written as the root: see --outgroup.
 
     Branch lengths and free parameters are optimised first.
     """

@@ -38,6 +38,51 @@ def test_files(plltool, small, tree, tmp_path):
     assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
 
 
+def test_mutations_lead_from_the_root_to_the_tips(plltool, small, tree, tmp_path):
+    """From the sequence of Node1, the mutations on the way give those of all nodes and taxa."""
+    given = ("--tree", tree, *QUICK, "--outgroup", "Pongo", "--prefix", tmp_path / "m")
+    result = plltool("ancestral", small, *given)
+    assert result.exit_code == 0, result.stderr
+    record = json.loads((tmp_path / "m.ancestral.json").read_text())["ancestors"]
+    lines = small.read_text().splitlines()
+    taxa = dict(zip([line[1:] for line in lines[::2]], lines[1::2], strict=True))
+    lines = (tmp_path / "m.joint.fasta").read_text().split(">")[1:]
+    joint = {text.split("\n")[0]: "".join(text.split("\n")[1:]) for text in lines}
+    assert joint == record["joint_sequences"]
+    rows = [line.split("\t") for line in (tmp_path / "m.mutations.tsv").read_text().splitlines()]
+    assert rows[0] == ["Node", "Parent", "Site", "From", "To", "Marginal", "Joint"]
+    parents = {row[0]: row[1] for row in rows[1:]}
+    assert len(parents) == 9, "every branch has mutations, else this tests too little"
+    annotated = (tmp_path / "m.mutations.nex").read_text()
+    for column, sequences in ((5, record["sequences"]), (6, joint)):
+        for node, parent in parents.items():
+            made = list(sequences[parent])
+            own = [row for row in rows[1:] if row[0] == node and row[column] == "1"]
+            for row in own:
+                assert made[int(row[2]) - 1] == row[3]
+                made[int(row[2]) - 1] = row[4]
+            assert [a for a, b in zip(made, (sequences | taxa)[node], strict=True) if b in "ACGT" and a != b] == []
+            if column == 6:
+                text = " ".join(f"{row[3]}{row[2]}{row[4]}" for row in own)
+                assert f'[&mutations="{text}",number={len(own)}]' in annotated
+    assert record["joint_lnl"] < json.loads((tmp_path / "m.ancestral.json").read_text())["lnl"]
+
+
+def test_ambiguous_tips_and_parts(tmp_path):
+    """By hand: long branches to c and d only; R has the parent's A, Y does not; sites count over all parts."""
+    rows = {"a": "AAAAAAAAGG", "b": "AAAAAAAAGG", "c": "ACAAAAYAGG", "d": "AARAAANATG"}
+    (tmp_path / "parts").write_text("JC, one = 1-8\nJC, two = 9-10\n")
+    tree = "(a:0.001,b:0.001,(c:0.1,d:0.1):0.001);"
+    found = ancestral_states(rows, tree, str(tmp_path / "parts"), brlen="linked", fixed=True, device="numpy")
+    lines = [line.split("\t") for line in found.format_mutations().splitlines()]
+    assert lines[0] == ["Node", "Parent", "Part", "Site", "From", "To", "Marginal", "Joint"]
+    assert lines[1:] == [
+        ["c", "Node2", "one", "2", "A", "C", "1", "1"],
+        ["c", "Node2", "one", "7", "A", "C/T", "1", "1"],
+        ["d", "Node2", "two", "9", "G", "T", "1", "1"],
+    ]
+
+
 def neighbours_of(newick):
     """By the name of each inner node: the sets of tips that hang on it."""
     dtree = DendropyTree.get(data=newick, schema="newick", preserve_underscores=True)
