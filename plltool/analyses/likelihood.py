@@ -29,7 +29,7 @@ from plltool.errors import InputError, shorten
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
-from plltool.optimise.ancestral import node_states, subtree_states, with_state_tips
+from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import PolishRound, polish
@@ -344,15 +344,11 @@ class Likelihood(Parameters):
         return Supports(mean_tree(self.tree, self._likelihood.part_sites), values, numbers, lnl)
 
     def node_states(self, subtrees: tuple[IndexArray, IndexArray] | None = None) -> list[FloatArray]:
-        """Marginal probabilities of each state at each inner node, (n_taxa - 2, n_patterns, n_states) for each part.
+        """Marginal probabilities of states at inner nodes, (n_taxa - 2, n_patterns, n_states) for each part.
 
-        Or those at the roots of `subtrees`, given their own data alone: see `optimise.ancestral.subtree_states`. The
-        likelihood must have been made with `states`.
+        `subtrees` is as for `optimise.ancestral.node_states`. The likelihood must have been made with `states`.
         """
-        n_states = [patterns.states.n_states for patterns in self.patterns]
-        if subtrees is None:
-            return node_states(self._likelihood, n_states)
-        return subtree_states(self._likelihood, *subtrees, n_states)
+        return node_states(self._likelihood, [patterns.states.n_states for patterns in self.patterns], subtrees)
 
     def optimise(self, *names: str, listener: Listener = ignore) -> float:
         """Optimise branch lengths and model parameters in place until neither improves lnL; returns lnL.

@@ -33,39 +33,29 @@ def with_state_tips(parts: Sequence[Patterns]) -> list[Patterns]:
     return extended
 
 
-def node_states(likelihood: TreeLikelihood, n_states: Sequence[int]) -> list[FloatArray]:
+def node_states(
+    likelihood: TreeLikelihood, n_states: Sequence[int], subtrees: tuple[IndexArray, IndexArray] | None = None
+) -> list[FloatArray]:
     """Marginal posterior probability of each state at each inner node (Yang, Kumar & Nei 1995, eq. 4).
 
     Parameters
     ----------
     likelihood : on an engine with the tips of `with_state_tips`, all directed CLAs and a scratch slot
     n_states : number of states of each part
+    subtrees : instead of all inner nodes, the roots of subtrees, given the data of their own taxa only: inner nodes,
+        and the column of the neighbour behind which each subtree lies
 
     Returns
     -------
-    for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes; each row sums to 1.
+    for each part float64 (n_taxa - 2, n_patterns, n_states), in the order of the inner nodes or subtrees; each row sums
+    to 1.
     """
     tree, view = likelihood.tree, likelihood.view
+    if subtrees is not None:
+        return _probabilities(likelihood, view.incoming[subtrees], n_states)
     nodes = np.arange(tree.n_taxa, tree.n_nodes)
     outer = (view.incoming[nodes, 0], tree.edges[nodes, 0])
     return _probabilities(likelihood, view.outgoing[nodes, 0], n_states, outer)
-
-
-def subtree_states(
-    likelihood: TreeLikelihood, nodes: IndexArray, columns: IndexArray, n_states: Sequence[int]
-) -> list[FloatArray]:
-    """Posterior probability of each state at the root of a subtree, given the data of its own taxa only.
-
-    Parameters
-    ----------
-    likelihood, n_states : as for `node_states`
-    nodes, columns : (n,) inner nodes, and the column of the neighbour behind which each subtree lies
-
-    Returns
-    -------
-    for each part float64 (n, n_patterns, n_states), where n is the number of subtrees; each row sums to 1.
-    """
-    return _probabilities(likelihood, likelihood.view.incoming[nodes, columns], n_states)
 
 
 def _probabilities(

@@ -54,6 +54,9 @@ def test_mutations_lead_from_the_root_to_the_tips(plltool, small, tree, tmp_path
     parents = {row[0]: row[1] for row in rows[1:]}
     assert len(parents) == 9, "every branch has mutations, else this tests too little"
     annotated = (tmp_path / "m.mutations.nex").read_text()
+    shown = DendropyTree.get(data=annotated, schema="nexus", extract_comment_metadata=True)
+    numbers = [int(node.annotations.get_value("number")) for node in shown if node.parent_node]
+    assert sum(numbers) == sum(row[6] == "1" for row in rows[1:])
     for column, sequences in ((5, record["sequences"]), (6, joint)):
         for node, parent in parents.items():
             made = list(sequences[parent])
