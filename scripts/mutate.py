@@ -1101,7 +1101,7 @@ MUTANTS = [
     Mutant("concordance: rivals that do not contradict each other", GENE_CONCORDANCE,
            "all(contradict(other, known) for known, _ in rivals)", "True", (CONCORDANCE, "-k", "raxml")),
     Mutant("concordance: ends of a branch in any order", "plltool/tree/surroundings.py",
-           "sorted(ends, key=lambda end: end[0].taxa & -end[0].taxa)", "ends", (CONCORDANCE,)),
+           "sorted(ends, key=lambda end: end[0].taxa & -end[0].taxa)", "ends", ("tests/tree/test_surroundings.py",)),
     Mutant("concordance: added branches end the walk", "plltool/tree/surroundings.py",
            "waiting.append((int(other), int(edge)))", "pass", (CONCORDANCE,)),
     Mutant("concordance: unknown states agree", SITE_CONCORDANCE, "(agree & known) @", "agree @", (CONCORDANCE,)),
