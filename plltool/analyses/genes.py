@@ -255,6 +255,9 @@ class GeneSearcher:
         settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
         found = search(data, self._model, **settings)
         spec = str(found.models[0].spec)
+        if found.tree.is_rooted:
+            wrong = f"{data.source}: model {spec!r} is not time-reversible, and gene trees have no roots"
+            raise InputError(f"{wrong}; expected another model")
         return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
 
 

@@ -127,6 +127,7 @@ def test_files_of_a_folder(folder):
     [
         ("junk", "JC", "bad.fasta: found 'junk' at the start of the file"),
         (">a\nAC\n>b\nA\n>c\nAC\n", "JC", "bad.fasta"),
+        (">a\nACGT\n>b\nACGA\n>c\nACTT\n", "UNREST", "bad.fasta: model 'UNREST' is not time-reversible"),
         (">a\nMKL\n>b\nMKV\n>c\nMRL\n", "JC", "bad.fasta: found protein data, expected DNA for model 'JC'"),
     ],
 )
