@@ -78,7 +78,7 @@ class PlacementFilter:
 
     Attributes
     ----------
-    accumulated : sum of the weights, above 0
+    accumulated : sum of the weights; 1 is no limit
     least_weight : weight of a place
     most : number of places
     """
@@ -97,7 +97,7 @@ class PlacementFilter:
         """Those of the places, best first, that pass."""
         total = 0.0
         for number, place in enumerate(places[: self.most]):
-            if number and (total >= self.accumulated or place.weight < self.least_weight):
+            if number and (total >= self.accumulated < 1 or place.weight < self.least_weight):
                 return tuple(places[:number])
             total += place.weight
         return tuple(places[: self.most])
@@ -192,7 +192,7 @@ def place(
     queries : a file, several files, or `Sequences`, aligned to the reference: with the same columns
     heuristic : share of the likelihood weights of all scores that the branches have that are optimised, the best ones
         first; 1 optimises all branches
-    filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this
+    filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
 
     Raises

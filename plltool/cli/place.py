@@ -81,7 +81,7 @@ class PlacementChoice:
         type=click.FloatRange(min=0, max=1),
         default=FILTER_WEIGHT,
         show_default=True,
-        help="Write the best places of a query until their likelihood weights sum to this.",
+        help="Write the best places of a query until their likelihood weights sum to this; 1 is no limit.",
     ),
     click.option(
         "--filter-min-lwr",
