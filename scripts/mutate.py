@@ -840,7 +840,7 @@ MUTANTS = [
     Mutant("placement: the slope along the branch", "plltool/tree_search/placement.py", "values[:, 1] - values[:, 2], values[:, 3]",
            "values[:, 1] + values[:, 2], values[:, 3]", (PLACE, "-k", "every_place or identical")),
     Mutant("placement: lnL of missing columns", "plltool/run/placement.py", "lnl=places.lnl + elsewhere", "lnl=places.lnl",
-           (PLACE, "-k", "every_place")),
+           (PLACE, "-k", "batches")),
     Mutant("placement: the upper end is the lower one", "plltool/analyses/place.py", "!= distal[places.branches]",
            "== distal[places.branches]", (PLACE, "-k", "dendropy or every_place")),
     Mutant("placement: edges are numbered as branches", "plltool/io/jplace.py", "self.number[order] = np.arange(tree.n_edges)",

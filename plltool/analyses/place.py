@@ -175,6 +175,7 @@ def place(
     model: ModelLike | None = None,
     *,
     heuristic: float = PLACE_HEURISTIC,
+    raxml_blo: bool = False,
     filter_acc_lwr: float = FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
     filter_max: int = FILTER_MOST,
@@ -192,6 +193,8 @@ def place(
     queries : a file, several files, or `Sequences`, aligned to the reference: with the same columns
     heuristic : share of the likelihood weights of all scores that the branches have that are optimised, the best ones
         first; 1 optimises all branches
+    raxml_blo : also optimise the length of the branch at each place, as RAxML does. `Placement.lnl` is then with that
+        length, and `Placement.distal` is scaled to the branch as it is
     filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
 
@@ -214,7 +217,7 @@ def place(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()
         likelihood.engine.release_clas()
-        placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware)
+        placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware, raxml_blo)
         found = placer.place(given, heuristic, lnl)
         likelihood.engine.add_closed(placer.work)
         distal = EdgeNumbers(likelihood.tree, usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]).distal
@@ -246,7 +249,14 @@ def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]
     """The places of a query, best first; `distal` (n_edges,) is the node at the lower end of each branch."""
     weights = likelihood_weights(places.lnl)
     lower = (tree.ends[places.branches, 0] != distal[places.branches]).astype(int)
-    lengths = places.lengths[np.arange(len(lower)), lower]
-    rows = zip(places.branches, places.lnl, weights, lengths, places.lengths[:, PENDANT], strict=True)
+    shares = places.lengths[np.arange(len(lower)), lower] / places.lengths[:, :PENDANT].sum(axis=1)
+    rows = zip(
+        places.branches,
+        places.lnl,
+        weights,
+        shares * tree.lengths[places.branches],
+        places.lengths[:, PENDANT],
+        strict=True,
+    )
     found = [Placement(int(branch), *map(float, numbers)) for branch, *numbers in rows]
     return sorted(found, key=lambda place: (-place.lnl, place.branch))
