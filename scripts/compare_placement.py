@@ -48,20 +48,10 @@ def write_fasta(path, rows):
     path.write_text(plltool.format_fasta([name for name, _ in rows], [row for _, row in rows]))
 
 
-def place_with_plltool(folder, tree):
+def place_with_plltool(folder, tree, *extra):
     command = [Path(sys.executable).with_name("plltool"), "place", "--reference", folder / "ref.fa", "--tree", tree]
-    command += [
-        "--model",
-        MODEL,
-        "--queries",
-        folder / "queries.fa",
-        "--prefix",
-        folder / "own",
-        "--threads",
-        1,
-        "--redo",
-    ]
-    times = run([*command, "--filter-max", 50, "--filter-acc-lwr", 1, "--quiet"])
+    command += ["--queries", folder / "queries.fa", "--model", MODEL, "--threads", 1, "--prefix", folder / "own"]
+    times = run([*command, "--redo", "--filter-max", 50, "--filter-acc-lwr", 1, "--quiet", *extra])
     return times, read_places(folder / "own.jplace")
 
 
@@ -82,6 +72,8 @@ def read_places(path):
     tree.encode_bipartitions()
     sides, taxa = {}, sorted(leaf.taxon.label for leaf in tree.leaf_node_iter())
     for edge in tree.postorder_edge_iter():
+        if edge.tail_node is None:
+            continue
         below = {leaf.taxon.label for leaf in edge.head_node.leaf_iter()}
         sides[edge.edge_number] = frozenset(below if taxa[0] not in below else set(taxa) - below)
     number, lnl = given["fields"].index("edge_num"), given["fields"].index("likelihood")
@@ -117,23 +109,27 @@ def compare_fragments(data, folder, options):
         write_fasta(folder / name, rows)
     found = plltool.search(folder / "ref.fa", MODEL, effort="fast", threads=1)
     (folder / "ref.nwk").write_text(found.newick + "\n")
-    own_times, own = place_with_plltool(folder, folder / "ref.nwk")
-    their_times, theirs = place_with_raxml(folder, folder / "ref.nwk", options.threads)
-    same, as_good, losses = 0, 0, []
+    tree = folder / "ref.nwk"
+    runs = {"plltool": place_with_plltool(folder, tree)}
+    runs["plltool --raxml-blo"] = place_with_plltool(folder, tree, "--raxml-blo")
+    their_times, theirs = place_with_raxml(folder, tree, options.threads)
+    described = {"raxml": their_times}
+    for program, (times, own) in runs.items():
+        described[program] = times | agreement(own, theirs)
+    return {"taxa": len(reference), "queries": len(queries), "programs": described}
+
+
+def agreement(own, theirs):
+    """How many queries have the same best branch, or one as good; and what the others lose, as RAxML sees it."""
+    losses = []
     for query, places in theirs.items():
-        lnl_of = dict(places)
-        loss = places[0][1] - lnl_of.get(own[query][0][0], -np.inf)
-        same += loss == 0
-        as_good += loss <= TOLERANCE
-        losses += [round(loss, 3)] if loss > TOLERANCE else []
+        best = own[query][0][0]
+        losses.append(0.0 if places[0][0] == best else places[0][1] - dict(places).get(best, -np.inf))
+    large = sorted(round(loss, 3) for loss in losses if loss > TOLERANCE)
     return {
-        "taxa": len(reference),
-        "queries": len(queries),
-        "plltool": own_times,
-        "raxml": their_times,
-        "same_branch": same,
-        "as_good": as_good,
-        "losses": sorted(losses),
+        "same_branch": sum(places[0][0] == own[query][0][0] for query, places in theirs.items()),
+        "as_good": len(losses) - len(large),
+        "losses": large,
     }
 
 

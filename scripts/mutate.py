@@ -847,6 +847,8 @@ MUTANTS = [
            "self.number[:] = np.arange(tree.n_edges)", (PLACE, "-k", "dendropy")),
     Mutant("placement: one branch too few", "plltool/run/placement.py", "axis=1) - weights", "axis=1)",
            (PLACE, "-k", "chosen")),
+    Mutant("placement: the length of the branch is not free", "plltool/run/placement.py", "if self._raxml_blo:",
+           "if False:", (PLACE, "-k", "is_free")),
     Mutant("placement: a place beyond the sum of weights", "plltool/analyses/place.py", "total >= self.accumulated < 1",
            "total > self.accumulated < 1", (PLACE, "-k", "filters")),
     # --- the choice of a model

@@ -249,14 +249,8 @@ def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]
     """The places of a query, best first; `distal` (n_edges,) is the node at the lower end of each branch."""
     weights = likelihood_weights(places.lnl)
     lower = (tree.ends[places.branches, 0] != distal[places.branches]).astype(int)
-    shares = places.lengths[np.arange(len(lower)), lower] / places.lengths[:, :PENDANT].sum(axis=1)
-    rows = zip(
-        places.branches,
-        places.lnl,
-        weights,
-        shares * tree.lengths[places.branches],
-        places.lengths[:, PENDANT],
-        strict=True,
-    )
+    scale = tree.lengths[places.branches] / places.lengths[:, :PENDANT].sum(axis=1)
+    lengths = places.lengths[np.arange(len(lower)), lower] * scale
+    rows = zip(places.branches, places.lnl, weights, lengths, places.lengths[:, PENDANT], strict=True)
     found = [Placement(int(branch), *map(float, numbers)) for branch, *numbers in rows]
     return sorted(found, key=lambda place: (-place.lnl, place.branch))

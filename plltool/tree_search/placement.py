@@ -93,7 +93,7 @@ def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: I
     best = np.column_stack([half, half, np.full(len(half), pendant)])
     lnl, values = np.full(len(best), -np.inf), np.empty((len(best), TRIPLET_VALUES))
     failures = np.zeros(len(best), dtype=np.int64)
-    operands = np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
+    operands = _operands(likelihood, queries, branches)
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         answer = _join_all(likelihood, operands[active], trial)
@@ -116,7 +116,7 @@ def free_branches(likelihood: TreeLikelihood, places: Places) -> Places:
     """
     near = places.lnl >= _leading(places.queries, places.lnl) - PLACE_MARGIN
     queries, branches, lengths = places.queries[near], places.branches[near], places.lengths[near]
-    operands = np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
+    operands = _operands(likelihood, queries, branches)
     found = [optimise_joins(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
     lnl, freed = (np.concatenate(column) for column in zip(*found, strict=True))
     return Places(queries, branches, freed, lnl)
@@ -170,6 +170,11 @@ def _sides(likelihood: TreeLikelihood) -> IntArray:
     first = tree.ends[:, 0]
     columns = np.argmax(tree.edges[first] == np.arange(tree.n_edges)[:, None], axis=1)
     return np.column_stack([view.outgoing[first, columns], view.incoming[first, columns]])
+
+
+def _operands(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray) -> IntArray:
+    """(n, 3) the operands that meet at each place: both sides of the branch, and the query."""
+    return np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
 
 
 def _tips(likelihood: TreeLikelihood, queries: IndexArray) -> IndexArray:
