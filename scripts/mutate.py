@@ -77,6 +77,7 @@ GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
+PLACE = "tests/analyses/test_place.py"
 RESUME = "tests/tree_search/test_resume.py"
 RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
@@ -831,6 +832,26 @@ MUTANTS = [
     Mutant("vector: groups in the order asked for", "plltool/model/vector.py",
            "tuple(group for group in model.free_parameters if group in wanted and group != CATEGORIES)",
            "tuple(group for group in wanted if group in model.free_parameters)", ("tests/model/test_model.py",)),
+    # --- placement
+    Mutant("placement: ends swapped", "plltool/tree_search/placement.py",
+           "_sides(likelihood)[branches], _tips", "_sides(likelihood)[branches][:, ::-1], _tips",
+           (PLACE, "-k", "every_place")),
+    Mutant("placement: no step along the branch", "plltool/tree_search/placement.py", "lengths[:, 0] + step[:, 0], least",
+           "lengths[:, 0], least", (PLACE, "-k", "every_place or identical")),
+    Mutant("placement: the slope along the branch", "plltool/tree_search/placement.py", "values[:, 1] - values[:, 2], values[:, 3]",
+           "values[:, 1] + values[:, 2], values[:, 3]", (PLACE, "-k", "every_place or identical")),
+    Mutant("placement: lnL of missing columns", "plltool/run/placement.py", "lnl=places.lnl + elsewhere", "lnl=places.lnl",
+           (PLACE, "-k", "batches")),
+    Mutant("placement: the upper end is the lower one", "plltool/analyses/place.py", "!= distal[places.branches]",
+           "== distal[places.branches]", (PLACE, "-k", "dendropy or every_place")),
+    Mutant("placement: edges are numbered as branches", "plltool/io/jplace.py", "self.number[order] = np.arange(tree.n_edges)",
+           "self.number[:] = np.arange(tree.n_edges)", (PLACE, "-k", "dendropy")),
+    Mutant("placement: one branch too few", "plltool/run/placement.py", "axis=1) - weights", "axis=1)",
+           (PLACE, "-k", "chosen")),
+    Mutant("placement: the length of the branch is not free", "plltool/run/placement.py", "if self._raxml_blo:",
+           "if False:", (PLACE, "-k", "is_free")),
+    Mutant("placement: a place beyond the sum of weights", "plltool/analyses/place.py", "total >= self.accumulated < 1",
+           "total > self.accumulated < 1", (PLACE, "-k", "filters")),
     # --- the choice of a model
     Mutant("BIC: lnL counts once", "plltool/statistics/criteria.py", "math.log(n_sites) - 2 * lnl", "math.log(n_sites) - lnl",
            ("tests/analyses/test_select_model.py", "-k", "by_hand")),

@@ -35,6 +35,11 @@ def write_benchmark(path):
     return path
 
 
+def write_query(path):
+    path.write_text(">q\nACGTACGTAC\n")
+    return path
+
+
 CALLS = {
     "alrt": lambda at: plltool.alrt(ROWS, TREE, "JC", replicates=10, **NUMPY),
     "ancestral_states": lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **NUMPY),
@@ -54,9 +59,11 @@ CALLS = {
     "mark_checkpoint": lambda at: plltool.mark_checkpoint(at / "x.checkpoint", {"a": 1}) is None,
     "parse_hardware": lambda at: plltool.parse_hardware("numpy:vw=2"),
     "parse_size": lambda at: plltool.parse_size("2G"),
+    "place": lambda at: plltool.place(ROWS, TREE, write_query(at / "q.fasta"), "JC", **NUMPY),
     "read_alignment": lambda at: plltool.read_alignment(at / "x.fasta"),
     "read_benchmark": lambda at: plltool.read_benchmark(write_benchmark(at / "bench.json")),
     "read_mark": lambda at: plltool.read_mark(at / "x.checkpoint"),
+    "read_queries": lambda at: plltool.read_queries([write_query(at / "q.fasta")]),
     "read_record": lambda at: plltool.read_record(at / "x.json"),
     "read_tree": lambda at: plltool.read_tree(at / "x.nwk"),
     "read_trees": lambda at: plltool.read_trees(at / "two.nwk", tuple(ROWS)),

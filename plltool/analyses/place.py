@@ -78,7 +78,7 @@ class PlacementFilter:
 
     Attributes
     ----------
-    accumulated : sum of the weights, above 0
+    accumulated : sum of the weights; 1 is no limit
     least_weight : weight of a place
     most : number of places
     """
@@ -97,7 +97,7 @@ class PlacementFilter:
         """Those of the places, best first, that pass."""
         total = 0.0
         for number, place in enumerate(places[: self.most]):
-            if number and (total >= self.accumulated or place.weight < self.least_weight):
+            if number and (total >= self.accumulated < 1 or place.weight < self.least_weight):
                 return tuple(places[:number])
             total += place.weight
         return tuple(places[: self.most])
@@ -175,6 +175,7 @@ def place(
     model: ModelLike | None = None,
     *,
     heuristic: float = PLACE_HEURISTIC,
+    raxml_blo: bool = False,
     filter_acc_lwr: float = FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
     filter_max: int = FILTER_MOST,
@@ -192,7 +193,9 @@ def place(
     queries : a file, several files, or `Sequences`, aligned to the reference: with the same columns
     heuristic : share of the likelihood weights of all scores that the branches have that are optimised, the best ones
         first; 1 optimises all branches
-    filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this
+    raxml_blo : also optimise the length of the branch at each place, as RAxML does. `Placement.lnl` is then with that
+        length, and `Placement.distal` is scaled to the branch as it is
+    filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
 
     Raises
@@ -214,7 +217,7 @@ def place(
     def ask(likelihood: Likelihood) -> dict[str, Any]:
         lnl = likelihood.lnl()
         likelihood.engine.release_clas()
-        placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware)
+        placer = Placer(data, likelihood.tree, likelihood.models, likelihood.hardware, raxml_blo)
         found = placer.place(given, heuristic, lnl)
         likelihood.engine.add_closed(placer.work)
         distal = EdgeNumbers(likelihood.tree, usable_outgroup(likelihood.tree, settings.get("outgroup"))[0]).distal
@@ -246,7 +249,8 @@ def _describe(places: Places, tree: Tree, distal: IndexArray) -> list[Placement]
     """The places of a query, best first; `distal` (n_edges,) is the node at the lower end of each branch."""
     weights = likelihood_weights(places.lnl)
     lower = (tree.ends[places.branches, 0] != distal[places.branches]).astype(int)
-    lengths = places.lengths[np.arange(len(lower)), lower]
+    scale = tree.lengths[places.branches] / places.lengths[:, :PENDANT].sum(axis=1)
+    lengths = places.lengths[np.arange(len(lower)), lower] * scale
     rows = zip(places.branches, places.lnl, weights, lengths, places.lengths[:, PENDANT], strict=True)
     found = [Placement(int(branch), *map(float, numbers)) for branch, *numbers in rows]
     return sorted(found, key=lambda place: (-place.lnl, place.branch))

@@ -13,6 +13,8 @@ PARTITION = ("--model",)
 ELSEWHERE: dict[str, tuple[str, ...]] = {
     "-s": ALIGNMENT,
     "--msa": ALIGNMENT,
+    "--ref-msa": ("--reference", "place --reference"),
+    "--query": ("--queries", "place --queries"),
     "-m": ("--model",),
     "-q": PARTITION,
     "-spp": PARTITION,

@@ -32,6 +32,7 @@ class PlacementChoice:
     queries: tuple[Path, ...]
     dyn_heur: float
     no_heur: bool
+    raxml_blo: bool
     filter_acc_lwr: float
     filter_min_lwr: float
     filter_max: int
@@ -40,6 +41,7 @@ class PlacementChoice:
         """Keywords of `plltool.place`."""
         return {
             "heuristic": 1.0 if self.no_heur else self.dyn_heur,
+            "raxml_blo": self.raxml_blo,
             "filter_acc_lwr": self.filter_acc_lwr,
             "filter_min_lwr": self.filter_min_lwr,
             "filter_max": self.filter_max,
@@ -77,11 +79,16 @@ class PlacementChoice:
     ),
     click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),
     click.option(
+        "--raxml-blo",
+        is_flag=True,
+        help="Also optimise the length of the branch at each place, as RAxML does; takes several times as long.",
+    ),
+    click.option(
         "--filter-acc-lwr",
         type=click.FloatRange(min=0, max=1),
         default=FILTER_WEIGHT,
         show_default=True,
-        help="Write the best places of a query until their likelihood weights sum to this.",
+        help="Write the best places of a query until their likelihood weights sum to this; 1 is no limit.",
     ),
     click.option(
         "--filter-min-lwr",

@@ -24,7 +24,7 @@ from plltool.run.engines import open_engine
 from plltool.run.memory import until_memory_suffices
 from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
-from plltool.tree_search.placement import Places, optimise_places, score_branches
+from plltool.tree_search.placement import Places, free_branches, optimise_places, score_branches
 from plltool.tree_search.progress import announce
 
 
@@ -125,17 +125,19 @@ class Placer:
     data : the reference
     tree, models : of the reference; they are not changed
     hardware : of the engines
+    raxml_blo : whether the length of the branch is optimised at each place, too; engines then hold all columns
 
     Attributes
     ----------
     work : what the engines have done so far
     """
 
-    def __init__(self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware):
+    def __init__(self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool = False):
         self._data = data
         self._tree = tree
         self._models = models
         self._hardware = hardware
+        self._raxml_blo = raxml_blo
         self._pendant = float(np.mean(tree.lengths))
         self.work = Counters()
 
@@ -169,7 +171,9 @@ class Placer:
             yield order[first : first + PLACE_BATCH]
 
     def _place_batch(self, codes: Sequence[CodeArray], heuristic: float, lnl: float) -> Places:
-        known = [np.asarray(_is_known(own, self._data, part).any(axis=0)) for part, own in enumerate(codes)]
+        known = [
+            np.asarray(_is_known(own, self._data, part).any(axis=0) | self._raxml_blo) for part, own in enumerate(codes)
+        ]
         used = [part for part, own in enumerate(known) if own.any()]
         patterns = [self._with_queries(part, codes[part], known[part]) for part in used]
         models = [self._models[part] for part in used]
@@ -182,6 +186,8 @@ class Placer:
                 elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
                 scores = score_branches(likelihood, len(codes[0]), self._pendant)
                 places = optimise_places(likelihood, *choose_branches(scores, heuristic), self._pendant)
+                if self._raxml_blo:
+                    places = free_branches(likelihood, places)
                 self.work.add_earlier(work_of(engine))
             return replace(places, lnl=places.lnl + elsewhere)
 

@@ -27,6 +27,7 @@ from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, at_bound, newton_step, without_rounding
 from plltool.tree_search.insertions import join, uphill_step
+from plltool.tree_search.neighbours import optimise_joins
 
 PENDANT = 2  # place of the pendant length among the three at a query
 AT_END = 2.0  # times the least length: a place that is no further from an end of its branch is there, but for rounding
@@ -92,7 +93,7 @@ def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: I
     best = np.column_stack([half, half, np.full(len(half), pendant)])
     lnl, values = np.full(len(best), -np.inf), np.empty((len(best), TRIPLET_VALUES))
     failures = np.zeros(len(best), dtype=np.int64)
-    operands = np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
+    operands = _operands(likelihood, queries, branches)
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
         answer = _join_all(likelihood, operands[active], trial)
@@ -102,18 +103,41 @@ def optimise_places(likelihood: TreeLikelihood, queries: IndexArray, branches: I
         lnl[active] = np.where(better, answer[:, 0], lnl[active])
         failures[active] = np.where(better, 0, failures[active] + 1)
         trial, promise = _slide(best[active], values[active], failures[active])
-        leading = np.full(queries.max() + 1, -np.inf)
-        np.maximum.at(leading, queries, lnl)
-        hopeful = lnl[active] + ELSEWHERE_FORESIGHT * promise >= leading[queries[active]] - PLACE_MARGIN
+        hopeful = lnl[active] + ELSEWHERE_FORESIGHT * promise >= _leading(queries, lnl)[active] - PLACE_MARGIN
         going = hopeful & (promise >= PLACE_PRECISION) & (failures[active] <= MAX_BACKTRACKS)
         active, trial = active[going], trial[going]
     return Places(queries, branches, best, lnl)
 
 
+def free_branches(likelihood: TreeLikelihood, places: Places) -> Places:
+    """The places within PLACE_MARGIN of each query's best one, with the length of the branch optimised, too.
+
+    That is what RAxML does (Berger, Krompass & Stamatakis 2011). The engine needs all columns.
+    """
+    near = places.lnl >= _leading(places.queries, places.lnl) - PLACE_MARGIN
+    queries, branches, lengths = places.queries[near], places.branches[near], places.lengths[near]
+    operands = _operands(likelihood, queries, branches)
+    found = [optimise_joins(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
+    lnl, freed = (np.concatenate(column) for column in zip(*found, strict=True))
+    return Places(queries, branches, freed, lnl)
+
+
+def _leading(queries: IndexArray, lnl: FloatArray) -> FloatArray:
+    """For each place (n,) the best lnL of its query."""
+    best = np.full(queries.max() + 1, -np.inf)
+    np.maximum.at(best, queries, lnl)
+    return np.asarray(best[queries])
+
+
+def _parts(n: int) -> list[slice]:
+    """Of n places, those of each launch."""
+    return [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, n, MAX_SCRATCH_SLOTS)]
+
+
 def _join_all(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
     """`join` in launches of bounded size."""
-    parts = [slice(first, first + MAX_SCRATCH_SLOTS) for first in range(0, len(operands), MAX_SCRATCH_SLOTS)]
-    return np.concatenate([join(likelihood.directed(), operands[part], lengths[part]) for part in parts])
+    parts = [join(likelihood.directed(), operands[part], lengths[part]) for part in _parts(len(operands))]
+    return np.concatenate(parts)
 
 
 def _slide(lengths: FloatArray, values: FloatArray, failures: IndexArray) -> tuple[FloatArray, FloatArray]:
@@ -146,6 +170,11 @@ def _sides(likelihood: TreeLikelihood) -> IntArray:
     first = tree.ends[:, 0]
     columns = np.argmax(tree.edges[first] == np.arange(tree.n_edges)[:, None], axis=1)
     return np.column_stack([view.outgoing[first, columns], view.incoming[first, columns]])
+
+
+def _operands(likelihood: TreeLikelihood, queries: IndexArray, branches: IndexArray) -> IntArray:
+    """(n, 3) the operands that meet at each place: both sides of the branch, and the query."""
+    return np.column_stack([_sides(likelihood)[branches], _tips(likelihood, queries)])
 
 
 def _tips(likelihood: TreeLikelihood, queries: IndexArray) -> IndexArray:

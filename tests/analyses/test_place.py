@@ -116,6 +116,23 @@ def sequences(rows, source="queries"):
     return plltool.Sequences(tuple(rows), tuple(row.encode() for row in rows.values()), source, None, least=1)
 
 
+def test_the_length_of_the_branch_is_free(monkeypatch):
+    monkeypatch.setattr(placement, "PLACE_BATCH", 1)  # columns without data count, too
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, raxml_blo=True, **QUICK, **ALL)
+    slid = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, **QUICK).best()
+    for query in result.placements:
+        text, best = QUERIES[query.names[0]], query.places[0]
+
+        def loss(logs, text=text, branch=best.branch):
+            return -oracle_lnl(result.tree, branch, np.exp(logs), text).sum()
+
+        bounds = [(np.log(1e-6), np.log(10))] * 3
+        start = np.log(np.maximum(attached(result.tree, best), 1e-3))
+        assert best.lnl == pytest.approx(-minimize(loss, start, method="L-BFGS-B", bounds=bounds).fun, abs=NEAR)
+        assert best.lnl >= slid[query.names[0]].lnl
+        assert 0 <= best.distal <= result.tree.lengths[best.branch]
+
+
 @pytest.mark.parametrize("taxon", ROWS)
 def test_an_identical_sequence_is_beside_its_twin(taxon):
     result = plltool.place(ROWS, TREE, sequences({"twin": ROWS[taxon]}), GAMMA, **QUICK, **ALL)

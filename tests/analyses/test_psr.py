@@ -159,10 +159,15 @@ def test_memory_is_a_quarter(sequences):
     assert plan(sequences, "GTR+F+PSR25", "numpy").full_bytes > plan(sequences, "GTR+F+PSR4", "numpy").full_bytes
 
 
+def one_query(data):
+    return plltool.Sequences(("query",), data.rows[:1], "queries", None, least=1)
+
+
 REFUSED = {
     "alrt": lambda data, tree: plltool.alrt(data, tree, MODEL),
     "test": lambda data, tree: plltool.topology_tests(data, [tree, tree], MODEL),
     "ancestral": lambda data, tree: plltool.ancestral_states(data, tree, MODEL),
+    "place": lambda data, tree: plltool.place(data, tree, one_query(data), MODEL),
     "ufboot": lambda data, tree: plltool.ultrafast_bootstrap(data, tree, MODEL),
     "simulate": lambda data, tree: plltool.simulate(tree, "JC+PSR3", 10),
     "fixed": lambda data, tree: evaluate(data, tree, GIVEN, fixed=True),

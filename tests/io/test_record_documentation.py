@@ -9,6 +9,7 @@ import pytest
 from plltool.analyses.alrt import alrt
 from plltool.analyses.ancestral import ancestral_states
 from plltool.analyses.evaluate import evaluate
+from plltool.analyses.place import place
 from plltool.analyses.search import search
 from plltool.analyses.search_supports import search_supports
 from plltool.analyses.support import supports
@@ -97,6 +98,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         (alrt(*given, replicates=10, **settings), "supports"),
         (topology_tests(given[0], trees, "JC", replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
+        (place(*given[:2], data_dir / "fragments.fasta", "JC", **settings), "placement"),
     ):
         record = json.loads(json.dumps(result.as_record(), allow_nan=False))
         assert key in record
@@ -123,5 +125,5 @@ def stop(event):
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
     some = ("data", "psr", "model_choice", "start_distances", "trace", "profile", "branches")
-    some += ("supports", "tests", "ancestors")
+    some += ("supports", "tests", "ancestors", "placement")
     assert tuple(key for key in top if key not in some) == RECORD_KEYS

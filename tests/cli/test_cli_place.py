@@ -1,0 +1,70 @@
+"""`plltool place`: files, options, errors."""
+
+import gzip
+import json
+
+import pytest
+
+TREE = "(({},{}),{},({},({},{})));\n"
+
+
+@pytest.fixture
+def given(small, tmp_path):
+    """Options: the reference without its last site as data of one query, in two files, one of them gzipped."""
+    lines = small.read_text().splitlines()
+    names, rows = [line[1:] for line in lines[::2]], lines[1::2]
+    (tmp_path / "tree.nwk").write_text(TREE.format(*names))
+    gap = "-" * 100
+    (tmp_path / "a.fasta").write_text(f">first\n{rows[0][:200]}{gap}\n>same\n{rows[0][:200]}{gap}\n>none\n{3 * gap}\n")
+    with gzip.open(tmp_path / "b.fasta.gz", "wt") as file:
+        file.write(f">second\n{gap}{rows[1][100:]}\n")
+    queries = ("--queries", tmp_path / "a.fasta", "--query", tmp_path / "b.fasta.gz")
+    options = ("--tree", tmp_path / "tree.nwk", "--model", "HKY{5}+F", "--device", "numpy", "--prefix", tmp_path / "p")
+    return ("place", "--reference", small, *options, *queries)
+
+
+def read(tmp_path):
+    return json.loads((tmp_path / "p.jplace").read_text())
+
+
+def test_files(plltool, given, tmp_path):
+    done = plltool(*given)
+    assert done.exit_code == 0, done.stderr
+    assert "placed: 3 queries, 1 of them identical to another; 1 without data not placed" in done.stdout
+    assert "1 query without data (only gaps) not placed, first 'none'" in done.stderr
+    text = read(tmp_path)
+    assert [entry["n"] for entry in text["placements"]] == [["first", "same"], ["second"]]
+    assert text["metadata"]["invocation"].startswith("plltool place --reference")
+    for entry in text["placements"]:
+        weights = [row[text["fields"].index("like_weight_ratio")] for row in entry["p"]]
+        assert weights == sorted(weights, reverse=True)
+        assert 0.9 < sum(weights) < 1 + 1e-9
+    record = json.loads((tmp_path / "p.place.json").read_text())
+    assert record["placement"] == {"n_placed": 3, "n_distinct": 2, "without_data": ["none"]}
+    again = plltool(*given)
+    assert again.exit_code == 1
+    assert "p.jplace: exists already; --redo replaces it" in again.stderr
+
+
+def test_filters(plltool, given, tmp_path):
+    def count(*options):
+        done = plltool(*given, "--redo", *options)
+        assert done.exit_code == 0, done.stderr
+        return [len(entry["p"]) for entry in read(tmp_path)["placements"]]
+
+    assert count("--filter-max", 1) == [1, 1]
+    assert count("--filter-acc-lwr", 0.1) == [1, 1]
+    assert count("--filter-min-lwr", 1) == [1, 1]
+    assert count("--no-heur", "--filter-acc-lwr", 1, "--filter-max", 99) == [9, 9]
+    assert count("--dyn-heur", 1e-9, "--filter-acc-lwr", 1) == [1, 1]
+
+
+def test_errors(plltool, given, tmp_path):
+    (tmp_path / "a.fasta").write_text(">short\nACGT\n")
+    done = plltool(*given)
+    assert done.exit_code == 1
+    assert "a.fasta: taxon 'short' (line 1) has 4 sites, expected 300 as in the reference" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    done = plltool(*given[:-4])
+    assert done.exit_code == 2
+    assert "--queries" in done.stderr
