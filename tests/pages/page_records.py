@@ -56,7 +56,8 @@ def record_of_search(names=NAMES, tree=None):
         "trace": trace,
         "data": {
             "source": "x.phy", "kinds": ["DNA"], "n_constant": 50, "n_informative": 30, "gaps": 0.125,
-            "taxa": [{"name": name, "gaps": 0.125} for name in names], "identical": [list(names[:2])],
+            "taxa": [{"name": name, "gaps": 0.125, "composition": [0.6, 0.04]} for name in names],
+            "identical": [list(names[:2])],
         },
     }  # fmt: skip
 

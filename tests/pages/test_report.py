@@ -42,6 +42,8 @@ def test_every_section_and_its_numbers(prefix):
         "  plltool search x.phy",
     ):
         assert f"\n{line}\n" in text
+    assert "as often as all taxa together: 5 taxa with p <" in " ".join(text.split())
+    assert re.search(r"^  Pan +12\.5 % +0\.0400$", text, re.MULTILINE)
     assert re.search(r"^  2 +-1002\.5000 +-2\.5000 +4$", text, re.MULTILINE)
     assert re.search(r"^  SPR +1 +3 +-1010\.0000$", text, re.MULTILINE)
     assert re.search(r"^  2 +-1009\.0000 +9\.0000 +0\.9000 +0\.0120 - .* - +0\.0300 -$", text, re.MULTILINE)
