@@ -58,9 +58,9 @@ def test_the_wheel_has_kernels_and_all_modules(installed):
     modules = files_below(REPOSITORY / "plltool", "*.py") | {"kernels/__init__.py"}
     assert files_below(installed / "plltool", "*.py") == modules
     assert (installed / "plltool" / "py.typed").is_file()
-    figures = files_below(REPOSITORY / "plltool", "*.txt")
-    assert figures
-    assert files_below(installed / "plltool", "*.txt") == figures
+    data = files_below(REPOSITORY / "plltool", "*.txt", "*.css", "*.js", "*.html")
+    assert {Path(name).suffix for name in data} == {".txt", ".css", ".js", ".html"}
+    assert files_below(installed / "plltool", "*.txt", "*.css", "*.js", "*.html") == data
     assert {path.name.split("-")[0] for path in installed.iterdir()} == {"plltool"}  # no tests, no scripts
 
 

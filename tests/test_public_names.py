@@ -65,6 +65,7 @@ CALLS = {
     "read_mark": lambda at: plltool.read_mark(at / "x.checkpoint"),
     "read_queries": lambda at: plltool.read_queries([write_query(at / "q.fasta")]),
     "read_record": lambda at: plltool.read_record(at / "x.json"),
+    "report": lambda at: plltool.report(at / "x").write(),
     "read_tree": lambda at: plltool.read_tree(at / "x.nwk"),
     "read_trees": lambda at: plltool.read_trees(at / "two.nwk", tuple(ROWS)),
     "remove_checkpoint": lambda at: plltool.remove_checkpoint(at / "x.checkpoint") is None,

@@ -14,17 +14,16 @@ from plltool.model.model import Model
 from plltool.run.data_tests import (
     TESTS,
     SymmetryTests,
-    composition_p_values,
     remarks_on_data,
     remarks_on_saturation,
     saturation,
     symmetry_tests,
-    without_root,
 )
 from plltool.run.inputs import AlignmentLike, ModelLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.model_choice import finite_or_none
+from plltool.statistics.composition import composition_p_values, without_root
 
 
 @takes_keywords(HardwareSettings)

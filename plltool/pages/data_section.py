@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from plltool.pages.blocks import Facts, Items, Section, Table
+from plltool.constants import SIGNIFICANCE
+from plltool.pages.blocks import Cell, Facts, Items, Prose, Section, Table
 from plltool.pages.figures import count, share
 from plltool.pages.records import Record
 
@@ -33,6 +34,21 @@ def describe_data(run: Record) -> Section:
         more = [f"{count(left, 'more group')} of identical sequences"] if left > 0 else []
         blocks.append(Items((*groups[:_MOST_IDENTICAL], *more)))
     taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
-    gaps = tuple((taxon["name"], share(taxon["gaps"])) for taxon in taxa)
-    blocks.append(Table("Gaps and unknown characters of each taxon", ("Taxon", "Share"), gaps))
-    return Section("data", "Data", tuple(blocks))
+    rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon["composition"])) for taxon in taxa)
+    n_parts = len(taxa[0]["composition"])
+    of = "p-value of its composition" if n_parts == 1 else "least p-value of its composition in a part"
+    blocks.append(Table("Taxa, those with most gaps first", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa))
+    n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)
+    found = "1 taxon" if n_deviating == 1 else f"{n_deviating} taxa"
+    text = (
+        "A chi-square test asks of each taxon whether it has each state as often as all taxa together:"
+        f" {found} with p < {SIGNIFICANCE:g}. The models assume that no taxon differs; with many taxa or parts, some do"
+        " by chance."
+    )
+    return Section("data", "Data", (*blocks, Prose(text)))
+
+
+def _judge(values: list[float | None]) -> Cell:
+    """The least p-value of a taxon."""
+    known = [value for value in values if value is not None]
+    return Cell(f"{min(known):.4f}", "bad" if min(known) < SIGNIFICANCE else "") if known else Cell("-")

@@ -12,6 +12,7 @@ from plltool.pages.tree_section import sum_lengths
 from plltool.statistics.criteria import information_score
 from plltool.tree.rooted_nodes import UnrootedNodes
 
+_SHOWN_PARTS = 12  # more have only a line each
 _SHOWN_STATES = 25  # a longer list of frequencies is left to the record
 
 
@@ -25,7 +26,10 @@ def describe_model(records: Records) -> Section:
         blocks.append(_describe_fit(run, parts))
     if several:
         blocks += _describe_parts(run, parts)
-    for part in parts:
+    if len(parts) > _SHOWN_PARTS:
+        models = tuple((part["name"], part["model"]) for part in parts)
+        blocks.append(Table("Models of the parts with all values", ("Part", "Model"), models, is_text=True))
+    for part in parts if len(parts) <= _SHOWN_PARTS else ():
         blocks += _describe_part(part, part["name"] if several else "")
     choice = records.model_choice
     if choice is not None:
@@ -109,6 +113,10 @@ def _describe_part(part: Record, name: str) -> list[Block]:
                 blocks.append(Table(caption, columns, shown))
             else:
                 blocks.append(Prose(f"{caption}: {len(shown)} numbers, which stand in the record."))
+    if "class_weights" in own:
+        classes = enumerate(zip(own["class_rates"], own["class_weights"], strict=True), start=1)
+        mixed = tuple((str(k), f"{rate:.5f}", share(weight)) for k, (rate, weight) in classes)
+        blocks.append(Table(f"Classes of the mixture{of}", ("Class", "Relative rate", "Share of sites"), mixed))
     rates, weights = own["category_rates"], own["category_weights"]
     if len(rates) > 1:
         table = tuple(

@@ -19,7 +19,6 @@ BEGIN = (  # by which a report is known
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
 )
 FOLDED_ROWS = 20  # longer tables are folded up
-_DIGITS = 6  # of the branch lengths in the data for the script
 _PICTURE_WIDTH = 980.0
 
 
@@ -119,7 +118,7 @@ def _write_tree(block: TreePicture) -> Markup:
 
 def _tree_data(block: TreePicture) -> str:
     """The tree as JSON that nothing in it can end: every < is written as an escape."""
-    lengths = [None if math.isnan(length) else float(f"{length:.{_DIGITS}g}") for length in block.nodes.lengths]
+    lengths = [None if math.isnan(length) else length for length in block.nodes.lengths]
     kinds = [{"name": name, "largest": 1 if unit == "0 to 1" else 100} for name, unit in block.kinds]
     data = {
         "parents": block.nodes.parents,

@@ -239,7 +239,7 @@
       clade = `<path class="clade" d="M${fixed(visit.x)} ${fixed(visit.y)}L${fixed(visit.tail)} ${fixed(top)}V${fixed(bottom)}Z" fill="#f3f4f6" stroke="${LINE}"/>`;
       x = visit.tail + GAP;
     }
-    const mark = isFound && !unrooted ? `<rect class="found" x="${fixed(x - 1)}" y="${fixed(visit.y - ROW / 2)}" width="${fixed(name.length * LETTER)}" height="${ROW}" fill="#ffe680"/>` : "";
+    const mark = isFound && !unrooted ? `<rect class="found" x="${fixed(x - 1)}" y="${fixed(visit.y - ROW / 2)}" width="${fixed(name.length * LETTER * 1.1)}" height="${ROW}" fill="#ffe680"/>` : "";
     return `${clade}${mark}<text x="${fixed(x)}" y="${fixed(visit.y + FONT / 3)}" font-size="${FONT}" fill="${TEXT}"${anchor}${turn}${isFound ? ' class="found" font-weight="bold"' : ""}>${escapeText(name)}</text>`;
   }
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_SYMMETRY_TAXA, ROOT_NAME, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
+from plltool.constants import MAX_SYMMETRY_TAXA, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.run.results import describe_parameters
-from plltool.statistics.homogeneity import composition_statistic, p_values, symmetry_statistics
+from plltool.statistics.composition import composition, shared_frequencies, without_root
+from plltool.statistics.homogeneity import p_values, symmetry_statistics
 
-FREQUENCY_ROUNDS = 8  # as IQ-TREE has them, so that p-values are the same
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
 
 
@@ -35,18 +35,6 @@ class SymmetryTests:
     n_others: tuple[int, ...]
     p_values: tuple[float, ...]
     differing: FloatArray
-
-
-def without_root(alignment: Alignment) -> Alignment:
-    """The alignment without the row that stands for a root, if there is one."""
-    first = int(alignment.names[0] == ROOT_NAME)
-    return replace(alignment, names=alignment.names[first:], codes=alignment.codes[first:])
-
-
-def composition_p_values(alignment: Alignment) -> FloatArray:
-    """The p-value of each taxon (n_taxa,): whether its states are as frequent as in all taxa; a chi-square test."""
-    values = _composition(alignment)
-    return p_values(values, np.full_like(values, alignment.states.n_states - 1))
 
 
 def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
@@ -77,7 +65,7 @@ def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
 
 def saturation(alignment: Alignment, tests: SymmetryTests) -> float:
     """The median share of sites in which sequences differ, relative to that of unrelated ones; NaN without any."""
-    frequencies = _frequencies(alignment)
+    frequencies = shared_frequencies(alignment)
     known = tests.differing[np.isfinite(tests.differing)]
     unrelated = 1.0 - frequencies @ frequencies
     return float(np.median(known) / unrelated) if len(known) and unrelated > 0 else np.nan
@@ -109,7 +97,7 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     """A warning of taxa whose composition differs at 5 %, corrected for the number of taxa (Bonferroni)."""
     shape = (alignment.states.n_states - 1) / 2
     critical = 2 * gamma_quantile(shape, 1 - SIGNIFICANCE / alignment.n_taxa)
-    values = _composition(alignment)
+    values = composition(alignment)
     n_deviating = int(np.sum(values > critical))
     if not n_deviating:
         return []
@@ -124,27 +112,3 @@ def _indicators(alignment: Alignment) -> FloatArray:
     sets = alignment.states.state_sets
     single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
     return np.ascontiguousarray(single[alignment.codes].swapaxes(1, 2))
-
-
-def _composition(alignment: Alignment) -> FloatArray:
-    """Chi-square of each taxon's states (n_taxa,)."""
-    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
-    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
-    counts = np.stack([np.bincount(row, minlength=n_codes)[:n_codes] for row in alignment.codes]) @ single
-    return composition_statistic(counts, _frequencies(alignment))
-
-
-def _frequencies(alignment: Alignment) -> FloatArray:
-    """State frequencies (n_states,); sets of states, gaps included, are shared out by the frequencies, again and again.
-
-    Each round uses those of the one before; the first ones are equal.
-    """
-    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
-    counts = np.bincount(alignment.codes.ravel(), minlength=n_codes)[:n_codes].astype(np.float64)
-    frequencies = np.full(alignment.states.n_states, 1.0 / alignment.states.n_states)
-    for _ in range(FREQUENCY_ROUNDS):
-        shares = sets * frequencies
-        totals = shares.sum(axis=1)
-        frequencies = np.divide(counts, totals, out=np.zeros_like(counts), where=totals > 0) @ shares
-        frequencies /= frequencies.sum()
-    return frequencies

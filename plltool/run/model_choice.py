@@ -8,13 +8,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.constants import CRITERIA, VERSION
 from plltool.model.spec import ModelSpec
 from plltool.run.model_fits import Fit
 from plltool.run.software import software_versions
 from plltool.statistics.criteria import information_score, score_weights
+from plltool.statistics.description import describe_data
 
 COLUMNS = ("AIC", "AICc", "BIC")  # of a table
 

@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
@@ -27,6 +26,7 @@ from plltool.run.per_site_rates import PerSiteRates
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.run.scheme_choice import SchemeChoice
 from plltool.run.software import software_versions
+from plltool.statistics.description import describe_data
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions

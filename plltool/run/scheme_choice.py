@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from plltool.alignment.description import describe_data
 from plltool.alignment.partition import Dataset
 from plltool.constants import VERSION
 from plltool.run.merging import Merge
 from plltool.run.model_choice import FittedModel, format_table
 from plltool.run.software import software_versions
+from plltool.statistics.description import describe_data
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from plltool.cli.alrt import ALRT_FILES
 from plltool.cli.ancestral import ANCESTRAL_FILES
 from plltool.cli.bootstrap import BOOTSTRAP_FILES
 from plltool.cli.evaluate import EVALUATE_FILES
+from plltool.cli.outputs import REPORT_FILES
 from plltool.cli.search import SEARCH_FILES
 from plltool.cli.support import SUPPORT_FILES
 from plltool.cli.test import TEST_FILES
@@ -49,7 +50,8 @@ def test_commands_share_a_prefix(plltool, small, prefix):
     best = prefix.with_name("run.best.nwk")
     trees = prefix.with_name("trees.nwk")
     trees.write_text(2 * best.read_text())
-    before = {path: path.read_bytes() for path in prefix.parent.iterdir()}
+    reports = written(REPORT_FILES, prefix)
+    before = {path: path.read_bytes() for path in prefix.parent.iterdir() if path not in reports}
     for command, *given in (
         ("evaluate", "--tree", best),
         ("test", "--trees", trees, "--replicates", 10),
@@ -189,3 +191,23 @@ def test_progress_as_json(plltool, small, prefix, command):
     assert events[0] == "begin"
     assert "progress" in events
     assert events[-1] == "end"
+
+
+def test_reports_are_of_all_runs_and_only_if_wanted(plltool, small, prefix):
+    html, text = prefix.with_name("run.html"), prefix.with_name("run.txt")
+    search = ("search", small, *QUICK, "--effort", "fast", "--prefix", prefix)
+    assert plltool(*search, "--no-report").exit_code == 0
+    assert not html.exists()
+    assert not text.exists()
+    text.write_text("mine")
+    alrt = ("alrt", small, "--model", "JC", "--device", "numpy", "--tree", prefix.with_name("run.best.nwk"))
+    done = plltool(*alrt, "--replicates", 10, "--prefix", prefix)
+    assert done.exit_code == 0
+    assert f"report: {html}" in done.stdout
+    assert "run.txt: is no report of plltool, and stays as it is" in done.stderr
+    assert text.read_text() == "mine"
+    assert "Where the search ended" in html.read_text()
+    assert "sh-alrt" in html.read_text()
+    assert plltool(*search, "--redo").exit_code == 0
+    assert "sh-alrt" not in html.read_text()
+    assert plltool("report", prefix.with_name("none")).stderr.startswith("plltool: error: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from plltool.alignment.alignment import Alignment, identical_groups, may_be_inva
 from plltool.alignment.partition import Dataset
 from plltool.arrays import BoolArray
 from plltool.constants import ROOT_NAME
+from plltool.statistics.composition import composition_p_values, without_root
 
 _COLUMN_CHUNK = 4096  # columns whose states are counted together
 
@@ -19,12 +21,14 @@ def describe_data(data: Dataset) -> dict[str, Any]:
 
     A share of gaps is that of the cells about which nothing is known, from 0 to 1.
     """
-    own = slice(int(data.has_root), None)
-    names = data.names[own]
-    gaps = np.zeros(len(names))
-    for block in data.alignments:
-        gaps += (block.codes[own] == block.states.all_states_code).sum(axis=1)
-    n_sites = sum(block.n_sites for block in data.alignments)
+    blocks = [without_root(block) for block in data.alignments]
+    n_sites = sum(block.n_sites for block in blocks)
+    gaps = sum((block.codes == block.states.all_states_code).sum(axis=1) for block in blocks) / n_sites
+    tests = np.array([composition_p_values(block) for block in blocks]).T.tolist()
+    taxa = [
+        {"name": name, "gaps": share, "composition": [p if math.isfinite(p) else None for p in values]}
+        for name, share, values in zip(blocks[0].names, gaps.tolist(), tests, strict=True)
+    ]
     groups = [[data.names[taxon] for taxon in group] for group in identical_groups(data.alignments)]
     groups = [[name for name in group if name != ROOT_NAME] for group in groups]
     return {
@@ -32,8 +36,8 @@ def describe_data(data: Dataset) -> dict[str, Any]:
         "kinds": list(dict.fromkeys(block.states.name for block in data.alignments)),
         "n_constant": sum(int(may_be_invariable(block).sum()) for block in data.alignments),
         "n_informative": sum(int(are_informative(block).sum()) for block in data.alignments),
-        "gaps": float(gaps.mean()) / n_sites,
-        "taxa": [{"name": name, "gaps": share} for name, share in zip(names, (gaps / n_sites).tolist(), strict=True)],
+        "gaps": float(gaps.mean()),
+        "taxa": taxa,
         "identical": [group for group in groups if len(group) > 1],
     }
 

@@ -1,8 +1,8 @@
 """What an alignment is said to hold; figures of primates.phy are those of IQ-TREE 2.0.7's report."""
 
 import plltool
-from plltool.alignment.description import describe_data
 from plltool.run.inputs import resolve_inputs
+from plltool.statistics.description import describe_data
 
 ROWS = {
     "a": "AAC?-GTAR",
@@ -34,6 +34,15 @@ def test_counts_by_hand():
     assert round(45 * found["gaps"]) == 6
     assert found["identical"] == [["a", "b"]]
     assert found["kinds"] == ["DNA"]
+
+
+def test_composition_of_each_part_is_that_of_check():
+    """`check` is held to IQ-TREE's p-values."""
+    found = described(ROWS)
+    (part,) = plltool.check(ROWS, device="numpy")["parts"]
+    assert {taxon["name"]: taxon["composition"] for taxon in found["taxa"]} == {
+        name: [p] for name, p in part["composition"].items()
+    }
 
 
 def test_the_root_of_other_models_is_no_taxon():

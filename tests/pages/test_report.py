@@ -1,0 +1,226 @@
+"""Reports made from records: what they say, that nothing in them can become code, and whose files they replace."""
+
+import json
+import math
+import random
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+from page_reader import read_page, texts_of
+from page_records import HOSTILE, NAMES, quoted_tree, record_of_search, record_of_supports, write
+
+import plltool
+from plltool.cli import main
+
+
+def svgs(html):
+    pictures = re.findall(r"<svg.*?</svg>", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL), re.DOTALL)
+    return [ET.fromstring(text) for text in pictures]
+
+
+def test_every_section_and_its_numbers(prefix):
+    text = plltool.report(prefix).text
+    for title in ("TREE", "DATA", "MODEL", "SEARCH", "SUPPORTS", "TESTS OF TREES", "WARNINGS", "METHODS", "REFERENCES"):
+        assert f"\n{title}\n" in text
+    for line in (
+        "Length of the tree:   1.0000",
+        "Constant sites:                50 (50.0 %)",
+        "Parsimony-informative sites:   30 (30.0 %)",
+        "Gaps and unknown characters:   12.5 %",
+        "Free parameters:      13: 6 of the model, 7 branch lengths",
+        "AIC:                  2026.000",
+        f"BIC:                  {13 * math.log(100) + 2000:.3f}",
+        f"AICc:                 {2026 + 2 * 13 * 14 / 86:.3f}",
+        "Alpha, the shape of the gamma distribution: 0.5",
+        "Share of invariable sites:                  0.2",
+        "Time of search:     1.5 min",
+        "- mind <the> gap",
+        "- Identical: Homo, Pan",
+        "- autoMRE after 50 replicates: 100 % of the halvings agree, enough",
+        "50 bootstrap trees stand in run.bootstraps.nwk.",
+        "  plltool search x.phy",
+    ):
+        assert f"\n{line}\n" in text
+    assert "as often as all taxa together: 5 taxa with p <" in " ".join(text.split())
+    assert re.search(r"^  Pan +12\.5 % +0\.0400$", text, re.MULTILINE)
+    assert re.search(r"^  2 +-1002\.5000 +-2\.5000 +4$", text, re.MULTILINE)
+    assert re.search(r"^  SPR +1 +3 +-1010\.0000$", text, re.MULTILINE)
+    assert re.search(r"^  2 +-1009\.0000 +9\.0000 +0\.9000 +0\.0120 - .* - +0\.0300 -$", text, re.MULTILINE)
+    assert re.search(r"Kind: +fbp\n(?:.+\n)*?Branches with 95 % or more: 1 of 2\n", text)
+    assert "96/0.5" in text
+    assert "40/0.99" in text
+
+
+def test_lines_are_short(prefix):
+    assert max(map(len, plltool.report(prefix).text.splitlines())) <= 100
+
+
+def test_methods_cite_what_was_used(prefix):
+    text = plltool.report(prefix).text
+    methods, references = re.search(r"\nMETHODS\n-+\n\n(.*)\nREFERENCES\n-+\n(.*)", text, re.DOTALL).groups()
+    flat = " ".join(methods.split())
+    assert "the model HKY+FC+IO+G4 (Hasegawa, Kishino & Yano 1985) with a share of invariable sites and" in flat
+    cited = ("Felsenstein 1981", "Felsenstein 1985", "Anisimova et al. 2011", "Nixon 1999", "Pattengale et al. 2010")
+    for source in (*cited, "Yang 1994", "Kishino & Hasegawa 1989", "Shimodaira 2002"):
+        assert f"({source})" in flat
+        assert re.search(rf"^- {source.split()[0].rstrip(',')}\b", references, re.MULTILINE), source
+    for source in ("Lewis 2001", "Tavaré", "Minh", "Kalyaanamoorthy", "Lemoine"):
+        assert source not in text
+
+
+def test_the_page_loads_nothing_and_only_its_own_script_may_run(prefix):
+    elements = read_page(plltool.report(prefix).html)
+    assert not [name for name, _, _ in elements if name in ("link", "img", "iframe", "object", "form")]
+    for name, attributes, _ in elements:
+        assert not {"src", "srcset", "style"} & attributes.keys(), name
+        assert not [key for key in attributes if key.startswith("on")], name
+        assert attributes.get("href", "#").startswith("#")
+    (policy,) = [given["content"] for _, given, _ in elements if given.get("http-equiv") == "Content-Security-Policy"]
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    html = plltool.report(prefix).html.replace("http-equiv", "").replace("http://www.w3.org/2000/svg", "")
+    assert "http" not in html
+
+
+def test_the_page_is_well_formed(prefix):
+    html = plltool.report(prefix).html
+    elements = read_page(html)
+    ids = [given["id"] for _, given, _ in elements if "id" in given]
+    assert len(ids) == len(set(ids))
+    for name, given, _ in elements:
+        assert given.get("aria-labelledby", ids[0]) in ids, name
+    assert texts_of(elements, "h2") == texts_of(elements, "a")
+    found = svgs(html)
+    assert len(found) == 5  # the tree, rates, the trace, two histograms
+    names = [text.text for text in found[0].iter("{http://www.w3.org/2000/svg}text")]
+    assert sorted(name for name in names if name in NAMES) == sorted(NAMES)
+
+
+def test_test_results_are_coloured(prefix):
+    cells = [(given.get("class"), text) for name, given, text in read_page(plltool.report(prefix).html) if name == "td"]
+    assert ("bad", "0.0120 -") in cells
+    assert ("good", "0.9300 +") in cells
+    assert ("bad", "0.0300 -") in cells
+
+
+def test_the_data_of_the_script_are_the_tree(prefix):
+    elements = read_page(plltool.report(prefix).html)
+    (data,) = [text for name, given, text in elements if name == "script" and given.get("type") == "application/json"]
+    data = json.loads(data)
+    assert sorted(label for label in data["labels"] if label in NAMES) == sorted(NAMES)
+    assert sum(filter(None, data["lengths"])) == pytest.approx(1.0)
+    assert data["kinds"] == [{"name": "fbp", "largest": 100}, {"name": "abayes", "largest": 1}]
+
+
+def test_hostile_names_are_text(tmp_path):
+    record = record_of_search(HOSTILE, quoted_tree(HOSTILE)) | {"warnings": [HOSTILE[0]], "command": HOSTILE[0]}
+    record["data"]["source"] = HOSTILE[1]
+    write(tmp_path / "x.json", record)
+    report = plltool.report(tmp_path / "x")
+    elements = read_page(report.html)
+    assert len(texts_of(elements, "script")) == 2
+    assert not [name for name, _, _ in elements if name in ("img", "iframe", "b")]
+    assert "<script>alert" not in report.html.replace("\\u003c", "")
+    shown = texts_of(elements, "text")
+    assert [shown.count(name) for name in HOSTILE] == [1] * len(HOSTILE)
+    data = next(text for name, given, text in elements if given.get("type") == "application/json")
+    assert set(HOSTILE) <= set(json.loads(data)["labels"])
+
+
+def test_bytes_that_are_no_text(tmp_path):
+    names = ("a\udc80", "b\x01", "c", "d")
+    record = record_of_search(names, "('a\udc80':0.1,'b\x01':0.1,c:0.1,d:0.1);")
+    record["data"]["identical"] = []
+    write(tmp_path / "x.json", record)
+    for path in plltool.report(tmp_path / "x").write():
+        assert path.stat().st_size
+    assert "\ufffd" in (tmp_path / "x.html").read_text(encoding="utf-8")
+
+
+def test_large_trees_are_collapsed(tmp_path):
+    rng = random.Random(5)
+    names = [f"taxon{number:03}" for number in range(500)]
+    parts = [f"{name}:0.1" for name in names]
+    while len(parts) > 3:
+        a, b = (parts.pop(rng.randrange(len(parts))) for _ in range(2))
+        parts.append(f"({a},{b}):0.1")
+    write(tmp_path / "x.json", record_of_search(names, f"({','.join(parts)});"))
+    report = plltool.report(tmp_path / "x")
+    assert len(report.html.encode()) < 300_000  # under 1 MB with every name several times
+    texts = [text.text for text in svgs(report.html)[0].iter("{http://www.w3.org/2000/svg}text")]
+    rows = [text for text in texts if "taxon" in text]
+    assert 190 <= len(rows) <= 200
+    sizes = [int(found[1]) if (found := re.match(r"\[(\d+) taxa", row)) else 1 for row in rows]
+    assert sum(sizes) == 500
+    assert "too large for text" in report.text
+    assert all(f'"{name}"' in report.html for name in names)
+
+
+@pytest.mark.parametrize("ending", ["support.json", "test.json", "bootstraps.nwk"])
+def test_any_record_alone_makes_a_report(prefix, ending):
+    for path in prefix.parent.iterdir():
+        if path.name != f"run.{ending}":
+            path.unlink()
+    report = plltool.report(prefix)
+    read_page(report.html)
+    assert ("TESTS OF TREES" in report.text) == (ending == "test.json")
+    assert "SUPPORTS" in report.text or ending == "test.json"
+
+
+def test_supports_of_another_tree_are_told_apart(prefix):
+    other = record_of_supports()
+    other["tree"] = other["tree"].replace("Homo", "x").replace("Pongo", "Homo").replace("x", "Pongo")
+    write(prefix.with_name("run.support.json"), other)
+    text = plltool.report(prefix).text
+    assert "run.support.json has the supports of another tree than the one shown" in text
+    assert "96/0.5" not in text
+
+
+def test_a_turned_tree_is_the_same_tree(prefix):
+    other = record_of_supports()
+    other["tree"] = "(((Hylobates:1,Pongo:1)96/0.5:1,Gorilla:1)40/0.99:1,Pan:1,Homo:1);"
+    write(prefix.with_name("run.support.json"), other)
+    assert "another tree" not in plltool.report(prefix).text
+
+
+def test_what_is_no_report_stays(prefix, caplog):
+    mine = prefix.with_name("run.txt")
+    mine.write_text("my alignment")
+    assert plltool.report(prefix).write() == [prefix.with_name("run.html")]
+    assert mine.read_text() == "my alignment"
+    assert "run.txt: is no report of plltool, and stays as it is" in caplog.text
+    mine.unlink()
+    for _ in range(2):  # a report is replaced
+        assert len(plltool.report(prefix).write()) == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (None, "found no record of a run with this prefix, expected one of: PREFIX.json"),
+        ({"trace": 5}, "found TypeError: .* in a record"),
+        ({"parts": [{}]}, "found KeyError: .* in a record"),
+        ({"tree": "((a"}, "the record"),
+    ],
+)
+def test_bad_records(tmp_path, change, problem):
+    if change is not None:
+        write(tmp_path / "x.json", record_of_search() | change)
+    with pytest.raises(plltool.InputError, match=problem):
+        plltool.report(tmp_path / "x")
+
+
+def test_the_report_of_a_real_search(data_dir, tmp_path):
+    """Parts, a choice of the model and a search with several climbs: the same report from the command again."""
+    options = ("--device", "numpy", "--workers", "1", "--effort", "fast", "--prefix", str(tmp_path / "run"))
+    given = ("--model", str(data_dir / "primates.part"), "--supports", "abayes")
+    with pytest.raises(SystemExit) as end:
+        main(["search", str(data_dir / "primates.phy"), *options, *given], prog_name="plltool")
+    assert end.value.code == 0
+    first = [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")]
+    assert b"Length of the tree in each part" in first[0]
+    with pytest.raises(SystemExit) as end:
+        main(["report", str(tmp_path / "run")], prog_name="plltool")
+    assert end.value.code == 0
+    assert [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")] == first
