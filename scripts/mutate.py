@@ -914,7 +914,7 @@ MUTANTS = [
            (DATA_TESTS, "-k", "by_hand")),
     Mutant("symmetry: the pair that differs least", "plltool/run/data_tests.py", "np.nanargmax(shares)", "np.nanargmin(shares)",
            (DATA_TESTS, "-k", "iqtree")),
-    Mutant("composition: gaps are not shared out", "plltool/run/data_tests.py", "where=totals > 0) @ shares", "where=totals > 2) @ shares",
+    Mutant("composition: gaps are not shared out", "plltool/statistics/composition.py", "where=totals > 0) @ shares", "where=totals > 2) @ shares",
            (DATA_TESTS, "-k", "iqtree")),
     Mutant("composition: each taxon at 5 %", "plltool/run/data_tests.py", "1 - SIGNIFICANCE / alignment.n_taxa", "1 - SIGNIFICANCE",
            (DATA_TESTS, "-k", "corrected")),
