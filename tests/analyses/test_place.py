@@ -147,7 +147,8 @@ def test_fragments_of_the_reference(data_dir):
     tree = "((((Tarsius_syrichta:0.48,Lemur_catta:0.33):0.25,Saimiri_sciureus:0.44):0.11,((M_mulatta:0.02,"
     tree += "M_fascicularis:0.06):0.04,(Macaca_fuscata:0.02,M_sylvanus:0.07):0.01):0.24):0.11,Hylobates:0.17,"
     tree += "(Pongo:0.13,(Gorilla:0.06,(Homo_sapiens:0.05,Pan:0.06):0.02):0.07):0.04);"
-    result = plltool.place(data_dir / "primates.phy", tree, data_dir / "fragments.fasta", "K80{20}+G4{0.4}", **QUICK)
+    queries = data_dir / "queries" / "fragments.fasta"
+    result = plltool.place(data_dir / "primates.phy", tree, queries, "K80{20}+G4{0.4}", **QUICK)
     for name, place in result.best().items():
         taxon = result.tree.names[int(result.tree.ends[place.branch].min())]
         assert name.startswith(f"{taxon}_")

@@ -98,7 +98,7 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         (alrt(*given, replicates=10, **settings), "supports"),
         (topology_tests(given[0], trees, "JC", replicates=10, **settings), "tests"),
         (ancestral_states(*given, **settings), "ancestors"),
-        (place(*given[:2], data_dir / "fragments.fasta", "JC", **settings), "placement"),
+        (place(*given[:2], data_dir / "queries" / "fragments.fasta", "JC", **settings), "placement"),
     ):
         record = json.loads(json.dumps(result.as_record(), allow_nan=False))
         assert key in record
