@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from plltool.alignment.patterns import compress
+from plltool.analyses.report import report
 from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
@@ -128,6 +129,18 @@ RECORD = json.dumps(
 ).encode()
 
 
+SHOWN_PARAMETERS = {"spec": "GTR+FO+G4", "frequencies": {"A": 0.3}, "rates": {"AC": 1.5}, "alpha": 0.5, "pinv": None}
+SHOWN_PARAMETERS |= {"category_rates": [0.5, 1.5], "category_weights": [0.5, 0.5], "n_free_parameters": 9}
+SHOWN_PART = {"name": "x", "sites": "1-9", "n_sites": 9, "n_patterns": 5, "model": "GTR", "scaler": 1.0, "lnl": -9.0}
+SHOWN_PART |= {"newick": None, "parameters": SHOWN_PARAMETERS}
+SHOWN_EVENT = {"stage": "spr", "round": 1, "lnl": -9.5, "moves": 1, "seconds": 0.1, "start": 0}
+SHOWN_RECORD = json.dumps(
+    json.loads(RECORD)
+    | {"tree": "(a:1,b:1,(c:1,d:1):1);", "start_lnls": [-9.0], "lnl": -9.0, "parts": [SHOWN_PART], "n_sites": 9}
+    | {"parameters": SHOWN_PARAMETERS, "layout": {}, "trace": [SHOWN_EVENT], "start_distances": [0]}
+).encode()
+
+
 class BrokenError(Exception):
     """A value is another one after it has been written and read."""
 
@@ -208,6 +221,12 @@ def run_matrix(content: bytes, path: Path) -> object:
         raise BrokenError(f"the model {spec} is another one after it has been written and read")
     data = dict.fromkeys(NAMES, spec.symbols[0] * 3)
     return resolve_inputs(data, spec, rooted=True)[1][0].components().n_states
+
+
+def run_report(content: bytes, path: Path) -> object:
+    record = path.with_name("run.json")
+    record.write_bytes(content)
+    return len(report(record.with_suffix("")).html) > 0
 
 
 def run_record(content: bytes, path: Path) -> object:
@@ -402,6 +421,9 @@ PARSERS = {
         run_matrix,
         [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n", b"N\nS\nE\nmatrix\n- 2 1\n1 - 1\n1 3 -\n"],
         [b"matrix", b"1e-9", b"#"],
+    ),
+    "report": Parser(
+        run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
     ),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),

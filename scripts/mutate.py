@@ -61,6 +61,8 @@ PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
+REPORT, METHODS = ("tests/pages/test_report.py",), ("tests/pages/test_methods.py",)
+DESCRIPTION = ("tests/statistics/test_description.py",)
 ROOTING, DRAWING = ("tests/tree/test_rooting.py",), ("tests/drawing/test_drawing.py",)
 ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
 GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"
@@ -1432,6 +1434,22 @@ MUTANTS = [
     Mutant("a driver is found once per folder", "plltool/engine/opencl/drivers.py",
         "found.setdefault(name, Path(root) / name)", "found[str(Path(root) / name)] = Path(root) / name", ("tests/engine/test_drivers.py",)),
     Mutant("rows of inner nodes", "plltool/drawing/shape.py", "rows[children[node][-1]]) / 2.0", "rows[children[node][-1]])", DRAWING),
+    Mutant("gaps as informative", "plltool/statistics/description.py", "(counts[:, block.states.state_codes] >= 2)", "(counts >= 2)", DESCRIPTION),
+    Mutant("one taxon makes a site informative", "plltool/statistics/description.py", ">= 2).sum(axis=1) >= 2", ">= 1).sum(axis=1) >= 2", DESCRIPTION),
+    Mutant("the root among identical sequences", "plltool/statistics/description.py", "if name != ROOT_NAME", "if name", DESCRIPTION),
+    Mutant("text as HTML", "plltool/pages/markup.py", "else xml_text(piece)", "else piece", REPORT),
+    Mutant("quotes in attributes", "plltool/pages/markup.py", '.replace(chr(34), "&quot;")', "", REPORT),
+    Mutant("a script that names can end", "plltool/pages/page.py", '.replace("<", "\\\\u003c")', "", REPORT),
+    Mutant("a policy that lets pages load", "plltool/pages/page.py", "default-src 'none'; style", "style", REPORT),
+    Mutant("other files replaced", "plltool/analyses/report.py", "if path.exists() and not", "if False and not", REPORT),
+    Mutant("supports of another tree", "plltool/pages/records.py", '_topology(self.supports["tree"]) == _topology(self.main["tree"])', "True", REPORT),
+    Mutant("splits with a direction", "plltool/pages/records.py", "min(value, value ^ hashes[0])", "value", REPORT),
+    Mutant("branches not counted", "plltool/pages/model_section.py", "+ n_trees * n_branches", "", REPORT),
+    Mutant("clades too many", "plltool/pages/tree_section.py", "n_rows += len(children[node]) - 1", "n_rows += 1 - 1", REPORT),
+    Mutant("shares as per cent", "plltool/pages/support_section.py", 'return 1.0 if kind["unit"] == "0 to 1" else 100.0', "return 1.0", REPORT),
+    Mutant("rejected trees as kept", "plltool/pages/support_section.py", "_judged(p, p >= TEST_LEVEL)", "_judged(p, p < TEST_LEVEL)", REPORT),
+    Mutant("+I within other words", "plltool/pages/methods.py", r"\+I[OUC]?(?=[+{]|$)", r"\+I[OUC]+(?=[+{]|$)", METHODS),
+    Mutant("the code before a codon model", "plltool/pages/methods.py", 'r"^CODON\\d*_"', 'r"^CODON_"', METHODS),
     Mutant("labels longer than branches", "plltool/drawing/characters.py", "len(text) + 1 for", "1 for", DRAWING),
     Mutant("sectors of all clades start at one angle", "plltool/drawing/shape.py", "start += sector", "pass", DRAWING),
     Mutant("markup in names", "plltool/drawing/svg.py", "escape(_NOT_XML", "str(_NOT_XML", DRAWING),

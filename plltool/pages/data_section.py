@@ -34,8 +34,8 @@ def describe_data(run: Record) -> Section:
         more = [f"{count(left, 'more group')} of identical sequences"] if left > 0 else []
         blocks.append(Items((*groups[:_MOST_IDENTICAL], *more)))
     taxa = sorted(data["taxa"], key=lambda taxon: -taxon["gaps"])
-    rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon["composition"])) for taxon in taxa)
-    n_parts = len(taxa[0]["composition"])
+    rows_of_taxa = tuple((taxon["name"], share(taxon["gaps"]), _judge(taxon.get("composition", []))) for taxon in taxa)
+    n_parts = len(taxa[0].get("composition", []))
     of = "p-value of its composition" if n_parts == 1 else "least p-value of its composition in a part"
     blocks.append(Table("Taxa, those with most gaps first", ("Taxon", "Gaps and unknown characters", of), rows_of_taxa))
     n_deviating = sum(cell.mark == "bad" for _, _, cell in rows_of_taxa)

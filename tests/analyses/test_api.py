@@ -36,8 +36,8 @@ def test_files_mappings_matrices_and_alignments_are_the_same(sequences, tmp_path
 def test_search_and_evaluate_make_the_same_record(sequences):
     found = quick(sequences)
     again = evaluate(sequences, found.tree, found.model, fixed=True, device="numpy")
-    assert tuple(again.as_record()) == RECORD_KEYS
-    assert tuple(found.as_record()) == (*RECORD_KEYS, "trace")
+    assert tuple(again.as_record()) == (*RECORD_KEYS, "data")
+    assert tuple(found.as_record()) == (*RECORD_KEYS, "data", "trace", "start_distances")
     assert again.lnl == pytest.approx(found.lnl, rel=1e-11)
     assert again.site_lnl is None
 

@@ -29,7 +29,7 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
         assert max(branch["lnl"]) == branch["lnl"][0], "the tree is better than its interchanges"
     assert record == json.loads((tmp_path / "a.support.json").read_text())
     names = {path.name for path in tmp_path.glob("a.*")}
-    assert names == {"a.alrt.json", "a.alrt.log"} | {
+    assert names == {"a.alrt.json", "a.alrt.log", "a.html", "a.txt"} | {
         f"a.support.{ending}" for ending in ("nwk", "sh-alrt.nwk", "abayes.nwk", "nex", "json")
     }
     again = plltool("alrt", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a")

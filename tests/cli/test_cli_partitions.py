@@ -112,7 +112,9 @@ def test_one_part_has_nothing_to_unlink(plltool, small, tmp_path):
     result = plltool("search", small, "--model", "JC", "--prefix", tmp_path / "run", *options)
     assert result.exit_code == 0, result.stderr
     assert "model: JC" in result.stdout
-    assert sorted(path.name for path in tmp_path.glob("run.*")) == ["run.best.nwk", "run.json", "run.log"]
+    assert sorted(path.name for path in tmp_path.glob("run.*")) == [
+        *("run.best.nwk", "run.html", "run.json", "run.log", "run.txt")
+    ]
 
 
 def test_errors_are_one_line(plltool, small, tmp_path):

@@ -192,4 +192,5 @@ def test_a_damaged_state_is_noticed(small, tmp_path, expected):
 def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
     run = ("search", small, "--device", "numpy", "--model", "JC", "--effort", "fast", "--prefix", tmp_path / "run")
     assert plltool(*run).exit_code == 0
-    assert sorted(os.listdir(tmp_path)) == ["run.best.nwk", "run.json", "run.log", "small.fasta"]
+    written = [f"run.{ending}" for ending in ("best.nwk", "html", "json", "log", "txt")]
+    assert sorted(os.listdir(tmp_path)) == [*written, "small.fasta"]

@@ -1,0 +1,41 @@
+"""What a model string says to a report, and the sources that it owes."""
+
+import re
+
+import pytest
+
+from plltool.constants import SUPPORT_KINDS
+from plltool.model.nucleotides import EQUAL_FREQUENCY_MODELS, FREE_FREQUENCY_MODELS
+from plltool.pages.methods import CRITERION_SOURCES, RATE_SOURCES, SUPPORT_SOURCES, read_table, source_of_model
+
+
+def test_names_are_found_in_any_model_string():
+    assert source_of_model("CODON2_GY{0.2/4}+F3X4") == ("Goldman & Yang 1994",)
+    assert source_of_model("MULTI3_MK+G4") == source_of_model("MK") == ("Lewis 2001",)
+    assert source_of_model("DNA010020+FO") == ("Tavaré 1986",)
+    assert source_of_model("MATRIX{x}") == ()
+    for name in (*EQUAL_FREQUENCY_MODELS, *FREE_FREQUENCY_MODELS):
+        assert source_of_model(name), name
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("GTR+FO+IO+G4", ["a share of invariable sites", "gamma-distributed rates across sites"]),
+        ("GTR+FC+I", ["a share of invariable sites"]),
+        ("LG+C20+R4", ["free rates across sites", "profiles of amino acid frequencies"]),
+        ("HKY+FO+GA8+B", ["gamma-distributed rates across sites"]),
+        ("GY+F3X4", []),
+        ("MK+ASC_LEWIS", ["a correction for the lack of invariable sites"]),
+    ],
+)
+def test_rates_of_a_model_string(spec, expected):
+    assert [what for pattern, what, _ in RATE_SOURCES if re.search(pattern, spec)] == expected
+
+
+def test_every_source_has_a_reference():
+    used = {source for _, _, sources in RATE_SOURCES for source in sources}
+    used |= {source for _, source in SUPPORT_SOURCES.values()} | set(CRITERION_SOURCES.values())
+    used |= set(read_table("models.txt").values())
+    assert used <= read_table("citations.txt").keys()
+    assert SUPPORT_SOURCES.keys() == set(SUPPORT_KINDS)
