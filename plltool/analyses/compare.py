@@ -280,7 +280,7 @@ def compare(
     labels : the names of the two runs
     alignment, model, start, seed, options, listener : as for `plltool.search`, also for errors
     """
-    data, models = resolve_inputs(alignment, model)
+    data, models = resolve_inputs(alignment, model, rooted=True)
     patterns = [compress(part) for part in data.alignments]
     for hardware in (a, b):  # a missing device is refused before anything runs
         plan_memory(patterns, models, hardware)
