@@ -89,9 +89,9 @@ def resolve_inputs(
     data, models = _resolve_inputs(alignment, model, brlen)
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
-        takers = "search, evaluate, compare, test and simulate"
-        found = f"model {str(needy[0].spec)!r} is not time-reversible, which only {takers} can use"
-        raise InputError(f"{found}; expected another model")
+        found = f"model {str(needy[0].spec)!r} is not time-reversible"
+        able = "only evaluate, simulate, compare, test, and a search without supports can use such a model"
+        raise InputError(f"{found}; {able}, expected another one")
     return (data.with_root() if needy else data), models
 
 

@@ -70,7 +70,7 @@ def remarks_on_values(models: Sequence[Model]) -> list[str]:
     for model in models:
         free = [group for group in model.free_parameters if group != SCALER]
         if free:
-            listed = " and ".join(free)
+            listed = " and ".join(filter(None, (", ".join(free[:-1]), free[-1])))
             used = shorten_model(model.to_string())
             remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {used}")
     if any(SCALER in model.free_parameters for model in models):

@@ -180,17 +180,25 @@ def test_parts(tmp_path):
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "is not time-reversible, which only search"),
+        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "only evaluate, simulate, compare, and a"),
         (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
         (lambda: plltool.ancestral_states(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),
         (lambda: plltool.search(PRIMATES, "UNREST", outgroup="Pan"), "outgroup"),
+        (lambda: plltool.search(PRIMATES, "UNREST", rooted=False), "is not time-reversible"),
         (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "JC", root_scan=True), "is time-reversible: expected another"),
     ],
 )
 def test_refused(call, problem):
     with pytest.raises(InputError, match=problem):
         call()
+
+
+def test_engines_are_compared():
+    numpy, opencl = plltool.Hardware(device="numpy"), plltool.Hardware(device="opencl", threads=1)
+    data = plltool.simulate(SMALL, SIMULATED, 100, seed=3).as_sequences()
+    found = plltool.compare(data, numpy, opencl, model="RY3.3b", options=plltool.SearchOptions(effort="fast"))
+    assert found.agree
 
 
 # --- proteins -----------------------------------------------------------------------------------------------

@@ -65,6 +65,15 @@ def test_numbers_of_replicates(plltool, small, number):
     assert "expected a whole number from 1 on, or one of: auto, autoMRE, autoFC" in done.stderr
 
 
+@pytest.mark.parametrize("supports", [("--bootstrap", "2"), ("--supports", "abayes")])
+def test_a_model_without_supports_is_refused_before_the_search(plltool, small, tmp_path, supports):
+    done = plltool("search", small, "--model", "UNREST", "--device", "numpy", *supports, "--prefix", tmp_path / "run")
+    assert done.exit_code == 1
+    assert "model 'UNREST' is not time-reversible" in done.stderr
+    assert "start tree" not in done.stderr
+    assert not (tmp_path / "run.json").exists()
+
+
 def test_a_search_with_supports(plltool, small, tmp_path, caplog):
     with caplog.at_level(logging.DEBUG, "plltool"):
         done = plltool(
