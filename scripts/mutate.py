@@ -125,6 +125,7 @@ ROOT_SCAN_PY = "plltool/tree_search/root_scan.py"
 LIE_MARKOV_PY, NAMED_PY = "plltool/model/lie_markov.py", "plltool/model/named.py"
 LIE_MARKOV = ("tests/model/test_lie_markov.py",)
 LIE_MARKOV_RUNS = ("tests/analyses/test_lie_markov_runs.py", "-k", "another_program and numpy")
+REVIVAL_PY, REVIVAL = "plltool/optimise/revival.py", ("tests/optimise/test_revival.py",)
 TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
@@ -1409,6 +1410,18 @@ MUTANTS = [
     Mutant("rays: slopes without the shares of rays", NAMED_PY,
         "by_pair = (by_pair / (self.rays @ products)) @ self.rays * products",
         "by_pair = by_pair @ self.rays * products", ROOTED_SLOPES),
+    Mutant("revival: slopes in logarithms, which are 0 where rates are", REVIVAL_PY,
+        "* rates.mean() / rates) @ rays",
+        ") @ rays", REVIVAL),
+    Mutant("revival: rays that are not of mean 1", NAMED_PY,
+        "extremes / extremes.mean(axis=0)",
+        "extremes", REVIVAL),
+    Mutant("revival: values in braces change", REVIVAL_PY,
+        "RATES in groups and RATES in model.free_parameters",
+        "RATES in groups", REVIVAL),
+    Mutant("revival is never asked for", "plltool/optimise/polish.py",
+        "lnl = revive_rates(likelihood, chosen, lnl)",
+        "pass", REVIVAL),
     Mutant("frequencies stay when rates change", NONREVERSIBLE_PY,
         "moved - moved[:, None] - shared",
         "0 * moved - shared", ROOTED_SLOPES),

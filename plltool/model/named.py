@@ -110,6 +110,12 @@ class RateDesign:
         one_each = (self.powers.sum(axis=1) == 1) & (self.powers.max(axis=1, initial=0) == 1) & (self.base == 1)
         return self.powers.argmax(axis=1) if one_each.all() else None
 
+    @property
+    def directions(self) -> FloatArray:
+        """(n_pairs, k) exchangeabilities of mean 1 whose sums are all that follow the design, for rays or classes."""
+        extremes = self.powers if self.rays is None else self.rays
+        return np.asarray(extremes / extremes.mean(axis=0))
+
     def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
         """float64 (n_pairs,) or (n_classes, n_pairs) from (n_parameters,)."""
         products = self._products(parameters)

@@ -55,7 +55,7 @@ def rates_matrix(rates: FloatArray) -> FloatArray:
 def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -> FloatArray:
     """Slopes of a function of the scaled matrix Q and its frequencies pi in the logarithm of each rate, (S (S - 1),).
 
-    Where a rate changes the matrix by dR, pi changes by ``pi dR Z`` with ``Z = inv(1 pi - R) - 1 pi``
+    Where a rate changes the matrix by dR, pi changes by ``pi dR Z`` with ``Z = (inv(1 pi - Q) - 1 pi) / mu``
     (Meyer 1975), and Q = R / mu by the change of R and that of ``mu = -sum pi_i R_ii``.
 
     Parameters
@@ -70,7 +70,7 @@ def rate_slopes(rates: FloatArray, by_matrix: FloatArray, by_mass: FloatArray) -
     mu = pi @ leaving
     shared = np.sum(by_matrix * scaled) / mu  # if the whole matrix grows
     ergodic = np.tile(pi, (len(pi), 1))
-    deviation = np.linalg.inv(ergodic - mu * scaled) - ergodic
+    deviation = (np.linalg.inv(ergodic - scaled) - ergodic) / mu
     moved = deviation @ (by_mass / pi - shared * leaving)
     of_rate = (by_matrix - np.diagonal(by_matrix)[:, None]) / mu
     of_rate += pi[:, None] * (moved - moved[:, None] - shared)

@@ -23,8 +23,7 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
     rates over sites and in the groups of mixtures are central differences of closed forms, exact to about 1e-9, or
     one-sided differences at a bound. Others are closed forms themselves.
     """
-    here = model.components()
-    by_rates = here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2)  # d lnL / d (rate * Q)
+    by_rates = _slopes_in_matrices(model, matrices)
     slopes = [np.empty(0)]
     for name in names:
         if name == SCALER:
@@ -34,6 +33,22 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
         else:
             slopes.append(_difference_slopes(model, name, by_rates, masses))
     return np.concatenate(slopes)
+
+
+def directed_slopes(model: Model, matrices: FloatArray, masses: FloatArray) -> FloatArray:
+    """d lnL / d log of each rate (S (S - 1),) of a directed model, taken as independent; arguments as above."""
+    return _directed_slopes(model, _slopes_in_matrices(model, matrices), masses)
+
+
+def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
+    """(C, S, S) d lnL / d (rate * Q) of each component, from slopes in the eigenbasis."""
+    here = model.components()
+    return np.asarray(here.left.swapaxes(1, 2) @ matrices @ here.right.swapaxes(1, 2))
+
+
+def _directed_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
+    by_matrix = np.einsum("c,cij->ij", model.mixture()[2], by_rates)
+    return rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
 
 
 def _shared_groups(model: Model) -> tuple[str, ...]:
@@ -48,8 +63,7 @@ def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: Float
     design = model.spec.named.rates
     _, frequencies, rates, _ = model.mixture()
     if model.spec.is_directed:
-        by_matrix = np.einsum("c,cij->ij", rates, by_rates)
-        by_log = rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
+        by_log = _directed_slopes(model, by_rates, masses)
         return design.free_slopes(by_log, design.with_reference(model.ratios("rates")))
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
     if model.switching is None:

@@ -21,6 +21,7 @@ from plltool.optimise.bounded import Curvatures
 from plltool.optimise.lengths import smooth, try_longer, try_scales
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
+from plltool.optimise.revival import revive_rates
 from plltool.optimise.ridge import climb_ridge
 
 
@@ -97,6 +98,8 @@ def polish(
         is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
         if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = climb_ridge(likelihood, chosen, lnl)
+        if is_near and lnl - done.lnl < POLISH_GAIN:
+            lnl = revive_rates(likelihood, chosen, lnl)
         if is_near and lnl - done.lnl < POLISH_GAIN:
             lnl = try_longer(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
