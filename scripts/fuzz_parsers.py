@@ -210,6 +210,15 @@ def run_matrix(content: bytes, path: Path) -> object:
     return resolve_inputs(data, spec, rooted=True)[1][0].components().n_states
 
 
+def run_table(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    given = read_alignment(path)
+    if given.table is None:
+        return given.n_sites
+    data, _ = resolve_inputs(given, "MATRIX{north|south-west|east}{1/2/3}")
+    return [compress(part).n_patterns for part in data.alignments]
+
+
 def run_record(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     read_record(path)
@@ -402,6 +411,14 @@ PARSERS = {
         run_matrix,
         [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n", b"N\nS\nE\nmatrix\n- 2 1\n1 - 1\n1 3 -\n"],
         [b"matrix", b"1e-9", b"#"],
+    ),
+    "table": Parser(
+        run_table,
+        [
+            b"taxon\tplace\thome\na\tnorth\t?\nb\tnorth|east\t\nc\tsouth-west\teast\n",
+            b'taxon,"the place"\na,north\n"b,c",east | north\nd,\n',
+        ],
+        [b"north", b"|", b",,", b"\t\t", b"\\n", b'","', b'""'],
     ),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
