@@ -6,7 +6,7 @@ ROOT_NAME = "(root)"  # of the tip that stands for the root of a tree; no taxon 
 STDIN = "-"  # the name that stands for standard input wherever a file is read
 
 # --- data -----------------------------------------------------------------------------------------------
-MIN_OWN_STATES, MAX_OWN_STATES = 2, 62  # of a user's state space: digits and letters in both cases
+MIN_OWN_STATES, MAX_OWN_STATES = 2, 128  # of a user's state space
 MASK_STATES = 8  # states up to which a code is a bit mask: one byte, and each of the 2^8 sets has a code
 
 # --- branch lengths, in expected substitutions per site -------------------------------------------------

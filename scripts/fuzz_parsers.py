@@ -227,6 +227,13 @@ def run_report(content: bytes, path: Path) -> object:
     record = path.with_name("run.json")
     record.write_bytes(content)
     return len(report(record.with_suffix("")).html) > 0
+def run_table(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    given = read_alignment(path)
+    if given.table is None:
+        return given.n_sites
+    data, _ = resolve_inputs(given, "MATRIX{north|south-west|east}{1/2/3}")
+    return [compress(part).n_patterns for part in data.alignments]
 
 
 def run_record(content: bytes, path: Path) -> object:
@@ -424,6 +431,13 @@ PARSERS = {
     ),
     "report": Parser(
         run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
+    "table": Parser(
+        run_table,
+        [
+            b"taxon\tplace\thome\na\tnorth\t?\nb\tnorth|east\t\nc\tsouth-west\teast\n",
+            b'taxon,"the place"\na,north\n"b,c",east | north\nd,\n',
+        ],
+        [b"north", b"|", b",,", b"\t\t", b"\\n", b'","', b'""'],
     ),
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),

@@ -132,6 +132,7 @@ ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
 VCF = ("tests/io/test_vcf.py",)
 MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
+TABLES = "tests/io/test_table_reader.py"
 DOUBLETS_PY, DOUBLETS = "plltool/model/doublets.py", "tests/model/test_doublets.py"
 MULTISTATE_RUNS, NEXUS_STANDARD = "tests/analyses/test_multistate_runs.py", "tests/io/test_nexus_standard.py"
 
@@ -1256,7 +1257,7 @@ MUTANTS = [
     Mutant("covarion: invariable sites of hidden states", "plltool/engine/ascertained.py",
            "(engine.n_parts - self.n_parts) // max(n_corrected, 1)", "engine.layout.n_states", (COVARION, "-k", "ascert")),
     Mutant("covarion: simulated states are hidden ones", "plltool/analyses/simulate.py",
-           "characters[states % len(characters)]", "characters[np.minimum(states, len(characters) - 1)]",
+           "spell(states % space.n_states,", "spell(np.minimum(states, space.n_states - 1),",
            (COVARION, "-k", "simulation")),
     Mutant("+IC: counted sites are none", "plltool/run/inputs.py",
            "float(may_be_invariable(part.alignment).mean())", "0.0", ("tests/analyses/test_inputs.py", "-k", "counted")),
@@ -1318,6 +1319,26 @@ MUTANTS = [
            "balance = rates.T - np.diag", "balance = rates - np.diag", (MATRIX_FILES, "-k", "values or oracles")),
     Mutant("both cases of a letter are one state", "plltool/alignment/spaces.py",
            "dict(sorted(sets.items()))", "dict(sorted(sets.items(), reverse=True))", (MATRIX_FILES, "-k", "both_cases")),
+    Mutant("masks of many states lose the last one", "plltool/alignment/states.py",
+           "[1 << state for state in range(self.n_states)]", "[1 << min(state, 126) for state in range(self.n_states)]",
+           (TABLES, "-k", "many_state_masks")),
+    Mutant("planes of states beyond a word are empty", "plltool/tree_search/parsimony.py",
+           "(padded >> state & 1).astype(bool)", "(padded >> min(state, 63) & 1).astype(bool)",
+           ("tests/tree_search/test_parsimony.py", "-k", "bits_of_a_word")),
+    Mutant("either state of a cell is the first one", "plltool/alignment/states.py",
+           "row[[place[member] for member in members]] = True", "row[place[members[0]]] = True",
+           (TABLES, "-k", "cells_are_sets")),
+    Mutant("an empty cell is a state without a name", "plltool/io/table_reader.py",
+           " or UNKNOWN_CELL", "", (TABLES, "-k", "cells_are_sets")),
+    Mutant("blank lines of a table do not count", "plltool/io/table_reader.py",
+           "last = reader.line_num + skipped", "last += 1", (TABLES, "-k", "lines_of")),
+    Mutant("short rows of a table pass", "plltool/io/table_reader.py",
+           "if len(fields) != len(header):", "if len(fields) > len(header):", (TABLES, "-k", "errors")),
+    Mutant("a table takes any model", "plltool/alignment/alignment.py",
+           "given.table is not None and states.name.startswith(OWN_STATES)", "given.table is not None",
+           (TABLES, "-k", "needs_a_model")),
+    Mutant("names are written side by side", "plltool/alignment/states.py",
+           'b"" if cells.dtype.itemsize == 1 else b"\\t"', 'b""', (TABLES, "-k", "simulated or ancestors")),
     Mutant("genotypes without an allele in common", "plltool/model/genotypes.py",
            "if one[a] == other[b]:", "if True:", (GENOTYPES,)),
     Mutant("the allele that stays is exchanged", "plltool/model/genotypes.py",

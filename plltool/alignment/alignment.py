@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from plltool.alignment.cells import CellTable
 from plltool.alignment.codons import CodonSpace, read_codons
+from plltool.alignment.spaces import OWN_STATES, NamedSpace
 from plltool.alignment.states import DNA, ILLEGAL_CODE, CodeArray, StateSpace
 from plltool.arrays import BoolArray, IndexArray
 from plltool.errors import InputError, show_name
@@ -82,6 +84,7 @@ class Sequences:
     kinds : the kinds of data that the file declares for blocks of columns; empty if `states` says it all
     warnings : what a user should know about the file, one line each
     least : number of taxa that there must be at least
+    table : what the bytes of `rows` stand for if the file is a table of named states
 
     Raises InputError for fewer taxa than `least`, an empty or repeated name, sequences of different lengths or
     without sites.
@@ -97,6 +100,7 @@ class Sequences:
     kinds: tuple[DeclaredKind, ...] = ()
     warnings: tuple[str, ...] = ()
     least: int = MIN_TAXA
+    table: CellTable | None = None
 
     def __post_init__(self) -> None:
         _check_names(self)
@@ -124,6 +128,11 @@ class Sequences:
     def columns(self, sites: IndexArray) -> tuple[bytes, ...]:
         """The rows with some columns only."""
         return tuple(np.frombuffer(row, dtype=np.uint8)[sites].tobytes() for row in self.rows)
+
+    def refuse_table(self, what: str) -> None:
+        """Raise InputError for a table of named states where only sequences of characters can be `what`."""
+        if self.table is not None:
+            raise InputError(f"{self.source}: found a table of named states, expected sequences as {what}")
 
     def describe_taxon(self, taxon: int) -> str:
         line = "" if self.positions is None else f" (line {self.positions[taxon]})"
@@ -163,8 +172,7 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
     Raises InputError for a character that `states` does not know; for codons see `read_codons`.
     """
     rows = given.columns(sites)
-    if given.sets:
-        states = states.with_sets(given.sets)
+    states = _space_of_bytes(given, states)
     for taxon, row in enumerate(rows):
         _check_characters(given, taxon, row, states, sites)
     warnings = _doubtful_warnings(given, rows, states, sites)
@@ -175,6 +183,19 @@ def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment
         codes = np.stack([states.encode(row) for row in rows])
     codes.setflags(write=False)
     return Alignment(given.names, codes, states, given.source, warnings)
+
+
+def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:
+    """`states` with the meaning of the bytes of sequences; InputError if only a table has such states, or has none."""
+    if given.table is not None and states.name.startswith(OWN_STATES):
+        return states.with_cells(given.table.cells)
+    if given.table is not None:
+        expected = "a model with their names, MATRIX{FILE}"
+        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
+    if isinstance(states, NamedSpace):
+        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
+        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
+    return states.with_sets(given.sets) if given.sets else states
 
 
 def sort_columns(codes: CodeArray) -> IndexArray:
@@ -254,6 +275,9 @@ def _check_characters(given: Sequences, taxon: int, row: bytes, states: StateSpa
     illegal = np.flatnonzero(codes == ILLEGAL_CODE)
     if len(illegal):
         site = int(sites[illegal[0]])
+        if given.table is not None:
+            misfit = given.table.describe_misfit(row[illegal[0]], site, states)
+            raise InputError(f"{given.source}: {given.describe_taxon(taxon)}, {misfit}")
         hint = _HINTS.get(given.rows[taxon][site]) if states.name in ("DNA", "protein") else None
         raise InputError(
             f"{given.source}: {given.describe_taxon(taxon)}, site {site + 1}: "

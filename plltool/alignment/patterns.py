@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,7 +38,7 @@ class Patterns:
     states: StateSpace
 
     @property
-    def masks(self) -> npt.NDArray[np.unsignedinteger]:
+    def masks(self) -> npt.NDArray[Any]:
         """The codes as bit masks of states (n_taxa, n_patterns)."""
         return self.states.masks[self.codes]
 

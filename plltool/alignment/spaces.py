@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from plltool.alignment.codons import codon_space, genetic_code_of
 from plltool.alignment.genotypes import GENOTYPES, PHASED_GENOTYPES
 from plltool.alignment.multistate import COUNTED_SYMBOLS, MULTISTATE, UNDETERMINED, count_states, multistate_space
-from plltool.alignment.states import DNA, PROTEIN, StateSpace, make_space, state_rows
+from plltool.alignment.states import DNA, EITHER, PROTEIN, StateSpace, make_space, state_rows
 from plltool.alignment.words import DOUBLET, doublet_space
 
-OWN_STATES = "states "  # and their symbols: the name of a user's state space
+OWN_STATES = "states "  # and their symbols or names, see `join_states`: the name of a user's state space
 COUNTED = multistate_space(len(COUNTED_SYMBOLS))  # stands for the space of as many states as the data show
 SPACES = {  # as users call them
     "dna": DNA,
@@ -48,13 +49,37 @@ def find_space(data: str, n_states: int) -> StateSpace:
     return next(space for space in (DNA, PROTEIN, GENOTYPES, PHASED_GENOTYPES) if space.name == data)
 
 
+def join_states(symbols: Sequence[str]) -> str:
+    """Symbols of a user's states as one text: NSE, or north|south|east if they are not single digits and letters."""
+    single = all(re.fullmatch("[0-9A-Za-z]", symbol) for symbol in symbols)
+    return ("" if single else EITHER).join(symbols)
+
+
+def split_states(text: str) -> tuple[str, ...]:
+    """The symbols that `join_states` joined."""
+    return tuple(text.split(EITHER) if EITHER in text else text)
+
+
 @functools.cache
 def own_space(name: str) -> StateSpace:
-    """A user's state space; the other case of a letter is the same state, unless it is another one."""
+    """A user's state space; the other case of a letter is the same state, unless it is another one.
+
+    States with names occur in tables only, where case matters.
+    """
     symbols = name.removeprefix(OWN_STATES)
+    if EITHER in symbols:
+        names = split_states(symbols)
+        return NamedSpace(name, names, np.zeros(256, dtype=np.uint8), state_rows(len(names)), "")
     sets = {symbol.swapcase(): symbol for symbol in symbols} | {symbol: symbol for symbol in symbols}
     sets |= dict.fromkeys(UNDETERMINED, symbols)
     return make_space(name, symbols, dict(sorted(sets.items())), state_rows(len(symbols)), "")
+
+
+class NamedSpace(StateSpace):
+    """States with names, which only the cells of a table can be: no character stands for one."""
+
+
+NAMED = NamedSpace("named-state", (), np.zeros(256, dtype=np.uint8), np.zeros((1, 0), dtype=bool), "")  # of any names
 
 
 def settle_space(states: StateSpace, sequences: Iterable[bytes], sets: Mapping[int, bytes]) -> StateSpace:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,8 +14,11 @@ from plltool.arrays import BoolArray
 from plltool.constants import MASK_STATES
 
 CodeArray = npt.NDArray[np.unsignedinteger[Any]]
+CellArray = npt.NDArray[np.bytes_]
 
 ILLEGAL_CODE = 0
+UNKNOWN_CELL, EITHER = "?", "|"  # in tables: any state; between states of which one is meant
+WORD_BITS = 64  # of the largest integers of numpy
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +72,11 @@ class StateSpace:
         return self.state_sets.shape[0]
 
     @property
-    def masks(self) -> npt.NDArray[np.unsignedinteger]:
-        """The set of each code as a bit mask (n_codes,): bit i for state i. Up to 64 states."""
+    def masks(self) -> npt.NDArray[Any]:
+        """The set of each code as a bit mask (n_codes,): bit i for state i; Python's integers beyond 64 states."""
+        if self.n_states > WORD_BITS:
+            bits = np.array([1 << state for state in range(self.n_states)], dtype=object)
+            return np.array([sum(bits[row], 0) for row in self.state_sets], dtype=object)
         masks = (self.state_sets.astype(np.uint64) << np.arange(self.n_states, dtype=np.uint64)).sum(axis=1)
         return masks.astype(np.min_scalar_type(int(masks.max())))
 
@@ -104,6 +110,20 @@ class StateSpace:
                 code_of[byte] = known
         return replace(self, code_of=code_of, state_sets=np.array(rows))
 
+    def with_cells(self, cells: Sequence[str]) -> StateSpace:
+        """The space of a table's cells: byte b stands for ``cells[b]``, see `UNKNOWN_CELL` and `EITHER`."""
+        place = {symbol: state for state, symbol in enumerate(self.symbols)}
+        code_of, rows = np.full(256, ILLEGAL_CODE, dtype=np.uint16), list(self.state_sets)
+        code_of_row = {row.tobytes(): code for code, row in enumerate(rows)}
+        for byte, cell in enumerate(cells):
+            members = self.symbols if cell == UNKNOWN_CELL else cell.split(EITHER)
+            if all(member in place for member in members):
+                row = np.zeros(self.n_states, dtype=bool)
+                row[[place[member] for member in members]] = True
+                code_of[byte] = code_of_row.setdefault(row.tobytes(), len(rows))
+                rows += [row] * (len(code_of_row) > len(rows))
+        return replace(self, code_of=code_of, state_sets=np.array(rows))
+
     def letter_for(self, members: bytes) -> bytes:
         """The character that stands for any of some characters, such as R for AG; empty if there is none."""
         codes = self.code_of[np.frombuffer(members, dtype=np.uint8)]
@@ -115,6 +135,19 @@ class StateSpace:
             return b""
         code = matching.argmax()
         return next(letter.encode("ascii") for letter in self.characters if self.code_of[ord(letter)] == code)
+
+
+def spell(states: npt.NDArray[np.integer], symbols: Sequence[str], width: int) -> CellArray:
+    """What is written for states (rows, n_cells): a name each, or `width` characters; (rows, n_cells * width)."""
+    written = [list(symbol) if width > 1 else [symbol] for symbol in symbols]
+    cells = np.array([[text.encode() for text in texts] for texts in written])
+    return cells[states].reshape(len(states), -1)
+
+
+def join_cells(cells: CellArray) -> list[str]:
+    """Each row as one text; names, which have several characters, are separated by tabs."""
+    separator = b"" if cells.dtype.itemsize == 1 else b"\t"
+    return [separator.join(row).decode() for row in cells.tolist()]
 
 
 _DNA_SYMBOLS = "ACGT"

@@ -7,11 +7,12 @@ from typing import Any, Unpack
 
 import numpy as np
 
+from plltool.alignment.states import join_cells, spell
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray, IndexArray
 from plltool.errors import check_one_of
-from plltool.io.alignment_writer import format_fasta
+from plltool.io.alignment_writer import format_fasta, format_table
 from plltool.io.newick_writer import find_root, write_newick
 from plltool.io.tree_views import write_nexus
 from plltool.optimise.joint import joint_states
@@ -73,14 +74,18 @@ class AncestralResult(Result):
     def sequences(self, kind: str = MARGINAL) -> dict[str, str]:
         """The most probable sequence of each inner node, by its name; "-" for sites that are in no part.
 
-        `kind` is "marginal", the most probable state of each node, or "joint", those of all nodes together.
+        `kind` is "marginal", the most probable state of each node, or "joint", those of all nodes together. Where
+        states have names, these are separated by tabs.
         """
         check_one_of("kind", kind, STATE_KINDS)
-        letters = np.full((len(self.nodes), self.n_sites), "-")
+        written = []
         for part in self.ancestors:
             states = part.joint if kind == JOINT else part.probabilities.argmax(axis=2)
-            letters[:, part.columns] = np.array([list(symbol) for symbol in part.symbols])[states]
-        return {node: "".join(row) for node, row in zip(self.nodes, letters, strict=True)}
+            written.append(spell(states, part.symbols, part.columns.shape[1]))
+        cells = np.full((len(self.nodes), self.n_sites), "-", dtype=np.result_type(*written))
+        for part, texts in zip(self.ancestors, written, strict=True):
+            cells[:, part.columns.ravel()] = texts
+        return dict(zip(self.nodes, join_cells(cells), strict=True))
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the most probable sequences and the tree that names the nodes."""
@@ -93,11 +98,18 @@ class AncestralResult(Result):
         return {
             "state": self.format_states(),
             "state.nwk": self.labelled + "\n",
-            "joint.fasta": format_fasta(*zip(*self.sequences(JOINT).items(), strict=True)),
+            **self._format_joint(),
             "mutations.tsv": self.format_mutations(),
             "mutations.nex": self.mutations_nexus(),
             "ancestral.json": self.to_json(command) + "\n",
         }
+
+    def _format_joint(self) -> dict[str, str]:
+        """The joint states as FASTA, or as a table where states have names, by the end of the file's name."""
+        joint = self.sequences(JOINT)
+        if any(len(symbol) > part.columns.shape[1] for part in self.ancestors for symbol in part.symbols):
+            return {"joint.tsv": format_table(list(joint), list(joint.values()))}
+        return {"joint.fasta": format_fasta(list(joint), list(joint.values()))}
 
     def name_of(self, node: int) -> str:
         """The name of a node of `tree`: that of a taxon or of an inner node."""

@@ -11,16 +11,17 @@ import numpy as np
 
 from plltool.alignment.alignment import Sequences
 from plltool.alignment.partition import Scheme, assign_sites
-from plltool.alignment.spaces import find_space
-from plltool.alignment.states import StateSpace
+from plltool.alignment.spaces import OWN_STATES, NamedSpace, find_space
+from plltool.alignment.states import UNKNOWN_CELL, StateSpace, join_cells, spell
 from plltool.constants import DEFAULT_SEED, ROOT_NAME
 from plltool.errors import InputError, check_least, shorten, show_name
-from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip
+from plltool.io.alignment_writer import PHYLIP_ENDINGS, format_fasta, format_phylip, format_table
 from plltool.io.bridge import tree_from_object
 from plltool.io.model_reader import read_scheme
 from plltool.io.newick import is_newick, unrooted_tree
 from plltool.io.newick_writer import write_newick
 from plltool.io.part_trees import read_tree
+from plltool.io.table_reader import read_table
 from plltool.io.tree_files import load_nodes
 from plltool.model.model import Model
 from plltool.model.named import COUNTED_MODES
@@ -31,6 +32,7 @@ from plltool.run.seeds import SIMULATION, generator
 from plltool.tree.evolution import evolve
 from plltool.tree.topology import Tree
 
+_SOURCE = "the simulated alignment"
 ANY_RESOLUTION = 0  # a seed: the branches that resolve a node are so short that nothing evolves along them
 
 _log = logging.getLogger("plltool")
@@ -43,6 +45,7 @@ class Simulation:
     Attributes
     ----------
     names, sequences : names and sequences of the taxa, in the tree's order
+    is_table : whether states have names; `sequences` then have tabs between them
     states : state space of the whole alignment; None if parts differ
     newick : the tree along which it evolved
     models : model string of each part, with all values
@@ -52,6 +55,7 @@ class Simulation:
 
     names: tuple[str, ...]
     sequences: tuple[str, ...]
+    is_table: bool
     states: StateSpace | None
     newick: str
     models: tuple[str, ...]
@@ -59,21 +63,28 @@ class Simulation:
     warnings: tuple[str, ...]
 
     def __repr__(self) -> str:
-        size = f"{len(self.names)} taxa, {len(self.sequences[0])} sites"
+        n_sites = len(self.sequences[0].split("\t") if self.is_table else self.sequences[0])
+        size = f"{len(self.names)} taxa, {n_sites} sites"
         return f"<Simulation: {size}, {shorten('; '.join(self.models))}, seed {self.seed}>"
 
     def format_alignment(self, name: str | PathLike[str] = "") -> str:
         """The alignment as PHYLIP if a file of that `name` is to have it that ends in .phy or .phylip, else as FASTA.
 
+        States with names make a table, separated by tabs, whatever its name.
+
         Raises InputError for a taxon with blanks in its name, which PHYLIP cannot have.
         """
+        if self.is_table:
+            return format_table(self.names, self.sequences)
         format_ = format_phylip if fspath(name).endswith(PHYLIP_ENDINGS) else format_fasta
         return format_(self.names, self.sequences)
 
     def as_sequences(self) -> Sequences:
         """The alignment in the form that `plltool.search` and the other analyses take."""
+        if self.is_table:
+            return read_table(self.format_alignment().encode(), _SOURCE)
         rows = tuple(sequence.encode("ascii") for sequence in self.sequences)
-        return Sequences(self.names, rows, "the simulated alignment", self.states, told=self.states is not None)
+        return Sequences(self.names, rows, _SOURCE, self.states, told=self.states is not None)
 
 
 def simulate(
@@ -111,22 +122,28 @@ def simulate(
     if on.lengths.ndim > 1:
         on = link_lengths(on, len(models))
     columns = assign_sites(scheme, n_sites, f"an alignment of {n_sites} sites") if scheme else [np.arange(n_sites)]
-    letters = np.full((on.n_taxa, n_sites), b"-", dtype="S1")
     spaces = [find_space(own.spec.data, own.spec.n_states) for own in models]
+    written = []
     for number, (own, space, sites) in enumerate(zip(models, spaces, columns, strict=True)):
         its_tree = on if on.lengths.ndim == 1 else on.with_lengths(on.lengths[:, number])
         n_cells, left = divmod(len(sites), space.width)
         if left:
             raise InputError(f"sites: found {len(sites)} of {space.name} data, expected a multiple of {space.width}")
         states = evolve(its_tree, own.components(), n_cells, generator(seed, SIMULATION, number))
-        characters = np.array([list(symbol) for symbol in space.symbols], dtype="S1")
-        letters[:, sites] = characters[states % len(characters)].reshape(on.n_taxa, -1)
+        written.append(spell(states % space.n_states, space.symbols, space.width))
+    is_table = any(isinstance(space, NamedSpace) for space in spaces)
+    if is_table and not all(space.name.startswith(OWN_STATES) for space in spaces):
+        raise InputError("model: found parts with named states and other parts, expected named states only, or none")
+    cells = np.full((on.n_taxa, n_sites), UNKNOWN_CELL if is_table else "-", dtype=np.result_type(*written))
+    for sites, texts in zip(columns, written, strict=True):
+        cells[:, sites] = texts
     remarks = (*on.warnings, *remarks_on_values(models), *remarks_on_lengths(on))
     for remark in remarks:
         _log.warning(remark)
     return Simulation(
         on.names[rooted:],
-        tuple(row.tobytes().decode("ascii") for row in letters[rooted:]),
+        tuple(join_cells(cells[rooted:])),
+        is_table,
         spaces[0] if len(set(map(id, spaces))) == 1 else None,
         write_newick(mean_tree(on, np.array([len(sites) for sites in columns]))),
         tuple(own.to_string() for own in models),

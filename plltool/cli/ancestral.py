@@ -14,6 +14,7 @@ ANCESTRAL_FILES = (
     OutputFile("state", "states", "a table of node, site, most probable state and probabilities, as IQ-TREE's"),
     OutputFile("state.nwk", "tree with the names of the nodes"),
     OutputFile("joint.fasta", "joint states", "the sequences of the nodes that are the most probable together"),
+    OutputFile("joint.tsv", "table of joint states", "in place of joint.fasta where states have names"),
     OutputFile("mutations.tsv", "mutations", "a table of node, parent, site and the two states"),
     OutputFile("mutations.nex", "tree with the mutations on its branches", "NEXUS, by joint states"),
     OutputFile("ancestral.json", "record", "JSON, with the most probable sequences"),

@@ -201,6 +201,7 @@ class ReplicateFiles:
         """Write the resampled alignments as FASTA."""
         import plltool
 
+        sequences.refuse_table("what resampled alignments are drawn from")
         settings: dict[str, Any] = {"replicates": number, "seed": task.seed, "brlen": task.brlen}
         for k, own in enumerate(plltool.resampled_alignments(sequences, task.model, **settings), start=1):
             rows = [row.decode("ascii") for row in own.rows]

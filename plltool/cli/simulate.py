@@ -29,7 +29,8 @@ from plltool.cli.reporting import Reporter
     "--output",
     type=PATH,
     metavar="FILE",
-    help="File to write: PHYLIP if its name ends in .phy or .phylip, otherwise FASTA.  [default: FASTA on stdout]",
+    help="File to write: PHYLIP if its name ends in .phy or .phylip, otherwise FASTA; a table if states have names."
+    "  [default: FASTA on stdout]",
 )
 @click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 def simulate(tree: Path, model: str, sites: int, seed: int, output: Path | None, redo: bool) -> None:

@@ -15,6 +15,7 @@ from plltool.io.fasta import read_fasta
 from plltool.io.nexus import NexusMatrix, read_nexus
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.phylip import read_phylip, starts_like_phylip
+from plltool.io.table_reader import read_table, starts_like_table
 from plltool.io.vcf import read_vcf, starts_like_vcf
 
 _MAX_SHOWN_START = 40  # bytes of a file in a message
@@ -25,15 +26,15 @@ AUTO = "auto"  # the states that the data show
 def read_alignment(
     path: str | os.PathLike[str], states: StateSpace | str | None = None, least: int = MIN_TAXA
 ) -> Sequences:
-    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, gzipped or not, as text; ``-`` is standard input.
+    """Read a FASTA, PHYLIP, NEXUS or VCF alignment, or a table, gzipped or not, as text; ``-`` is standard input.
 
     `states` may be "dna", "rna", "protein", "codon", or "codon2" for another genetic code than the standard one, by
     NCBI's number, "bin" (binary), or "morph" or "multi" (multistate data with as many states as they show). With None
     or "auto", the datatype of a NEXUS file or the characters (`detect_states`) decide. There must be at
     least `least` taxa.
 
-    Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus` and `read_vcf` for what they allow. Line
-    ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
+    Names are kept byte for byte; see `read_fasta`, `read_phylip`, `read_nexus`, `read_vcf` and `read_table` for what
+    they allow. Line ends may be LF, CRLF or CR, and a UTF-8 byte order mark is skipped.
 
     Raises
     ------
@@ -47,6 +48,9 @@ def read_alignment(
     text = _load_text(path)
     if starts_like_vcf(text):
         return _read_genotypes(text, source, states)
+    if starts_like_table(text) and not starts_like_phylip(text):
+        _refuse_states(source, "a table of named states", states)
+        return read_table(text, source, least)
     letters = states and states.letters
     if starts_like_nexus(text):
         matrix = read_nexus(text, source, letters)
@@ -69,11 +73,16 @@ def read_alignment(
 
 def _read_genotypes(text: bytes, source: str, states: StateSpace | None) -> Sequences:
     """The SNPs of a VCF file."""
-    if states is not None:
-        raise InputError(f"{source}: found a VCF file with genotypes, expected {states.name} data")
+    _refuse_states(source, "a VCF file with genotypes", states)
     records, warnings = read_vcf(text, source)
     names, rows = tuple(record.name for record in records), tuple(record.sequence for record in records)
     return Sequences(names, rows, source, GENOTYPES, told=True, warnings=warnings)
+
+
+def _refuse_states(source: str, found: str, states: StateSpace | None) -> None:
+    """Raise InputError if the user says that the file found has some kind of data."""
+    if states is not None:
+        raise InputError(f"{source}: found {found}, expected {states.name} data")
 
 
 def _find_states(name: str) -> StateSpace | None:
@@ -118,4 +127,5 @@ def _parse(text: bytes, source: str, states: StateSpace) -> list[Record]:
 
 
 def _describe_formats() -> str:
-    return "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', or the numbers of taxa and sites (PHYLIP)"
+    formats = "'>' and a name (FASTA), '#NEXUS', '##fileformat=VCF', the numbers of taxa and sites (PHYLIP)"
+    return f"{formats}, or names of columns between tabs or commas (a table of states)"

@@ -1,7 +1,9 @@
-"""Writing alignments as FASTA or PHYLIP."""
+"""Writing alignments as FASTA, PHYLIP or tables."""
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from collections.abc import Sequence
 
@@ -28,3 +30,13 @@ def format_phylip(names: Sequence[str], sequences: Sequence[str]) -> str:
     width = max(map(len, names)) + 1
     lines = [f"{name:<{width}}{sequence}" for name, sequence in zip(names, sequences, strict=True)]
     return "\n".join([f"{len(names)} {len(sequences[0])}", *lines]) + "\n"
+
+
+def format_table(names: Sequence[str], rows: Sequence[str]) -> str:
+    """A table of named states; `rows` have tabs between them. Taxa with tabs or quotes in their names are quoted."""
+    text = io.StringIO()
+    lines = [row.split("\t") for row in rows]
+    header = ["taxon", *(f"character_{number}" for number in range(1, len(lines[0]) + 1))]
+    table = csv.writer(text, delimiter="\t", lineterminator="\n")
+    table.writerows([header, *([name, *line] for name, line in zip(names, lines, strict=True))])
+    return text.getvalue()

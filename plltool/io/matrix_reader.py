@@ -36,9 +36,9 @@ def expand_matrix(text: str) -> str:
 def read_states(path: str) -> tuple[str, FloatArray | None]:
     """The canonical name of the model in a file, and its stationary frequencies (S,); None if it is not reversible.
 
-    A line for each state has its symbol and, if it has one, its name. After the line ``matrix`` there is a row for each
-    state: its rates of change to the others, in their order; what stands on the diagonal does not count. Text after
-    ``#`` is a comment.
+    A line for each state has its symbol or name, as in the data, and perhaps a longer one for messages. After the line
+    ``matrix`` there is a row for each state: its rates of change to the others, in their order; what stands on the
+    diagonal does not count. Text after ``#`` is a comment.
 
     Raises
     ------
@@ -51,11 +51,7 @@ def read_states(path: str) -> tuple[str, FloatArray | None]:
     if start is None:
         raise InputError(f"{source}: found no line 'matrix', expected a line for each state, 'matrix', rows of rates")
     states, rows = lines[:start], lines[start + 1 :]
-    for number, words in states:
-        if len(words[0]) != 1:
-            found = f"line {number}: found {show_name(words[0])}"
-            raise InputError(f"{source}: {found}, expected the symbol of a state, one digit or letter, and its name")
-    symbols = "".join(words[0] for _, words in states)
+    symbols = tuple(words[0] for _, words in states)
     names = [" ".join(words[1:]) or words[0] for _, words in states]
     try:
         check_symbols(symbols)

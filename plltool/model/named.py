@@ -190,6 +190,6 @@ class NamedModel:
     of_bases: bool = False
 
 
-def pair_names(symbols: Sequence[str]) -> tuple[str, ...]:
+def pair_names(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
     """The pairs of states in the order of exchangeabilities: the upper triangle row by row."""
-    return tuple(a + b for i, a in enumerate(symbols) for b in symbols[i + 1 :])
+    return tuple(a + between + b for i, a in enumerate(symbols) for b in symbols[i + 1 :])

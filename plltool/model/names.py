@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from plltool.alignment.spaces import split_states
 from plltool.model import codons, doublets, genotypes, lie_markov, multistate, nonreversible, proteins, user
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
@@ -151,9 +152,9 @@ def _read_exchangeabilities(token: Token, spec: ModelSpec) -> ModelSpec:
 def _read_user(token: Token) -> ModelSpec:
     symbols, _, values = (token.values or "").partition("}{")
     if not values or "{" in values:
-        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{SYMBOLS}}{{rate/rate/...}}")
+        raise token.error(f"expected a file, {user.PREFIX}{{FILE}}, or {user.PREFIX}{{STATES}}{{rate/rate/...}}")
     rates = replace(token, values=values).numbers()
-    return _default_spec(token.checked(user.make_name, symbols, rates))
+    return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
 
 
 def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:

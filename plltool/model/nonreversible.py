@@ -25,9 +25,9 @@ SYSTEMS_KEPT = 64  # eigensystems of the last rates
 RealSystem = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 
-def ordered_pairs(symbols: Sequence[str]) -> tuple[str, ...]:
+def ordered_pairs(symbols: Sequence[str], between: str = "") -> tuple[str, ...]:
     """The ordered pairs of states, from and to, in the order of rates: AC AG AT CA CG CT GA GC GT TA TC TG."""
-    return tuple(a + b for a in symbols for b in symbols if a != b)
+    return tuple(a + between + b for a in symbols for b in symbols if a != b)
 
 
 @functools.cache

@@ -1,4 +1,6 @@
-"""State spaces of the user's own: ``MATRIX{SYMBOLS}{exchangeabilities}``, or ``MATRIX{SYMBOLS}{rates}``.
+"""State spaces of the user's own: ``MATRIX{STATES}{exchangeabilities}``, or ``MATRIX{STATES}{rates}``.
+
+States are symbols, such as NSE, or have names: ``north|south|east``.
 
 There is an exchangeability for each pair of states where the process is time-reversible, else a rate for each ordered
 pair, twice as many; the frequencies at the root are then the stationary ones.
@@ -13,7 +15,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from plltool.alignment.spaces import OWN_STATES
+from plltool.alignment.spaces import OWN_STATES, join_states, split_states
+from plltool.alignment.states import EITHER
 from plltool.arrays import FloatArray
 from plltool.constants import MAX_OWN_STATES, MIN_OWN_STATES, NEGLIGIBLE_EXCHANGEABILITY
 from plltool.errors import InputError, show_name
@@ -22,6 +25,7 @@ from plltool.model.nonreversible import ordered_pairs, rates_matrix
 from plltool.model.values import check_positive, format_values
 
 PREFIX = "MATRIX"
+_NAME = re.compile(r"[^\W_][\w.-]*")
 
 
 def is_user(name: str) -> bool:
@@ -29,7 +33,7 @@ def is_user(name: str) -> bool:
     return name.startswith(f"{PREFIX}{{")
 
 
-def make_name(symbols: str, rates: Sequence[float]) -> str:
+def make_name(symbols: Sequence[str], rates: Sequence[float]) -> str:
     """The canonical name; values are relative to the largest one.
 
     `rates` are exchangeabilities, the upper triangle row by row, or rates in the order of `ordered_pairs`.
@@ -48,31 +52,40 @@ def make_name(symbols: str, rates: Sequence[float]) -> str:
         raise InputError(f"expected one of the {what} above 0, found none")
     if len(rates) > n_pairs:
         _check_connected(symbols, rates_matrix(np.array(values)))
-    relative = [max(value / max(values), NEGLIGIBLE_EXCHANGEABILITY) for value in values]
-    return f"{PREFIX}{{{symbols}}}{format_values(relative)}"
+    largest = max(values)
+    relative = [max(value / largest, NEGLIGIBLE_EXCHANGEABILITY) for value in values]
+    return f"{PREFIX}{{{join_states(symbols)}}}{format_values(relative)}"
 
 
-def check_symbols(symbols: str) -> None:
-    """Raise InputError unless all are different digits or letters, and as many as states may be."""
-    legal = re.fullmatch(f"[0-9A-Za-z]{{{MIN_OWN_STATES},{MAX_OWN_STATES}}}", symbols)
-    if not legal or len(set(symbols)) < len(symbols):
-        expected = f"{MIN_OWN_STATES} to {MAX_OWN_STATES} different digits or letters"
-        raise InputError(f"found {show_name(symbols)} as the symbols of states, expected {expected}")
+def check_symbols(symbols: Sequence[str]) -> None:
+    """Raise InputError unless all are different words, and as many as states may be."""
+    wrong = next((symbol for symbol in symbols if not _NAME.fullmatch(symbol)), None)
+    if wrong is not None:
+        expected = "a letter or digit, and perhaps more of them, '_', '-' and '.'"
+        raise InputError(f"found {show_name(wrong)} as the name of a state, expected {expected}")
+    twice = next((symbol for symbol in symbols if list(symbols).count(symbol) > 1), None)
+    if twice is not None:
+        raise InputError(f"found two states {show_name(twice)}, expected names that differ")
+    if not MIN_OWN_STATES <= len(symbols) <= MAX_OWN_STATES:
+        raise InputError(f"found {len(symbols)} states, expected {MIN_OWN_STATES} to {MAX_OWN_STATES}")
 
 
 @functools.cache
 def named_model(name: str) -> NamedModel:
     """The model of a canonical name; its frequencies are equal unless others are given."""
-    symbols, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")
+    text, values = name.removeprefix(f"{PREFIX}{{").removesuffix("}").split("}{")
+    symbols = split_states(text)
     rates = RateDesign.published(np.array([float(value) for value in values.split("/")]))
     frequencies = np.full(len(symbols), 1.0 / len(symbols))
-    data, states, pairs = OWN_STATES + symbols, tuple(symbols), pair_names(symbols)
+    between = EITHER if EITHER in text else ""
+    pairs = pair_names(symbols, between)
     if len(rates.base) == len(pairs):
-        return NamedModel(data, states, pairs, rates, "equal", frequencies)
-    return NamedModel(data, states, ordered_pairs(symbols), rates, "model", frequencies, False, is_directed=True)
+        return NamedModel(OWN_STATES + text, symbols, pairs, rates, "equal", frequencies)
+    pairs = ordered_pairs(symbols, between)
+    return NamedModel(OWN_STATES + text, symbols, pairs, rates, "model", frequencies, False, is_directed=True)
 
 
-def _check_connected(symbols: str, rates: FloatArray) -> None:
+def _check_connected(symbols: Sequence[str], rates: FloatArray) -> None:
     """Raise InputError unless rates (S, S) above 0 lead from each state, perhaps through others, to each other one."""
     leads = (rates > 0) | np.eye(len(rates), dtype=bool)
     for _ in range(len(rates).bit_length()):

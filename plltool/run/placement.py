@@ -96,6 +96,7 @@ def _check_against(given: Sequences, data: Dataset) -> None:
 
 def _encode_file(given: Sequences, data: Dataset) -> tuple[list[CodeArray], list[str]]:
     """The codes of the queries of a file in each part, and warnings."""
+    given.refuse_table("queries")
     if given.sets:
         raise InputError(f"{given.source}: found sets of states in brackets, expected letters such as R")
     codes: list[CodeArray] = []

@@ -21,7 +21,7 @@ from plltool.tree.constraint import Constraint, Growth
 from plltool.tree.random_tree import attach_tip
 from plltool.tree.topology import Tree
 
-CodeArray = npt.NDArray[np.unsignedinteger[Any]]
+CodeArray = npt.NDArray[Any]  # of unsigned integers, or beyond 64 states of Python's
 PlaneArray = npt.NDArray[np.uint64]
 
 SITES_PER_WORD = 64
@@ -41,7 +41,7 @@ def stepwise_addition(
 
     Parameters
     ----------
-    codes : unsigned array (n_taxa, n_patterns)
+    codes : unsigned array (n_taxa, n_patterns), or one of Python's integers
         The set of states of each taxon at each pattern; bit s stands for state s (DNA: 1, 2, 4, 8 and their
         unions; 15 means undetermined).
     weights : float array (n_patterns,)
@@ -186,7 +186,7 @@ def _bit_slice(codes: CodeArray) -> PlaneArray:
     padded = np.zeros((n_taxa, words * SITES_PER_WORD), dtype=codes.dtype)
     padded[:, :n_sites] = codes
     for state in range(n_states):
-        planes[:, state] = np.packbits(padded >> state & 1, axis=1).view(np.uint64)
+        planes[:, state] = np.packbits((padded >> state & 1).astype(bool), axis=1).view(np.uint64)
     return planes
 
 

@@ -144,10 +144,11 @@ TRAP = np.array([[0, 1, 1.0], [1, 0, 1.0], [0, 0, 0.0]])
         ({"text": "N\nS\nmatrix\n- x\n1 -\n"}, "line 4: state 'N': rate to 'S': found 'x', expected 0, or"),
         ({"text": "N\nS\n- 1\n1 -\n"}, "found no line 'matrix', expected a line for each state"),
         ({"text": ""}, "found no line 'matrix'"),
-        ({"states": "N\nS\nN\n"}, "found 'NSN' as the symbols of states, expected 2 to 62 different digits"),
-        ({"states": "N\nS\n?\n"}, "found 'NS?' as the symbols of states"),
-        ({"states": "north\nS\nE\n"}, "line 1: found 'north', expected the symbol of a state, one digit or letter"),
-        ({"text": "N\nmatrix\n-\n"}, "found 'N' as the symbols of states"),
+        ({"states": "N\nS\nN\n"}, "found two states 'N', expected names that differ"),
+        ({"states": "N\nS\n?\n"}, "found '?' as the name of a state, expected a letter or digit, and"),
+        ({"states": "north|south\nS\nE\n"}, "found 'north|south' as the name of a state, expected a letter or digit"),
+        ({"text": "N\nmatrix\n-\n"}, "found 1 states, expected 2 to 128"),
+        ({"states": "".join(f"s{k}\n" for k in range(129))}, "found 129 states, expected 2 to 128"),
     ],
 )
 def test_errors_of_files(write, more, message):
@@ -161,13 +162,15 @@ def test_errors_of_files(write, more, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("MATRIX", "expected a file, MATRIX{FILE}, or MATRIX{SYMBOLS}{rate/rate/...}"),
+        ("MATRIX", "expected a file, MATRIX{FILE}, or MATRIX{STATES}{rate/rate/...}"),
         ("MATRIX{NSE}{1/2}", "expected 3 exchangeabilities, or 6 rates of a model that is not reversible, found 2"),
         ("MATRIX{NSE}{0/0/0}", "expected one of the exchangeabilities above 0, found none"),
         ("MATRIX{NSE}{1/1/1/1/0/0}", "found no way from state E to state N, expected rates that lead there"),
         ("MATRIX{NSE}{1/-2/1}", "exchangeabilities must be numbers, from 0 to"),
         ("MATRIX{NSE}{1/2/3}{4}", "expected a file"),
-        ("MATRIX{NN}{1}", "found 'NN' as the symbols of states"),
+        ("MATRIX{NN}{1}", "found two states 'N', expected names that differ"),
+        ("MATRIX{wet|}{1}", "found '' as the name of a state"),
+        ("MATRIX{wet|a b}{1}", "found 'a b' as the name of a state"),
     ],
 )
 def test_errors_of_strings(text, message):

@@ -120,11 +120,37 @@ def test_the_seed_decides():
     assert first != third
 
 
+def score_of(branches, codes):
+    """The least changes of the taxa on a tree, whose inner nodes may have any numbers."""
+    return fitch_score(branches, codes, np.ones(codes.shape[1]))
+
+
 def test_more_than_four_states():
     """One column with all states different needs one change for each taxon except one."""
     codes = (1 << np.arange(20, dtype=np.uint32))[:, None]
     tree = stepwise_addition(codes, np.ones(1), names_of(20), np.random.default_rng(1))
     assert fitch_score(branches_of(tree.ends), codes, np.ones(1)) == 19
+
+
+def test_more_states_than_bits_of_a_word():
+    """Masks of Python's integers: every insertion, and the columns that are dropped, against the oracle."""
+    rng = np.random.default_rng(1)
+    one, other = rng.choice([0, 63, 64, 99, 127], (9, 12)), rng.choice([0, 0, 64, 100], (9, 12))
+    codes = np.array(1, object) << one.astype(object) | np.array(1, object) << other.astype(object)
+    codes[3, ::2] = (1 << 128) - 1
+    growing = parsimony._GrowingTree(parsimony._bit_slice(codes), 0, 1)
+    for tip in range(2, 9):
+        branches = branches_of(growing.ends[: 2 * tip - 3])
+        found = codes.shape[1] + growing.added_changes(tip)
+        for k, (a, b) in enumerate(branches):
+            own = [pair for pair in branches if pair != (a, b)] + [(a, 20), (20, b), (tip, 20)]
+            assert found[k] == score_of(own, codes) - score_of(branches, codes)
+        growing.insert(tip, int(rng.integers(len(branches))))
+    tree = stepwise_addition(codes, np.ones(12), names_of(9), np.random.default_rng(1))
+    assert len(tree.ends) == 15
+    all_different = np.array([[1 << state] for state in range(128)], object)
+    tree = stepwise_addition(all_different, np.ones(1), names_of(128), rng)
+    assert fitch_score(branches_of(tree.ends), all_different, np.ones(1)) == 127
 
 
 @pytest.mark.parametrize("codes", [np.full((5, 4), 15, np.uint8), np.zeros((5, 0), np.uint8)])
