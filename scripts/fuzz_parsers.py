@@ -431,6 +431,7 @@ PARSERS = {
     ),
     "report": Parser(
         run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
+    ),
     "table": Parser(
         run_table,
         [
