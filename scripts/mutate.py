@@ -1330,7 +1330,7 @@ MUTANTS = [
            (TABLES, "-k", "cells_are_sets")),
     Mutant("an empty cell is a state without a name", "plltool/io/table_reader.py",
            " or UNKNOWN_CELL", "", (TABLES, "-k", "cells_are_sets")),
-    Mutant("blank lines of a table do not count", "plltool/io/table_reader.py",
+    Mutant("line breaks in quotes do not count", "plltool/io/table_reader.py",
            "last = reader.line_num + skipped", "last += 1", (TABLES, "-k", "lines_of")),
     Mutant("short rows of a table pass", "plltool/io/table_reader.py",
            "if len(fields) != len(header):", "if len(fields) > len(header):", (TABLES, "-k", "errors")),

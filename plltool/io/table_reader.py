@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 
 from plltool.alignment.alignment import MIN_TAXA, Sequences
 from plltool.alignment.cells import CellTable
@@ -36,7 +37,7 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
     content = text.decode("utf-8", "surrogateescape").lstrip("\n")
     skipped = len(text) - len(text.lstrip(b"\n"))
     separator = "\t" if "\t" in content.split("\n", 1)[0] else ","
-    reader = csv.reader(content.split("\n"), delimiter=separator, strict=True)
+    reader = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
     lines: list[tuple[int, list[str]]] = []
     last = skipped
     try:
@@ -46,6 +47,8 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
             last = reader.line_num + skipped
     except csv.Error as problem:
         raise InputError(f"{source}: line {last + 1}: found {problem}, expected fields of a table") from None
+    if not lines:
+        raise InputError(f"{source}: found no names of columns, expected them in the first line of a table")
     (_, header), rows = lines[0], lines[1:]
     for number, fields in rows:
         if len(fields) != len(header):

@@ -9,7 +9,7 @@ from plltool.constants import MAX_SHOWN_VALUES
 from plltool.model import covarion
 from plltool.model.model import Model
 
-_LIST = re.compile(r"\{([^{}]*/[^{}]*)\}")
+_LIST = re.compile(r"\{([^{}]*[/|][^{}]*)\}")
 
 
 def describe_model(model: Model) -> dict[str, Any]:
@@ -41,11 +41,12 @@ def describe_model(model: Model) -> dict[str, Any]:
 
 
 def shorten_model(text: str) -> str:
-    """A model string in which lists of more than MAX_SHOWN_VALUES values are only counted."""
+    """A model string in which lists of more than MAX_SHOWN_VALUES values, or names of states, are only counted."""
 
     def count(found: re.Match[str]) -> str:
-        number = found[1].count("/") + 1
-        return found[0] if number <= MAX_SHOWN_VALUES else f"{{{number} values, see the record}}"
+        between, what = ("|", "states") if "|" in found[1] else ("/", "values")
+        number = found[1].count(between) + 1
+        return found[0] if number <= MAX_SHOWN_VALUES else f"{{{number} {what}, see the record}}"
 
     return _LIST.sub(count, text)
 

@@ -96,9 +96,9 @@ def test_many_state_masks():
 
 
 def test_lines_of_taxa(write):
-    given = read_alignment(write("\ntaxon,x\n\na,1\n  \n\"b\",2\nc,\"2\"\n"))
-    assert given.positions == [4, 6, 7]
-    assert given.table == (("x",), ("1", "2"))
+    given = read_alignment(write('\ntaxon,"x\ny"\n\na,1\n  \n"b",2\nc,"2"\n'))
+    assert given.positions == [5, 7, 8]
+    assert given.table == (("x\ny",), ("1", "2"))
 
 
 def test_symbols_of_one_character_in_a_table(write):
@@ -207,6 +207,7 @@ def test_search_and_its_record(tmp_path):
         (text_of({"a": ["east"], "b": ["east"]}, columns=["x"]), "found 2 taxa, expected at least 3"),
         ("taxon\tplace\n", "found 0 taxa, expected at least 3"),
         ("taxon,\na,north\nb,north\nc,north\n", ""),
+        (",", "found no names of columns, expected them in the first line"),
         ("a,b,c\n", "found 0 taxa, expected at least 3"),
         (text_of({f"t{k}": [f"s{k}"] for k in range(257)}, columns=["x"]), "found 257 different cells, expected at"),
     ],

@@ -391,6 +391,7 @@ def braces(number):
         (f"UNREST{braces(12)}", f"UNREST{braces(12)}"),
         (f"GTR20{braces(190)}+FU{braces(20)}", "GTR20{190 values, see the record}+FU{20 values, see the record}"),
         (f"M1a{braces(2)}{braces(2)}+FU{braces(13)}", f"M1a{braces(2)}{braces(2)}+FU{{13 values, see the record}}"),
+        (f"MATRIX{{{'|'.join('x' * 13)}}}+I", "MATRIX{13 states, see the record}+I"),
         (f"MATRIX{{ABCDEFGHIJKLMNO}}{braces(105)}", "MATRIX{ABCDEFGHIJKLMNO}{105 values, see the record}"),
     ],
 )
