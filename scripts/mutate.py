@@ -909,6 +909,8 @@ MUTANTS = [
            "for _, number in ranked[:1]:", (SCHEME, "-k", "disjoint")),
     Mutant("merging: pairs that differ most", "plltool/run/merging.py", "for number in sorted(order[:n])]",
            "for number in sorted(order[-n:])]", (SCHEME, "-k", "similar")),
+    Mutant("merging: unseen sites of one part only", "plltool/run/merging.py", "if not _has_own_unseen(group.fit.spec)]", "]",
+           (SCHEME, "-k", "apart")),
     # --- tests of data
     Mutant("symmetry: no difference squared", "plltool/statistics/homogeneity.py", "np.divide(gaps**2, sums", "np.divide(abs(gaps), sums",
            (DATA_TESTS, "-k", "by_hand")),
