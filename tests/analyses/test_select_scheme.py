@@ -104,6 +104,15 @@ def test_parts_that_evolve_alike_are_merged(choice, simulated):
     assert again.lnl == pytest.approx(choice.lnl, rel=1e-9)
 
 
+def test_of_the_models_given_only_the_kind_of_data_counts(simulated):
+    """Models that need a root are no exception."""
+    schemes = [
+        plltool.select_scheme(simulated[0], f"{first}, a = 1-60\n{second}, b = 61-120", **SETTINGS).scheme
+        for first, second in (("DNA", "DNA"), ("UNREST+G4", "RY5.6b"))
+    ]
+    assert schemes[0] == schemes[1]
+
+
 def test_a_search_chooses_the_same_models_with_the_same_digits(choice, simulated):
     rows, file = simulated
     settings = {"effort": "fast", "seed": 3, "threads": 1}
