@@ -1240,7 +1240,7 @@ MUTANTS = [
     Mutant("members of charsets have no limit", "plltool/io/partition_reader.py",
            "        _check_size(total, where, name)\n", "", ("tests/io/test_partition_reader.py", "-k", "members_of")),
     Mutant("set partition chooses the first one", "plltool/io/partition_reader.py",
-           " if _split_set(c, source)[0] == wanted]", "][:1]", ("tests/io/test_partition_reader.py",)),
+           " if _split_set(c, source)[0] == wanted] if wanted", "][:1] if wanted", ("tests/io/test_partition_reader.py",)),
     Mutant("a model's lines end at a plus sign", "plltool/io/partition_reader.py",
            ' or lines[-1][1][-1].endswith("+")', "", ("tests/io/test_partition_reader.py",)),
     Mutant("covarion: branch lengths are those of sites that are on", "plltool/model/covarion.py",
