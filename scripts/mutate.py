@@ -909,6 +909,8 @@ MUTANTS = [
            "for _, number in ranked[:1]:", (SCHEME, "-k", "disjoint")),
     Mutant("merging: pairs that differ most", "plltool/run/merging.py", "for number in sorted(order[:n])]",
            "for number in sorted(order[-n:])]", (SCHEME, "-k", "similar")),
+    Mutant("merging: unseen sites of one part only", "plltool/run/merging.py", "if not _has_own_unseen(group.fit.spec)]", "]",
+           (SCHEME, "-k", "apart")),
     # --- tests of data
     Mutant("symmetry: no difference squared", "plltool/statistics/homogeneity.py", "np.divide(gaps**2, sums", "np.divide(abs(gaps), sums",
            (DATA_TESTS, "-k", "by_hand")),
@@ -1238,7 +1240,7 @@ MUTANTS = [
     Mutant("members of charsets have no limit", "plltool/io/partition_reader.py",
            "        _check_size(total, where, name)\n", "", ("tests/io/test_partition_reader.py", "-k", "members_of")),
     Mutant("set partition chooses the first one", "plltool/io/partition_reader.py",
-           " if _split_set(c, source)[0] == wanted]", "][:1]", ("tests/io/test_partition_reader.py",)),
+           " if _split_set(c, source)[0] == wanted] if wanted", "][:1] if wanted", ("tests/io/test_partition_reader.py",)),
     Mutant("a model's lines end at a plus sign", "plltool/io/partition_reader.py",
            ' or lines[-1][1][-1].endswith("+")', "", ("tests/io/test_partition_reader.py",)),
     Mutant("covarion: branch lengths are those of sites that are on", "plltool/model/covarion.py",

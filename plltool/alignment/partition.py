@@ -17,6 +17,7 @@ from plltool.alignment.alignment import (
     refuse_no_data,
     sort_columns,
 )
+from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
 from plltool.alignment.states import StateSpace
@@ -291,10 +292,9 @@ def _whole(given: Sequences | Alignment, model: ModelSpec | None) -> Alignment:
         return encode(given, find_space(model.data, model.n_states), np.arange(given.n_sites))
     of_letters = isinstance(given, Sequences) and wanted is not None and wanted.letters is states
     if model is not None and model.data != states.name and not of_letters:
-        raise InputError(
-            f"{given.source}: {_describe_misfit(states.name, model)}"
-            " (--data-type says what the data are, if they were taken for something else)"
-        )
+        of_vcf = states is GENOTYPES  # which --data-type does not change
+        hint = "" if of_vcf else " (--data-type says what the data are, if they were taken for something else)"
+        raise InputError(f"{given.source}: {_describe_misfit(states.name, model)}{hint}")
     if isinstance(given, Alignment):
         check_states(given, model)
         return given

@@ -15,7 +15,7 @@ import numpy as np
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import compress
 from plltool.constants import CRITERIA, DEFAULT_SEED
-from plltool.errors import check_least, check_one_of
+from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.candidates import GAMMA, parse_candidate
@@ -68,6 +68,10 @@ def select_model(
     check_one_of("criterion", criterion, CRITERIA)
     check_least("seed", seed, 0)
     data, _ = resolve_inputs(alignment, None)
+    if len(data.parts) > 1:
+        names = ", ".join(part.name for part in data.parts)
+        found = f"found several kinds of data ({names})"
+        raise InputError(f"{data.source}: {found}, expected a file with the parts (--partitions)")
     patterns = compress(data.parts[0].alignment)
     announce_data(data, [patterns])
     correction = Ascertainment("lewis") if ascertainment else None

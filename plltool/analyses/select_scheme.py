@@ -44,7 +44,7 @@ from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import polish
-from plltool.run.inputs import AlignmentLike, TreeLike, default_model, resolve_inputs
+from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_model
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.merging import PartGroup, Scheme, block_of
@@ -101,7 +101,7 @@ def select_scheme(
     check_one_of("criterion", criterion, CRITERIA)
     check_least("seed", seed, 0)
     _check_merge(merge, percent, brlen)
-    data, given = resolve_inputs(alignment, fspath(partitions), brlen)
+    data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
         raise InputError(f"partitions: found a model, {str(given[0].spec)!r}, expected a file with the parts")
     chosen_on, remarks = choose_tree(data, tree, seed)

@@ -174,13 +174,10 @@ def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
     words = ("charset", "charpartition", "partition", "set")
     commands = [command for command in split_commands(content, source) if command.word in words]
     charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
-    wanted = _name_chosen(commands)
-    for word, read in (("charpartition", _read_charpartition), ("partition", _read_partition)):
-        given = [c for c in commands if c.word == word]
-        if len(given) > 1:
-            given = [_choose([c for c in given if _split_set(c, source)[0] == wanted], given, source)]
-        if given:
-            return read(given[0], source, charsets, read_model)
+    chosen = _choose(commands, source)
+    if chosen is not None:
+        read = _read_charpartition if chosen.word == "charpartition" else _read_partition
+        return read(chosen, source, charsets, read_model)
     if not charsets:
         raise InputError(f"{source}: found no charset, expected a partition")
     return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
@@ -192,13 +189,24 @@ def _name_chosen(commands: Sequence[Command]) -> str:
     return next((found["partition"] for found in reversed(options) if "partition" in found), "")
 
 
-def _choose(named: Sequence[Command], given: Sequence[Command], source: str) -> Command:
-    """The only command that is named so; InputError if none or several of those that are given have the name."""
-    if len(named) != 1:
-        lines = ", ".join(str(command.line) for command in given)
-        found = f"found {len(given)} {given[0].word} commands (lines {lines})"
-        raise InputError(f"{source}: {found}, expected one, or 'set partition = NAME;' with the name of one")
-    return named[0]
+def _choose(commands: Sequence[Command], source: str) -> Command | None:
+    """The partition or charpartition that is set, else the only charpartition, else the only partition, if any.
+
+    Raises InputError if several have the name, or none has.
+    """
+    wanted = _name_chosen(commands)
+    kinds = [[command for command in commands if command.word == word] for word in ("charpartition", "partition")]
+    given = [*kinds[0], *kinds[1]] if wanted else kinds[0] or kinds[1]
+    named = [c for c in given if _split_set(c, source)[0] == wanted] if wanted else given
+    if len(named) == 1:
+        return named[0]
+    if not given:
+        return None
+    lines = ", ".join(str(command.line) for command in given)
+    words = "partition command" if len(given) == 1 else "partition commands"
+    of_name = f", {len(named)} of them with the name {show_name(wanted)}" if wanted else ""
+    found = f"found {len(given)} {words} (lines {lines}){of_name}"
+    raise InputError(f"{source}: {found}, expected one, or 'set partition = NAME;' with the name of one")
 
 
 def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:

@@ -1,8 +1,8 @@
 """Joint states at inner nodes: the most probable states of all of them together (Pupko et al. 2000).
 
 Where sites have rates or classes of a mixture, those of a site are chosen together with its states: of all categories,
-the one whose most probable states, joint with the category and the data, are the most probable. Everything is computed
-on the host, in logarithms.
+the one whose most probable states, joint with the category and the data, are the most probable. Likewise, whether each node is
+on or off under a covarion model is chosen with its state. Everything is computed on the host, in logarithms.
 """
 
 from __future__ import annotations
@@ -30,21 +30,23 @@ def joint_states(
 
     Returns
     -------
-    (n_patterns,) log-probability of these states, their category and the data, and (n_taxa - 2, n_patterns) the states.
+    (n_patterns,) log-probability of these states, their category and the data, and (n_taxa - 2, n_patterns) the states
+    of the data.
     """
     with np.errstate(divide="ignore"):  # a change may be impossible
         changes = np.log(np.stack([components.transition_matrices(float(length)) for length in lengths], axis=1))
         masses = np.log(components.masses())
     best = np.full(patterns.n_patterns, -np.inf)
     states = np.zeros((tree.n_taxa - 2, patterns.n_patterns), dtype=np.intp)
-    tips = np.where(patterns.states.state_sets, 0.0, -np.inf)  # of each code
+    n_hidden = components.n_states // patterns.states.n_states
+    tips = np.where(np.tile(patterns.states.state_sets, n_hidden), 0.0, -np.inf)  # of each code
     for some in batches(patterns.n_patterns, tree.n_nodes * components.n_states):
         for change, mass in zip(changes, masses, strict=True):
             value, own = _trace(tree, change, mass, tips[patterns.codes[:, some]])
             better = value > best[some]
             best[some] = np.where(better, value, best[some])
             states[:, some] = np.where(better, own, states[:, some])
-    return best, states
+    return best, states % patterns.states.n_states
 
 
 def _trace(

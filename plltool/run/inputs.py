@@ -86,7 +86,7 @@ def resolve_inputs(
     InputError
         If the alignment or the model cannot be used, or they do not fit each other.
     """
-    data, models = _resolve_inputs(alignment, model, brlen)
+    data, models = cut_inputs(alignment, model, brlen)
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
         found = f"model {str(needy[0].spec)!r} is not time-reversible"
@@ -95,9 +95,8 @@ def resolve_inputs(
     return (data.with_root() if needy else data), models
 
 
-def _resolve_inputs(
-    alignment: AlignmentLike, model: ModelLike | None, brlen: str
-) -> tuple[Dataset, list[Model]]:
+def cut_inputs(alignment: AlignmentLike, model: ModelLike | None, brlen: str) -> tuple[Dataset, list[Model]]:
+    """As `resolve_inputs`, for analyses that use the parts but not the models: these may need a root, without a row."""
     data = as_data(alignment)
     scheme = _as_scheme(model)
     if isinstance(data, Sequences) and data.told and data.states is not None:

@@ -6,7 +6,8 @@
     rclusterf    as rcluster, but in each round all good pairs that share no part are merged, the best ones first
 
 Parts are merged as long as the score of the whole scheme falls, under the default model of their data. It is that of
-the sum of lnL on the branch lengths of the scheme before any merge.
+the sum of lnL on the branch lengths of the scheme before any merge. Parts with numbers of unseen sites (+ASC_FELS,
++ASC_STAM) stay apart.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import numpy as np
 from plltool.alignment.partition import Part
 from plltool.alignment.patterns import compress
 from plltool.constants import GREEDY, MERGE_PRECISION, RCLUSTERF
+from plltool.model.spec import ModelSpec
 from plltool.run.model_fits import Block, Carry, Fit, Improve, ModelFitter
 from plltool.statistics.criteria import information_score
 from plltool.tree_search.progress import announce
@@ -131,11 +133,8 @@ class Scheme:
 
     def _pairs(self) -> list[tuple[PartGroup, PartGroup]]:
         """All pairs of groups that the same model can describe."""
-        return [
-            (first, second)
-            for first, second in itertools.combinations(self.groups, 2)
-            if first.fit.spec == second.fit.spec
-        ]
+        able = [group for group in self.groups if not _has_own_unseen(group.fit.spec)]
+        return [pair for pair in itertools.combinations(able, 2) if pair[0].fit.spec == pair[1].fit.spec]
 
     def _try(self, pairs: Sequence[tuple[PartGroup, PartGroup]], fitter: ModelFitter) -> None:
         """Fit the model to the pairs that have not been tried yet, from the values of either group."""
@@ -163,6 +162,11 @@ class Scheme:
         self.groups = self._with(self._tried[_members(pair)])
         self.merges.append(Merge(pair[0].name, pair[1].name, self.score()))
         _log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
+
+
+def _has_own_unseen(spec: ModelSpec) -> bool:
+    """Whether the numbers of unseen sites are given, which are those of one part."""
+    return spec.ascertainment is not None and bool(spec.ascertainment.unseen)
 
 
 def _members(pair: tuple[PartGroup, PartGroup]) -> frozenset[str]:

@@ -40,7 +40,7 @@ def as_outgroup(given: OutgroupLike | None, names: Sequence[str], whose: str = "
     if given is None:
         return None
     if names[0] == ROOT_NAME:
-        raise InputError("an outgroup, where the model is not time-reversible and finds the root; expected none")
+        raise InputError("outgroup: expected none, because the model is not time-reversible and says where the root is")
     outgroup = _split_names(given, names)
     unknown = sorted(set(outgroup).difference(names))
     if unknown:

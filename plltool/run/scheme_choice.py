@@ -112,7 +112,8 @@ class SchemeChoice:
         """How many models there are, and the score of all, in one line."""
         score = {"BIC": self.bic, "AIC": self.aic, "AICc": self.aicc}[self.criterion]
         merged = f", {len(self.data.parts)} parts merged to {len(self.parts)}" if self.merges else ""
-        return f"models of {len(self.parts)} parts by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
+        models = "model of 1 part" if len(self.parts) == 1 else f"models of {len(self.parts)} parts"
+        return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""

@@ -274,6 +274,8 @@ def test_bad_requests(data_dir):
     }
     with pytest.raises(plltool.InputError, match="10 sites are too few for AICc with 16 parameters"):
         plltool.select_model(rows, criterion="AICc", device="numpy")
+    with pytest.raises(plltool.InputError, match=r"found several kinds of data \(Standard, DNA\), expected"):
+        plltool.select_model(data_dir / "morphology.nex", device="numpy")
 
 
 SEARCH = {"effort": "fast", "seed": 3, "device": "numpy"}

@@ -104,6 +104,15 @@ def test_parts_that_evolve_alike_are_merged(choice, simulated):
     assert again.lnl == pytest.approx(choice.lnl, rel=1e-9)
 
 
+def test_of_the_models_given_only_the_kind_of_data_counts(simulated):
+    """Models that need a root are no exception."""
+    schemes = [
+        plltool.select_scheme(simulated[0], f"{first}, a = 1-60\n{second}, b = 61-120", **SETTINGS).scheme
+        for first, second in (("DNA", "DNA"), ("UNREST+G4", "RY5.6b"))
+    ]
+    assert schemes[0] == schemes[1]
+
+
 def test_a_search_chooses_the_same_models_with_the_same_digits(choice, simulated):
     rows, file = simulated
     settings = {"effort": "fast", "seed": 3, "threads": 1}
@@ -140,9 +149,10 @@ class TableFitter:
         return fits
 
 
-def fit(name, lnl, rate):
+def fit(name, lnl, rate, model="JC"):
+    spec = parse_model(model)
     return SimpleNamespace(
-        block=name, model=None, lengths=None, lnl=lnl, spec="JC", n_parameters=PARAMETERS, overall_rate=rate
+        block=name, model=None, lengths=None, lnl=lnl, spec=spec, n_parameters=PARAMETERS, overall_rate=rate
     )
 
 
@@ -151,11 +161,12 @@ def by_hand(monkeypatch):
     """A function that merges parts a, b, c, d, each of lnL -100, and returns the scheme and what was tried."""
     monkeypatch.setattr("plltool.run.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts)))
 
-    def merge(lnls, algorithm, percent=100.0):
+    def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4):
         parts = [SimpleNamespace(name=name, ranges=name, sites=np.arange(N_SITES // 4)) for name in "abcd"]
         rates = [0.1, 1.0, 0.11, 5.0]
         groups = [
-            PartGroup((part,), fit(part.name, -100.0, rate)) for part, rate in zip(parts, rates, strict=True)
+            PartGroup((part,), fit(part.name, -100.0, rate, model))
+            for part, rate, model in zip(parts, rates, models, strict=True)
         ]
         scheme, fitter = Scheme(groups, "BIC", 5), TableFitter(lnls)
         scheme.merge(fitter, algorithm, percent)
@@ -189,6 +200,16 @@ def test_rcluster_tries_the_pairs_of_most_similar_rates(by_hand):
     """Logarithms of the rates: a and c differ by 0.1, b and d by 1.6, all others by more."""
     scheme, asked = by_hand(PAIRS | TRIPLES, "rcluster", 20.0)  # 2 of 6 pairs, 1 of 3
     assert asked == ["ac", "bd"]  # b and d again, in the second round
+    assert [group.name for group in scheme.groups] == ["a_c", "b", "d"]
+
+
+def test_parts_with_corrections_of_their_own_stay_apart(by_hand):
+    """Two parts with 5 unseen sites each have 10 together, so no common model describes them."""
+    lnls = dict.fromkeys(PAIRS, -200.0)
+    scheme, asked = by_hand(lnls, "greedy", models=("JC+ASC_FELS{5}",) * 2 + ("JC+ASC_STAM{1/2/3/4}",) * 2)
+    assert (asked, len(scheme.groups)) == ([], 4)
+    scheme, asked = by_hand(lnls, "greedy", models=("JC+ASC", "K80", "JC+ASC", "JC+ASC_FELS{5}"))
+    assert asked == ["ac"]
     assert [group.name for group in scheme.groups] == ["a_c", "b", "d"]
 
 

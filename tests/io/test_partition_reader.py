@@ -132,12 +132,26 @@ def test_one_of_several_partitions(tmp_path, chosen, expected):
     assert [(name, columns) for name, _, columns in summarise(read_scheme(path))] == expected
 
 
-@pytest.mark.parametrize("chosen", ["", "set partition = four;", "set autoclose = yes;"])
-def test_no_partition_is_chosen(tmp_path, chosen):
+@pytest.mark.parametrize(
+    ("chosen", "of_name"),
+    [("", ""), ("set partition = four;", ", 0 of them with the name 'four'"), ("set autoclose = yes;", "")],
+)
+def test_no_partition_is_chosen(tmp_path, chosen, of_name):
     sets = "charset a = 1-3; charset b = 4 5; charset c = 6-.;"
     path = write(tmp_path, f"#NEXUS begin mrbayes; {sets} {PARTITIONS} {chosen} end;")
-    with pytest.raises(InputError, match=r"found 3 partition commands \(lines 1, 1, 1\), expected one, or 'set part"):
+    found = rf"found 3 partition commands \(lines 1, 1, 1\){of_name}, expected one, or 'set part"
+    with pytest.raises(InputError, match=found):
         read_scheme(path)
+
+
+def test_a_partition_that_is_set_stands_before_a_charpartition(tmp_path):
+    """Without a word the charpartition is taken, because it has models."""
+    sets = "charset a = 1-3; charset b = 4-.; partition one = 1: all; charpartition two = JC: a, K80: b;"
+    for chosen, expected in (("", ["a", "b"]), ("set partition = two;", ["a", "b"]), ("set partition = one;", ["all"])):
+        path = write(tmp_path, f"#NEXUS begin sets; {sets} {chosen} end;")
+        assert [name for name, *_ in summarise(read_scheme(path))] == expected
+    with pytest.raises(InputError, match=r"found 2 partition commands \(lines 1, 1\), 0 of them with the name 'x'"):
+        read_scheme(write(tmp_path, f"#NEXUS begin sets; {sets} set partition = x; end;"))
 
 
 def test_charsets_as_members_of_others(tmp_path):
@@ -227,7 +241,7 @@ def test_columns_of_a_file_are_those_of_the_alignment(tmp_path, source):
         ("#NEXUS begin sets; end;", "found no charset, expected a partition"),
         (
             "#NEXUS begin sets; charset a=1; charpartition p = JC: a;\ncharpartition q = JC: a; end;",
-            "found 2 charpartition commands (lines 1, 2), expected one, or 'set partition = NAME;' with the name of",
+            "found 2 partition commands (lines 1, 2), expected one, or 'set partition = NAME;' with the name of",
         ),
     ],
 )

@@ -98,7 +98,7 @@ def test_errors(write, changes, message):
 
 
 def test_other_models_and_data(write, tmp_path):
-    with pytest.raises(InputError, match="found genotype data, expected DNA for model 'GTR"):
+    with pytest.raises(InputError, match=r"found genotype data, expected DNA for model 'GTR\+FO'$"):
         resolve_inputs(str(write()), "GTR")
     with pytest.raises(InputError, match="found a VCF file with genotypes, expected DNA data"):
         read_alignment(write(), "dna")

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 from oracles.codons import sense_codons
-from oracles.covarion import covarion_lnl
+from oracles.covarion import covarion_lnl, covarion_matrix
 from oracles.likelihood import derivative
 from oracles.substitution import gamma_category_means, q_matrix
+from scipy.linalg import expm
 
 import plltool
 from plltool.errors import InputError
@@ -231,6 +232,21 @@ def test_states_at_inner_nodes():
         joint.append(covarion_lnl(branches, [0.1, 0.2, 0.3, 0.0], tips, [(1.0, np.full(4, 0.25), q, 1.0)], 0.7, 1.9))
     expected = np.exp(joint) / np.exp(joint).sum()
     np.testing.assert_allclose(np.ravel(found.ancestors[0].probabilities), expected, rtol=1e-10)
+
+
+def test_joint_states():
+    """Of all four nodes together, each of them on or off: every combination is tried."""
+    q, (on, off) = q_matrix(np.ones(6), np.full(4, 0.25)), (0.7, 1.9)
+    matrix = covarion_matrix(q, 1.0, on, off)
+    rows, lengths = {"a": "A", "b": "C", "c": "A"}, (0.1, 0.2, 0.3)
+    found = plltool.ancestral_states(rows, "(a:0.1,b:0.2,c:0.3);", "JC+COV{0.7/1.9}", fixed=True, device="numpy")
+    share = on / (on + off)
+    mass = np.repeat([share / 4, (1 - share) / 4], 4)
+    joint = np.log(mass)
+    for tip, length in zip((0, 1, 0), lengths, strict=True):
+        joint += np.log(expm(matrix * length))[:, [tip, tip + 4]].max(axis=1)
+    assert found.ancestors[0].joint.tolist() == [[joint.argmax() % 4]]
+    assert found.ancestors[0].joint_lnl == pytest.approx(joint.max(), rel=1e-10)
 
 
 @pytest.mark.opencl
