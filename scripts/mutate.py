@@ -125,6 +125,7 @@ ROOT_SCAN_PY = "plltool/tree_search/root_scan.py"
 LIE_MARKOV_PY, NAMED_PY = "plltool/model/lie_markov.py", "plltool/model/named.py"
 LIE_MARKOV = ("tests/model/test_lie_markov.py",)
 LIE_MARKOV_RUNS = ("tests/analyses/test_lie_markov_runs.py", "-k", "another_program and numpy")
+ROOTED_ANCESTORS = ("tests/analyses/test_rooted_ancestors.py", "-k", "numpy")
 REVIVAL_PY, REVIVAL = "plltool/optimise/revival.py", ("tests/optimise/test_revival.py",)
 TOPOLOGY_PY = "plltool/tree/topology.py"
 ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engine/ascertained.py"
@@ -1445,6 +1446,15 @@ MUTANTS = [
     Mutant("revival is never asked for", "plltool/optimise/polish.py",
         "lnl = revive_rates(likelihood, chosen, lnl)",
         "pass", REVIVAL),
+    Mutant("states of ancestors: the side of the root comes second", "plltool/optimise/ancestral.py",
+        "beyond, scratch, branch)",
+        "scratch, beyond, branch)", ROOTED_ANCESTORS),
+    Mutant("states of ancestors: branches that lead elsewhere", "plltool/optimise/ancestral.py",
+        "outer = (view.incoming[nodes, columns], tree.edges[nodes, columns])",
+        "outer = (view.incoming[nodes, 0], tree.edges[nodes, 0])", ROOTED_ANCESTORS),
+    Mutant("joint states: the root is another node", "plltool/optimise/joint.py",
+        "root = int(tree.neighbours[0, 0])",
+        "root = n_taxa + (tree.neighbours[0, 0] == n_taxa)", ROOTED_ANCESTORS),
     Mutant("frequencies stay when rates change", NONREVERSIBLE_PY,
         "moved - moved[:, None] - shared",
         "0 * moved - shared", ROOTED_SLOPES),

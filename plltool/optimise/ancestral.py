@@ -53,9 +53,9 @@ def node_states(
     tree, view = likelihood.tree, likelihood.view
     if subtrees is not None:
         return _probabilities(likelihood, view.incoming[subtrees], n_states)
-    nodes = np.arange(tree.n_taxa, tree.n_nodes)
-    outer = (view.incoming[nodes, 0], tree.edges[nodes, 0])
-    return _probabilities(likelihood, view.outgoing[nodes, 0], n_states, outer)
+    nodes, columns = view.preorder[np.argsort(view.preorder[:, 0])].T  # the columns of their parents
+    outer = (view.incoming[nodes, columns], tree.edges[nodes, columns])
+    return _probabilities(likelihood, view.outgoing[nodes, columns], n_states, outer)
 
 
 def _probabilities(
@@ -94,7 +94,7 @@ def _with_each_state(
     beyond, branch = (state, nothing) if outer is None else (np.repeat(side, n_states) for side in outer)
     rows = np.stack([
         prog.newview(scratch, subtree, nothing, state, nothing),
-        prog.evaluate(np.arange(len(subtree)), scratch, beyond, branch),
+        prog.evaluate(np.arange(len(subtree)), beyond, scratch, branch),  # first the side of the root
     ], axis=1)  # fmt: skip
     lengths = np.concatenate([tree.lengths, np.zeros((1, *tree.lengths.shape[1:]))])
     request = prog.Request(

@@ -25,7 +25,7 @@ def joint_states(
     Parameters
     ----------
     tree, lengths : the tree, and its branch lengths (n_edges,) for these patterns
-    components : of a time-reversible model, without per-site rates
+    components : without per-site rates
     patterns : the data at the tips
 
     Returns
@@ -61,8 +61,8 @@ def _trace(
     tips : (n_taxa, n_patterns, n_states) 0 where a state is allowed, -inf elsewhere
     """
     n_taxa, n_patterns, n_states = tips.shape
-    root = n_taxa
-    visits = list(tree.directed_from(root))
+    root = int(tree.neighbours[0, 0])
+    visits = [visit for visit in tree.directed_from(root) if not (tree.is_rooted and visit[0] == 0)]
     values = np.zeros((tree.n_nodes, n_patterns, n_states))
     values[:n_taxa] = tips
     choices = np.empty((tree.n_nodes, n_patterns, n_states), dtype=np.uint8)

@@ -182,7 +182,7 @@ def test_parts(tmp_path):
     [
         (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "only evaluate, simulate, compare, test"),
         (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
-        (lambda: plltool.ancestral_states(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
+        (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "RY8.8+PSR"), r"\(\+PSR\) need a time-reversible model"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),
         (lambda: plltool.search(PRIMATES, "UNREST", outgroup="Pan"), "outgroup: expected none, because the model"),
         (lambda: plltool.search(PRIMATES, "UNREST", rooted=False), "is not time-reversible"),

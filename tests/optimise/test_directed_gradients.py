@@ -1,0 +1,54 @@
+"""Gradients in the rates of directed models, and in weights of rays, on devices, against the oracle's differences."""
+
+import numpy as np
+import pytest
+from oracles.likelihood import derivative
+
+import plltool
+from plltool.model.vector import get_vector, set_vector
+from plltool.optimise.parameters import parameter_slopes
+from tests.optimise.test_parameter_gradients import oracle_with_root
+
+STEP = 1e-4
+TREE = f"((a:0.1,b:0.3):{0.2 / 3!r},(c:0.15,(d:0.25,e:0.4):0.1):{0.4 / 3!r});"
+ENDS = np.array([(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)])  # the root lies at a third of the third one
+LENGTHS = np.array([0.1, 0.3, 0.2, 0.15, 0.1, 0.25, 0.4])
+SETS = {"A": 1, "C": 2, "G": 4, "T": 8, "R": 5, "Y": 10, "-": 15}
+DEVICES = [
+    pytest.param({"device": "opencl"}, marks=pytest.mark.opencl),
+    pytest.param({"device": "opencl", "vw": 32}, marks=pytest.mark.opencl),
+]
+
+
+def sequences():
+    """Five sequences of 12 bases, with ambiguities and gaps."""
+    rng = np.random.default_rng(8)
+    first = rng.integers(4, size=12)
+    rows = [np.where(rng.random(12) < 0.5, rng.integers(4, size=12), first) for _ in range(5)]
+    texts = ["".join("ACGT"[k] for k in row) for row in rows]
+    return dict(zip("abcde", ["RY" + texts[0][2:], *texts[1:4], texts[4][:-3] + "---"], strict=True))
+
+
+@pytest.mark.parametrize("device", DEVICES, ids=lambda settings: "-".join(map(str, settings.values())))
+@pytest.mark.parametrize("text", ["RY8.8", "WS5.16+I", "RY6.17a+G4", "UNREST+G4", "MK3.4+G4"])
+def test_every_parameter(text, device):
+    codes = np.array([[SETS[letter] for letter in row] for row in sequences().values()])
+    with plltool.Likelihood(sequences(), TREE, text, **device) as likelihood:
+        inner = likelihood._likelihood
+        model = inner.models[0]
+        start = get_vector(model) + np.random.default_rng(3).normal(0, 0.4, len(get_vector(model)))
+        set_vector(model, start)
+        inner.model_changed()
+        start = get_vector(model)
+        assert inner.lnl() == pytest.approx(oracle_with_root((ENDS, LENGTHS, codes), model), rel=1e-10)
+        _, matrices, masses = inner.rate_matrix_gradient()
+        slopes = parameter_slopes(model, model.free_parameters, matrices[0], masses[0])
+    assert len(slopes) == len(start)
+    for k, found in enumerate(slopes):
+
+        def shifted(step, k=k):
+            moved = model.copy()
+            set_vector(moved, start + step * (np.arange(len(start)) == k))
+            return oracle_with_root((ENDS, LENGTHS, codes), moved)
+
+        assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-6), k
