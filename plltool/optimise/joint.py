@@ -1,8 +1,8 @@
 """Joint states at inner nodes: the most probable states of all of them together (Pupko et al. 2000).
 
 Where sites have rates or classes of a mixture, those of a site are chosen together with its states: of all categories,
-the one whose most probable states, joint with the category and the data, are the most probable. Likewise, whether each node is
-on or off under a covarion model is chosen with its state. Everything is computed on the host, in logarithms.
+the one whose most probable states, joint with the category and the data, are the most probable. Likewise, whether each
+node is on or off under a covarion model is chosen with its state. Everything is computed on the host, in logarithms.
 """
 
 from __future__ import annotations
