@@ -180,7 +180,7 @@ def test_parts(tmp_path):
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "only evaluate, simulate, compare, test"),
+        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "only evaluate, ancestral, simulate, compare"),
         (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
         (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "RY8.8+PSR"), r"\(\+PSR\) need a time-reversible model"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),
