@@ -307,7 +307,8 @@ def figure_source(name):
     """Where the figures of a protein model were published, as their file says; empty for models without figures."""
     first = next(iter(proteins.MIXTURES.get(name, [name])))
     folder = files("plltool.model") / "figures"
-    lines = [line for file in ("matrices.txt", "profiles.txt") for line in (folder / file).read_text().splitlines()]
+    names = ("matrices.txt", "profiles.txt", "directed.txt")
+    lines = [line for name in names for line in (folder / name).read_text().splitlines()]
     return next((line.removeprefix(f"[{first}] ") for line in lines if line.startswith(f"[{first}] ")), "")
 
 

@@ -58,7 +58,7 @@ def test_two_things_do_not_go_to_one_file(plltool, small, tree, tmp_path):
 def test_fixed_says_what_has_no_value(plltool, small, tree):
     result = plltool("evaluate", small, "--tree", tree, "--model", "HKY+FO+G4", "--device", "numpy", "--fixed")
     assert result.exit_code == 0
-    assert "no values for rates and frequencies and alpha" in result.stderr
+    assert "no values for rates, frequencies and alpha" in result.stderr
 
 
 def test_site_lnl_sums_to_lnl(plltool, small, tree, tmp_path):

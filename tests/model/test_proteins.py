@@ -13,7 +13,7 @@ from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.model.vector import get_vector, set_vector
 
-MATRICES = sorted(set(proteins.canonical_names().values()) - {proteins.GTR20, proteins.POISSON, *proteins.MIXTURES})
+MATRICES = sorted(proteins.published_matrices())
 PARTS = [(name, part) for name, parts in proteins.MIXTURES.items() for part in parts]
 
 
@@ -70,7 +70,7 @@ def test_states_are_in_the_order_of_alignments():
     assert PROTEIN.symbols == proteins.AMINO_ACIDS
 
 
-@pytest.mark.parametrize("name", [*MATRICES, *proteins.MIXTURES, *proteins.PROFILES])
+@pytest.mark.parametrize("name", [*MATRICES, *proteins.directed_matrices(), *proteins.MIXTURES, *proteins.PROFILES])
 def test_every_figure_has_a_source(name):
     assert any(character.isdigit() for character in figure_source(name))
 
