@@ -268,6 +268,6 @@ RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 ROOT_KINDS = MIDPOINT, MAD, OUTGROUP = "midpoint", "mad", "outgroup"
 TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters
 DRAWING_WIDTH = 900.0  # points of a picture of a tree
-SHOWN_TAXA = 40  # up to so many taxa the tree found is shown on a terminal
+SHOWN_TAXA = 40  # a search on a terminal ends with a drawing of its tree if it has at most this many taxa
 REPORT_WIDTH = 100  # characters in a line of a report as text
 REPORT_ROWS = 200  # of a tree in a report; the smallest clades of larger ones are collapsed

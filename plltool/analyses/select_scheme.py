@@ -185,7 +185,7 @@ class _Task:
         return models
 
     def _tree(self, tree: Tree, n_parts: int) -> Tree:
-        """The tree with lengths as so many parts have them."""
+        """The tree with lengths for this number of parts: one set, or one for each part if they are unlinked."""
         return tree.unlink(n_parts) if self.brlen == UNLINKED else tree.copy()
 
     def _n_shared(self, tree: Tree) -> int:

@@ -1,7 +1,7 @@
 """How many sites agree with a branch: by quartets of taxa around it, or by the states at the roots of its subtrees.
 
-Of a site that has two states in four subtrees A, B, C, D, each of them in two, the state that A has is also that of B
-(AB|CD), of C (AC|BD) or of D (AD|BC).
+A branch has four subtrees A, B, C, D. A site is decisive if two of them have one state and the other two have another.
+The subtree that shares its state with A is B (AB|CD), C (AC|BD) or D (AD|BC).
 """
 
 from __future__ import annotations

@@ -111,7 +111,7 @@ def place_midpoint(tree: UnrootedNodes) -> Place:
     survey = _Survey.of(tree)
     a, b = np.unravel_index(np.argmax(survey.distances), survey.distances.shape)
     above = {node: (parent, branch) for node, parent, branch in survey.visits}
-    left = survey.distances[a, b] / 2.0
+    left = float(survey.distances[a, b]) / 2.0
     node = max(survey.tips[int(a)], survey.tips[int(b)], key=survey.depths.__getitem__)
     while True:
         parent, branch = above[node]
