@@ -106,6 +106,7 @@ SELECTION_PRECISION = 0.5  # lnL, of a model that may yet prove to be out of the
 SELECTION_GTR_STATES = 6  # of multistate data for which GTR is a candidate: with more there are parameters by the dozen
 SIGNIFICANCE = 0.05  # of tests of data
 MAX_SYMMETRY_TAXA = 1000  # whose pairs are tested for symmetry
+MAX_SYMMETRY_WORK = 10**12  # products of indicators that the tests may take, about ten seconds on one core
 SATURATED_SHARE = 0.9  # of the differences between unrelated sequences, from which on data are saturated
 SELECTION_BATCH = 65536  # patterns times states of the parts that are fitted in the same launches
 MERGE_PRECISION = 0.1  # lnL, of two parts that may share a model

@@ -31,7 +31,7 @@ from typing import Any
 import numpy as np
 
 import plltool
-from plltool.alignment.alignment import may_be_invariable
+from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.constants import LINKAGES
 from plltool.io.bridge import alignment_from_object

@@ -11,7 +11,7 @@ from oracles.likelihood import orient
 from oracles.substitution import gamma_category_means
 from scipy.linalg import expm, null_space
 
-from plltool.alignment.alignment import make_alignment
+from plltool.alignment.encoding import make_alignment
 from plltool.alignment.spaces import detect_states
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from plltool.alignment.alignment import first_identical
+from plltool.alignment.facts import first_identical
 from plltool.alignment.partition import Dataset
 
 MIN_DISTINCT = 4  # taxa of a search, if the alignment has them: fewer have only one unrooted topology
@@ -42,6 +42,8 @@ def without_duplicates(data: Dataset, places: Sequence[int] | None = None) -> tu
     for taxon in sorted(dropped):
         members[first_of[taxon]].append(taxon)
     kept = list(members)
+    if len(kept) == data.n_taxa:
+        return data, list(members.values())
     names = tuple(data.names[taxon] for taxon in kept)
     parts = []
     for part in data.parts:

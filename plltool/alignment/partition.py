@@ -8,15 +8,9 @@ from pathlib import PurePath
 
 import numpy as np
 
-from plltool.alignment.alignment import (
-    Alignment,
-    Sequences,
-    data_warnings,
-    encode,
-    find_states,
-    refuse_no_data,
-    sort_columns,
-)
+from plltool.alignment.alignment import Alignment, Sequences, sort_columns
+from plltool.alignment.encoding import encode
+from plltool.alignment.facts import data_warnings, find_states, gap_share, refuse_no_data
 from plltool.alignment.genotypes import GENOTYPES
 from plltool.alignment.multistate import MULTISTATE, UNDETERMINED
 from plltool.alignment.spaces import COUNTED, detect_states, find_space, settle_space
@@ -262,9 +256,10 @@ def _sort(blocks: Sequence[Alignment], sites: Sequence[IndexArray]) -> tuple[lis
     in_order = tuple(names[taxon] for taxon in taxa)
     sorted_blocks, sorted_sites = [], []
     for block, own in zip(blocks, sites, strict=True):
-        codes = block.codes[taxa]
-        order = sort_columns(codes)
-        codes = codes[:, order]
+        order = sort_columns(block.codes, taxa)
+        codes = np.empty_like(block.codes)
+        for place, taxon in enumerate(taxa):
+            codes[place] = block.codes[taxon, order]
         codes.setflags(write=False)
         sorted_blocks.append(replace(block, names=in_order, codes=codes))
         sorted_sites.append(own[order])
@@ -388,7 +383,7 @@ def _empty_warnings(scheme: Scheme, blocks: Sequence[Alignment]) -> list[str]:
     return [
         f"{spec.where}: part {show_name(spec.name)}: found no data (only gaps)"
         for spec, block in zip(scheme, blocks, strict=True)
-        if (block.codes == block.states.all_states_code).all()
+        if gap_share(block) == 1.0
     ]
 
 

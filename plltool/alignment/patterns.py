@@ -54,12 +54,15 @@ class Patterns:
 def compress(alignment: Alignment) -> Patterns:
     """The site patterns of an alignment, in an order that does not depend on that of its columns."""
     order = sort_columns(alignment.codes)
-    columns = alignment.codes[:, order]
-    is_new = np.append(True, (columns[:, 1:] != columns[:, :-1]).any(axis=0))
+    is_new = np.zeros(alignment.n_sites, dtype=bool)
+    is_new[0] = True
+    for row in alignment.codes:
+        cells = row[order]
+        is_new[1:] |= cells[1:] != cells[:-1]
     site_pattern = np.empty(alignment.n_sites, dtype=np.intp)
     site_pattern[order] = np.cumsum(is_new) - 1
     weights = np.bincount(site_pattern).astype(np.float64)
-    return Patterns(np.ascontiguousarray(columns[:, is_new]), weights, site_pattern, alignment.states)
+    return Patterns(np.take(alignment.codes, order[is_new], axis=1), weights, site_pattern, alignment.states)
 
 
 def invariable_columns(part: Patterns) -> CodeArray:
@@ -82,7 +85,7 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     """
     set_sizes = states.state_sets.sum(axis=1)
     counted = (set_sizes > 0) & (set_sizes < states.n_states)
-    code_weights = _code_weights(data, states.n_codes)[counted]
+    code_weights = _code_weights(data)[counted]
     totals = (code_weights / set_sizes[counted]) @ states.state_sets[counted]
     if totals.sum() == 0:
         return np.full(states.n_states, 1 / states.n_states)
@@ -90,11 +93,11 @@ def empirical_frequencies(data: Alignment | Patterns, states: StateSpace) -> Flo
     return frequencies / frequencies.sum()
 
 
-def _code_weights(data: Alignment | Patterns, n_codes: int) -> FloatArray:
+def _code_weights(data: Alignment | Patterns) -> FloatArray:
     """The number of cells with each code: float64 (n_codes,)."""
     if isinstance(data, Alignment):
-        return np.bincount(data.codes.ravel(), minlength=n_codes).astype(np.float64)
-    totals = np.zeros(n_codes)
+        return data.code_counts.sum(axis=0).astype(np.float64)
+    totals = np.zeros(data.states.n_codes)
     for row in data.codes:
-        totals += np.bincount(row, weights=data.weights, minlength=n_codes)
+        totals += np.bincount(row, weights=data.weights, minlength=data.states.n_codes)
     return totals

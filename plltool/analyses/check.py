@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Unpack
 
-from plltool.alignment.alignment import gap_share
 from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.facts import gap_share
 from plltool.alignment.partition import Part
 from plltool.alignment.patterns import Patterns, compress, empirical_frequencies
 from plltool.constants import DEFAULT_LINKAGE

@@ -97,6 +97,8 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
         n_pairs = own["significant"] + own["others"]
         found = f"{own['significant']} of {n_pairs} pairs (p < {SIGNIFICANCE})"
         lines.append(f"{name} rejected by {found}, p-value of the most different pair {value}")
+    if part["symmetry"] is None and len(values) > 1:
+        lines.append("symmetry and saturation: not tested, these data are too large")
     if part["saturation"] is not None:
         lines.append(f"median difference of sequences: {100 * part['saturation']:.0f} % of that of unrelated ones")
     return lines

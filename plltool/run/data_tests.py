@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from plltool.alignment.alignment import Alignment
 from plltool.alignment.partition import Dataset
+from plltool.alignment.states import CodeArray, StateSpace
 from plltool.arrays import FloatArray
-from plltool.constants import MAX_SYMMETRY_TAXA, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
+from plltool.constants import MAX_SYMMETRY_TAXA, MAX_SYMMETRY_WORK, SATURATED_SHARE, SIGNIFICANCE, UNLINKED
 from plltool.model.gamma import gamma_quantile
 from plltool.model.model import Model
 from plltool.run.results import describe_parameters
@@ -18,6 +20,8 @@ from plltool.statistics.composition import composition, shared_frequencies, with
 from plltool.statistics.homogeneity import p_values, symmetry_statistics
 
 TESTS = ("symmetry", "marginal symmetry", "internal symmetry")  # of `SymmetryTests`
+
+_TAXON_CHUNK, _SITE_CHUNK = 32, 4096  # whose pairs of states are counted together
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,16 +44,15 @@ class SymmetryTests:
 def symmetry_tests(alignment: Alignment) -> SymmetryTests | None:
     """Matched-pairs tests of all pairs of sequences, on the sites where both have one state.
 
-    None for fewer than two taxa with data, and for more than MAX_SYMMETRY_TAXA, which would take long.
+    None for fewer than two taxa, and for more taxa or sites than MAX_SYMMETRY_TAXA and MAX_SYMMETRY_WORK allow, since
+    they would take long.
     """
-    tables = _indicators(alignment)
-    n_taxa, n_states, n_sites = tables.shape
-    if not 2 <= n_taxa <= MAX_SYMMETRY_TAXA:
+    n_taxa, n_states = alignment.n_taxa, alignment.states.n_states
+    work = n_taxa**2 * n_states**2 * alignment.n_sites
+    if not 2 <= n_taxa <= MAX_SYMMETRY_TAXA or work > MAX_SYMMETRY_WORK:
         return None
     found, differing = [], []
-    for taxon in range(n_taxa - 1):
-        met = tables[taxon] @ tables[taxon + 1 :].reshape(-1, n_sites).T
-        pairs = met.reshape(n_states, -1, n_states).swapaxes(0, 1)
+    for pairs in _count_pairs(alignment):
         found.append(p_values(*symmetry_statistics(pairs)))
         n_both, n_same = pairs.sum(axis=(1, 2)), np.trace(pairs, axis1=1, axis2=2)
         differing.append(np.where(n_both > 0, 1.0 - n_same / np.maximum(n_both, 1.0), np.nan))
@@ -107,8 +110,23 @@ def _remarks_on_composition(alignment: Alignment, name: str) -> list[str]:
     return [f"{alignment.source}: {of_part}{found}, which no time-homogeneous model describes; see plltool check"]
 
 
-def _indicators(alignment: Alignment) -> FloatArray:
-    """(n_taxa, n_states, n_sites) 1 where a taxon has this one state."""
-    sets = alignment.states.state_sets
-    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
-    return np.ascontiguousarray(single[alignment.codes].swapaxes(1, 2))
+def _count_pairs(alignment: Alignment) -> Iterator[FloatArray]:
+    """For each taxon but the last the sites with each pair of states, beside each later one (later, states, states)."""
+    n_taxa, n_sites, n_states = alignment.n_taxa, alignment.n_sites, alignment.states.n_states
+    for first in range(0, n_taxa - 1, _TAXON_CHUNK):
+        rows = alignment.codes[first:]
+        n_rows = min(_TAXON_CHUNK, n_taxa - first)
+        counts = np.zeros((n_rows * n_states, len(rows) * n_states))
+        for start in range(0, n_sites, _SITE_CHUNK):
+            tables = _indicators(rows[:, start : start + _SITE_CHUNK], alignment.states)
+            counts += tables[: n_rows * n_states] @ tables.T
+        met = counts.reshape(n_rows, n_states, len(rows), n_states)
+        for taxon in range(min(n_rows, len(rows) - 1)):
+            yield met[taxon, :, taxon + 1 :].swapaxes(0, 1)
+
+
+def _indicators(codes: CodeArray, states: StateSpace) -> npt.NDArray[np.float32]:
+    """(n_taxa * n_states, n_sites) 1 where a taxon has this one state; sums below 2^24 are exact."""
+    sets = states.state_sets
+    single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float32)
+    return single[codes].swapaxes(1, 2).reshape(-1, codes.shape[1])

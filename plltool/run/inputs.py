@@ -7,9 +7,10 @@ from dataclasses import replace
 from os import PathLike, fspath
 from typing import TypeAlias
 
-from plltool.alignment.alignment import Alignment, Sequences, may_be_invariable
+from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.partition import (
     Dataset,
     Part,

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from plltool.alignment.alignment import Sequences, encode
+from plltool.alignment.alignment import Sequences
+from plltool.alignment.encoding import encode
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.alignment.states import CodeArray

@@ -28,9 +28,9 @@ def composition_p_values(alignment: Alignment) -> FloatArray:
 
 def composition(alignment: Alignment) -> FloatArray:
     """Chi-square of each taxon's states (n_taxa,)."""
-    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
+    sets = alignment.states.state_sets
     single = np.where((sets.sum(axis=1) == 1)[:, None], sets, False).astype(np.float64)
-    counts = np.stack([np.bincount(row, minlength=n_codes)[:n_codes] for row in alignment.codes]) @ single
+    counts = alignment.code_counts @ single
     return composition_statistic(counts, shared_frequencies(alignment))
 
 
@@ -39,8 +39,8 @@ def shared_frequencies(alignment: Alignment) -> FloatArray:
 
     Each round uses those of the one before; the first ones are equal.
     """
-    sets, n_codes = alignment.states.state_sets, alignment.states.n_codes
-    counts = np.bincount(alignment.codes.ravel(), minlength=n_codes)[:n_codes].astype(np.float64)
+    sets = alignment.states.state_sets
+    counts = alignment.code_counts.sum(axis=0).astype(np.float64)
     frequencies = np.full(alignment.states.n_states, 1.0 / alignment.states.n_states)
     for _ in range(FREQUENCY_ROUNDS):
         shares = sets * frequencies

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from plltool.alignment.alignment import Alignment, identical_groups, may_be_invariable
+from plltool.alignment.alignment import Alignment
+from plltool.alignment.facts import identical_groups, may_be_invariable
 from plltool.alignment.partition import Dataset
 from plltool.arrays import BoolArray
 from plltool.constants import ROOT_NAME
@@ -23,7 +24,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
     """
     blocks = [without_root(block) for block in data.alignments]
     n_sites = sum(block.n_sites for block in blocks)
-    gaps = sum((block.codes == block.states.all_states_code).sum(axis=1) for block in blocks) / n_sites
+    gaps = np.sum([block.undetermined_counts for block in blocks], axis=0) / n_sites
     tests = np.array([composition_p_values(block) for block in blocks]).T.tolist()
     taxa = [
         {"name": name, "gaps": share, "composition": [p if math.isfinite(p) else None for p in values]}

@@ -7,8 +7,10 @@ import pytest
 from Bio.Data import CodonTable
 from oracles.codons import mask, sense_codons
 
-from plltool.alignment.alignment import has_informative_site, make_alignment, sort_columns
+from plltool.alignment.alignment import sort_columns
 from plltool.alignment.codons import STOP, codon_space, genetic_code_of, translation
+from plltool.alignment.encoding import make_alignment
+from plltool.alignment.facts import has_informative_site
 from plltool.alignment.partition import PartSpec, SiteRange, cut_alignment
 from plltool.alignment.patterns import compress, empirical_frequencies
 from plltool.alignment.spaces import space_called

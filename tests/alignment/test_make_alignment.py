@@ -3,8 +3,10 @@ import itertools
 import numpy as np
 import pytest
 
-from plltool.alignment.alignment import gap_share, has_informative_site, identical_groups, make_alignment, show_name
+from plltool.alignment.alignment import show_name
 from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.encoding import make_alignment
+from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
 from plltool.alignment.partition import PartSpec, cut_alignment
 from plltool.errors import InputError
 

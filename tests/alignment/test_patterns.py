@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plltool.alignment.alignment import make_alignment
+from plltool.alignment.encoding import make_alignment
 from plltool.alignment.patterns import MIN_EMPIRICAL_FREQUENCY, compress, empirical_frequencies
 from plltool.alignment.states import DNA
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import read_states
 
-from plltool.alignment.alignment import make_alignment
+from plltool.alignment.encoding import make_alignment
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.constants import MIN_BRANCH_LENGTH

@@ -76,6 +76,22 @@ def test_p_values_of_composition_are_those_of_iqtree(name, facts):
         assert 100 * own[taxon] == pytest.approx(percent, abs=0.00501), "2 decimals"
 
 
+def test_pairs_are_counted_in_pieces(facts, data_dir, monkeypatch):
+    monkeypatch.setattr("plltool.run.data_tests._TAXON_CHUNK", 5)
+    monkeypatch.setattr("plltool.run.data_tests._SITE_CHUNK", 64)
+    in_pieces = plltool.check(data_dir / "primates.phy", data_dir / "primates.part", **NUMPY)
+    assert in_pieces["parts"] == facts["parts"]["parts"]
+
+
+def test_data_that_are_too_large_for_tests_of_pairs(data_dir, monkeypatch):
+    monkeypatch.setattr("plltool.run.data_tests.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898)
+    assert plltool.check(data_dir / "primates.phy", **NUMPY)["parts"][0]["symmetry"] is not None
+    monkeypatch.setattr("plltool.run.data_tests.MAX_SYMMETRY_WORK", 12**2 * 4**2 * 898 - 1)
+    part = plltool.check(data_dir / "primates.phy", **NUMPY)["parts"][0]
+    assert part["symmetry"] is None
+    assert part["saturation"] is None
+
+
 def test_warnings_of_composition_are_corrected_for_the_number_of_taxa(facts):
     """IQ-TREE's least p-value among the 12 primates is 1.11 %."""
     assert min(facts["primates.phy"]["parts"][0]["composition"].values()) < 0.05

@@ -3,7 +3,7 @@ import gzip
 import pytest
 from helpers import read_states
 
-from plltool.alignment.alignment import gap_share
+from plltool.alignment.facts import gap_share
 from plltool.alignment.patterns import compress
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError

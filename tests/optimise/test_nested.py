@@ -10,7 +10,7 @@ from helpers import jukes_cantor_mixture, likelihood_of, make_tree, random_ends
 from oracles.likelihood import pruning
 
 import plltool
-from plltool.alignment.alignment import make_alignment
+from plltool.alignment.encoding import make_alignment
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish

@@ -1,0 +1,95 @@
+"""Sequences as arrays of codes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from plltool.alignment.alignment import Alignment, Sequences, check_characters, show_character, to_bytes
+from plltool.alignment.codons import CodonSpace, read_codons
+from plltool.alignment.facts import count_noun, data_warnings
+from plltool.alignment.spaces import OWN_STATES, NamedSpace
+from plltool.alignment.states import DNA, StateSpace
+from plltool.arrays import IndexArray
+from plltool.errors import InputError
+
+
+def make_alignment(
+    names: Sequence[str],
+    sequences: Sequence[bytes | str],
+    source: str,
+    states: StateSpace = DNA,
+    positions: Sequence[int] | None = None,
+) -> Alignment:
+    """Check names and sequences and encode them.
+
+    Parameters
+    ----------
+    names : n_taxa taxon names.
+    sequences : n_taxa sequences without blanks or match characters.
+    source : the file, for messages.
+    positions : the line of `source` on which each taxon starts, or None if unknown.
+
+    Raises
+    ------
+    InputError
+        For fewer than `MIN_TAXA` taxa, an empty or repeated name, a character that `states` does not know, sequences
+        of different lengths, and sequences without sites.
+    """
+    given = Sequences(tuple(names), tuple(map(to_bytes, sequences)), source, states, positions)
+    alignment = encode(given, states, np.arange(given.n_sites))
+    return replace(alignment, warnings=(*alignment.warnings, *data_warnings([alignment])))
+
+
+def encode(given: Sequences, states: StateSpace, sites: IndexArray) -> Alignment:
+    """The codes of some columns, with warnings of characters whose meaning is doubtful.
+
+    Raises InputError for a character that `states` does not know; for codons see `read_codons`.
+    """
+    rows = given.columns(sites)
+    states = _space_of_bytes(given, states)
+    for taxon, row in enumerate(rows):
+        check_characters(given, taxon, row, states, sites)
+    warnings = _doubtful_warnings(given, rows, states, sites)
+    if isinstance(states, CodonSpace):
+        codes, dropped = read_codons(given, states, rows, sites)
+        warnings += dropped
+    else:
+        codes = np.empty((len(rows), len(sites) // states.width), dtype=states.code_of.dtype)
+        for own, row in zip(codes, rows, strict=True):
+            own[:] = states.encode(row)
+    codes.setflags(write=False)
+    return Alignment(given.names, codes, states, given.source, warnings)
+
+
+def _space_of_bytes(given: Sequences, states: StateSpace) -> StateSpace:
+    """`states` with the meaning of the bytes of sequences; InputError if only a table has such states, or has none."""
+    if given.table is not None and states.name.startswith(OWN_STATES):
+        return states.with_cells(given.table.cells)
+    if given.table is not None:
+        expected = "a model with their names, MATRIX{FILE}"
+        raise InputError(f"{given.source}: found a table of named states, expected {expected}, or another alignment")
+    if isinstance(states, NamedSpace):
+        expected = f"a table of taxa by characters, because states of the model have names, such as {states.symbols[0]}"
+        raise InputError(f"{given.source}: found sequences of characters, expected {expected}")
+    return states.with_sets(given.sets) if given.sets else states
+
+
+def _doubtful_warnings(
+    given: Sequences, rows: Sequence[bytes], states: StateSpace, sites: IndexArray
+) -> tuple[str, ...]:
+    """At most one line on characters that are read as undetermined but may mean something else."""
+    is_doubtful = np.zeros(256, dtype=bool)
+    is_doubtful[list(states.doubtful.encode("ascii"))] = True
+    count, first = 0, ""
+    for taxon, row in enumerate(rows):
+        found = np.flatnonzero(is_doubtful[np.frombuffer(row, dtype=np.uint8)])
+        if len(found) and not first:
+            where = f"{given.describe_taxon(taxon)}, site {sites[found[0]] + 1}"
+            first = f"{show_character(row, int(found[0]), given.sets)} in {where}"
+        count += len(found)
+    if not count:
+        return ()
+    return (f"{given.source}: {count_noun(count, 'character')} of '{states.doubtful}' read as a gap, first {first}",)
