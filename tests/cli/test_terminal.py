@@ -86,10 +86,11 @@ def test_folded_lines_lose_no_word(monkeypatch, columns):
 
 
 def test_a_row_that_is_just_full():
-    """Nothing is appended to it."""
+    """Nothing is appended to it, and a word that would need one column more begins the next row."""
     line = f"{'a' * 40} {'b' * 39} c"
     screen = Screen()  # which does not say how wide it is
     assert terminal.fold(line, screen) == f"{'a' * 40} {'b' * 39}\n  c"
+    assert terminal.fold(f"{'a' * 40} {'b' * 40}", screen) == f"{'a' * 40}\n  {'b' * 40}"
 
 
 def test_messages(put_on_screen):
