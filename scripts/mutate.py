@@ -63,6 +63,7 @@ CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
 REPORT, METHODS = ("tests/pages/test_report.py",), ("tests/pages/test_methods.py",)
 DESCRIPTION = ("tests/statistics/test_description.py",)
+TERMINAL = ("tests/cli/test_terminal.py", "-k", "not in_a_terminal and not a_dumb and not without_colour and not pipe_on")
 ROOTING, DRAWING = ("tests/tree/test_rooting.py",), ("tests/drawing/test_drawing.py",)
 ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
 GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"
@@ -1504,6 +1505,12 @@ MUTANTS = [
     Mutant("the root's place in a renumbered tree", TOPOLOGY_PY,
         "self.ends[branch, 0] == parents[place]",
         "self.ends[branch, 0] != parents[place]", ROOTED_RUNS),
+    Mutant("NO_COLOR ignored", "plltool/cli/terminal.py", 'environment.get("NO_COLOR")', 'environment.get("")', TERMINAL),
+    Mutant("colour on dumb terminals", "plltool/cli/terminal.py", ' and os.environ.get("TERM") != "dumb"', "", TERMINAL),
+    Mutant("rows a column too long", "plltool/cli/terminal.py", "used + 1 + width > columns", "used + width > columns", TERMINAL),
+    Mutant("full rows count as empty", "plltool/cli/terminal.py", "(used - 1) % columns + 1 if used else 0", "used % columns", TERMINAL),
+    Mutant("trees folded", "plltool/cli/terminal.py", ' or value.startswith("(")', "", TERMINAL),
+    Mutant("results behind the bar", "plltool/cli/reporting.py", "            self._write_stderr(self._erase())\n            print_results", "            print_results", TERMINAL),
     Mutant("the time before a power cut is forgotten", "plltool/tree_search/state.py",
            "state.cursor.seconds = self.deadline.seconds", "pass", (TIMED, "-k", "power_cut")),
     Mutant("only as many starts as planned", "plltool/tree_search/multistart.py",

@@ -21,7 +21,7 @@ from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
 from plltool.cli.bootstrap import bootstrap
 from plltool.cli.check import check
-from plltool.cli.command import COMMAND_KEY, options_get_hints
+from plltool.cli.command import COMMAND_KEY, Group, options_get_hints
 from plltool.cli.compare import compare
 from plltool.cli.concordance import concordance
 from plltool.cli.devices import devices
@@ -35,6 +35,7 @@ from plltool.cli.select_model import select_model
 from plltool.cli.show import show
 from plltool.cli.simulate import simulate
 from plltool.cli.support import support
+from plltool.cli.terminal import ERROR, INTERNAL_ERROR, WARNING, echo_message, usage_errors_in_colour
 from plltool.cli.test import test
 from plltool.cli.trees import trees
 from plltool.constants import VERSION
@@ -77,7 +78,7 @@ def _warnings_are_logged() -> Iterator[None]:
             if _log.handlers:
                 _log.warning("%s", message)
             else:
-                click.echo(f"plltool: warning: {message}", err=True)
+                echo_message(str(message), WARNING)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", PlltoolWarning)
@@ -85,11 +86,11 @@ def _warnings_are_logged() -> Iterator[None]:
         yield
 
 
-def _stop(ctx: click.Context, code: int, message: str) -> NoReturn:
+def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoReturn:
     """One line on stderr, the traceback before it with --debug, then exit."""
     if ctx.params["debug"]:
         traceback.print_exc()
-    click.echo(f"plltool: {' '.join(message.split())}", err=True)
+    echo_message(message, kind)
     ctx.exit(code)
 
 
@@ -99,7 +100,7 @@ def _stop_silently() -> NoReturn:
     sys.exit(EXIT_SIGNAL + signal.SIGPIPE)
 
 
-class MainGroup(click.Group):
+class MainGroup(Group):
     """The group of all commands; turns exceptions into messages and exit codes."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -122,18 +123,19 @@ class MainGroup(click.Group):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         command = shlex.join([info_name or "plltool", *args])
-        ctx = super().make_context(info_name, args, *rest, **extra)
+        with usage_errors_in_colour():
+            ctx = super().make_context(info_name, args, *rest, **extra)
         ctx.meta[COMMAND_KEY] = command
         return ctx
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            with _termination_raises(), _warnings_are_logged():
+            with usage_errors_in_colour(), _termination_raises(), _warnings_are_logged():
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit, click.Abort):
             raise
         except PlltoolError as error:
-            _stop(ctx, EXIT_ERROR, f"error: {error}")
+            _stop(ctx, EXIT_ERROR, str(error), ERROR)
         except KeyboardInterrupt:
             _stop(ctx, EXIT_SIGNAL + signal.SIGINT, "interrupted")
         except _Terminated:
@@ -141,9 +143,10 @@ class MainGroup(click.Group):
         except BrokenPipeError:
             _stop_silently()
         except MemoryError as error:
-            _stop(ctx, EXIT_ERROR, f"error: out of memory: {error}")
+            _stop(ctx, EXIT_ERROR, f"out of memory: {error}", ERROR)
         except Exception as error:
-            _stop(ctx, EXIT_ERROR, f"internal error: {type(error).__name__}: {error}; please report it with --debug")
+            message = f"{type(error).__name__}: {error}; please report it with --debug"
+            _stop(ctx, EXIT_ERROR, message, INTERNAL_ERROR)
 
 
 @click.group(cls=MainGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
+
+import click
 
 from plltool.cli.heartbeat import Facts, about
 
@@ -15,32 +18,36 @@ Field = list[tuple[str, int]]
 LAST = 99
 
 
-def draw_progress(facts: Facts, columns: int) -> str:
+def draw_progress(facts: Facts, columns: int, in_colour: bool = False) -> str:
     """The line for a terminal of `columns` columns, the last of which stays free."""
-    fields: list[Field] = [
-        _bar(facts),
-        _time_left(facts),
-        _lnl(facts),
-        _activity(facts),
-        [(facts.round, 6), ("", LAST)],
-        [(_clock(facts.seconds), 4), ("", LAST)],
-        [(facts.moves, 2), ("", LAST)],
-        [(facts.tree, 0), ("", LAST)],
+    fields: list[tuple[Field, dict[str, Any]]] = [
+        (_bar(facts), {"fg": "cyan"}),
+        (_time_left(facts), {}),
+        (_lnl(facts), {"bold": True}),
+        (_activity(facts), {}),
+        ([(facts.round, 6), ("", LAST)], {}),
+        ([(_clock(facts.seconds), 4), ("", LAST)], {}),
+        ([(facts.moves, 2), ("", LAST)], {}),
+        ([(facts.tree, 0), ("", LAST)], {}),
     ]
-    return fit(fields, columns - 1)
+    texts = fit([field for field, _ in fields], columns - 1)
+    if in_colour:
+        styled = zip(texts, [style for _, style in fields], strict=True)
+        texts = [click.style(text, **style) if text and style else text for text, style in styled]
+    return GAP.join(filter(None, texts))
 
 
-def fit(fields: Sequence[Field], width: int) -> str:
-    """The fields in a line of at most `width` characters; empty if they do not fit at their shortest."""
+def fit(fields: Sequence[Field], width: int) -> list[str]:
+    """A text of each field, for a line of at most `width` characters; no text if they do not fit at their shortest."""
     chosen = [0] * len(fields)
     while True:
-        line = GAP.join(text for field, k in zip(fields, chosen, strict=True) if (text := field[k][0]))
-        if len(line) <= width:
-            return line
+        texts = [field[k][0] for field, k in zip(fields, chosen, strict=True)]
+        if len(GAP.join(filter(None, texts))) <= width:
+            return texts
         turns = [(field[k][1], number) for number, (field, k) in enumerate(zip(fields, chosen, strict=True))]
         turn, number = min(turns)
         if turn == LAST:
-            return ""
+            return [""] * len(fields)
         chosen[number] += 1
 
 

@@ -11,8 +11,9 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.options import PATH, hardware_options, quiet_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 
 LEAST_TAXA = 4
 
@@ -81,5 +82,4 @@ def bench(
     if output:
         plltool.write_text(output, json.dumps(done.as_record(given_command()), indent=1, allow_nan=False) + "\n")
     lines = done.describe() + ([] if old is None else done.describe_ratios(old, str(compare)))
-    for line in lines:
-        print_line(line)
+    print_results(lines)

@@ -20,9 +20,10 @@ from plltool.cli.options import (
     packed,
     search_task_options,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES, kinds_option
+from plltool.cli.terminal import print_results
 from plltool.constants import EFFORT_NAMES, FBP, REPLICATE_KINDS, SUPPORT_KINDS, UFBOOT
 
 if TYPE_CHECKING:
@@ -301,7 +302,6 @@ def bootstrap(
             outputs.finish_checkpoint()
         for line in lines:
             reporter.write_log(line)
-    for line in [*lines, *outputs.describe()]:
-        print_line(line)
+    print_results([*lines, *outputs.describe()])
     if found.interrupted:
         click.get_current_context().exit(EXIT_INTERRUPTED)

@@ -17,8 +17,8 @@ from plltool.cli.options import (
     load_alignment,
     model_option,
 )
-from plltool.cli.outputs import print_line
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 from plltool.constants import SIGNIFICANCE
 
 if TYPE_CHECKING:
@@ -49,8 +49,7 @@ def check(alignment: Path, model: str | None, data_type: str, hardware: Hardware
     if as_json:
         print_line(json.dumps(facts, indent=1))
         return
-    for line in describe(facts):
-        print_line(line)
+    print_results(describe(facts))
 
 
 def describe(facts: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.hints import hint_at_option
+from plltool.cli.terminal import Context
 
 if TYPE_CHECKING:
     from plltool.cli.outputs import Table
@@ -58,6 +59,12 @@ class PrefixOption(click.Option):
         return f"Without --prefix, PREFIX is {self.source.upper()}{PREFIX_ENDING}."
 
 
+class Group(click.Group):
+    """A group of commands."""
+
+    context_class = Context
+
+
 class Command(click.Command):
     """A command whose help has a section "Files", if it writes any with a prefix, and a section "Examples".
 
@@ -65,6 +72,8 @@ class Command(click.Command):
     ----------
     examples : command lines
     """
+
+    context_class = Context
 
     def __init__(self, *positional: Any, examples: Sequence[str], **named: Any):
         super().__init__(*positional, **named)

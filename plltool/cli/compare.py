@@ -25,8 +25,8 @@ from plltool.cli.options import (
     seed_option,
     start_options,
 )
-from plltool.cli.outputs import print_line
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 from plltool.constants import COMPARE_TOLERANCE, START_KINDS
 
 if TYPE_CHECKING:
@@ -137,8 +137,10 @@ def _finish(task: CompareTask, found: Comparison) -> None:
 
 def _print(task: CompareTask, record: dict[str, Any], lines: list[str]) -> None:
     """The record as JSON, or lines for people."""
-    for line in [json.dumps(record | {"command": given_command()}, indent=1)] if task.as_json else lines:
-        print_line(line)
+    if task.as_json:
+        print_line(json.dumps(record | {"command": given_command()}, indent=1))
+    else:
+        print_results(lines)
 
 
 def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, settings: dict[str, Any]) -> None:
@@ -150,7 +152,8 @@ def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, setting
     records: list[dict[str, Any]] = []
     n_agree = n_differ = n_failed = 0
     if not task.as_json:
-        print_line(_row("alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""))
+        heads = "alignment", "taxa", "sites", "lnL of a", "difference", "RF", "score", "s of a", "s of b", ""
+        print_results([_row(*heads)])
     with Reporter(task.quiet, json_path=task.json_progress) as reporter:
         for path, found in plltool.compare_folder(folder, start=start.start, listener=reporter.progress, **settings):
             name = Path(path).name
@@ -163,7 +166,7 @@ def _compare_folder(folder: Path, task: CompareTask, start: StartChoice, setting
                 record, line = found.as_record(), _describe_briefly(name, found)
             records.append({"alignment": path, **record})
             if not task.as_json:
-                print_line(line)
+                reporter.print_results([line])
     counts = {"n_agree": n_agree, "n_differ": n_differ, "n_failed": n_failed}
     verdict = f"{len(records)} alignments: {n_agree} agree, {n_differ} differ, {n_failed} failed"
     _print(task, {"agree": n_agree == len(records), **counts, "alignments": records}, [verdict])

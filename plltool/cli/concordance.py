@@ -24,8 +24,9 @@ from plltool.cli.options import (
     quiet_option,
     seed_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 from plltool.constants import SITE_QUARTETS
 
 CF_FILES = (
@@ -141,5 +142,4 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
     if task.as_json:
         print_line(found.to_json(given_command()))
         return
-    for line in [*found.supports.describe(), f"tree: {found.newick()}", *outputs.describe()]:
-        print_line(line)
+    print_results([*found.supports.describe(), f"tree: {found.newick()}", *outputs.describe()])

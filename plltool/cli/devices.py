@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import click
-
 from plltool.cli.command import command
 from plltool.cli.options import json_option
+from plltool.cli.terminal import print_line, print_results
 
 
 @command(short_help="List and test the OpenCL devices.", examples=("plltool devices", "plltool devices --json"))
@@ -25,7 +24,10 @@ def devices(as_json: bool) -> None:
     import plltool
 
     report = plltool.devices()
-    click.echo(json.dumps(report, indent=2) if as_json else format_report(report))
+    if as_json:
+        print_line(json.dumps(report, indent=2))
+    else:
+        print_results(format_report(report).splitlines())
 
 
 def format_report(report: dict[str, Any]) -> str:

@@ -25,8 +25,9 @@ from plltool.cli.options import (
     quiet_option,
     seed_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 
 FOLDER, SEARCH_FOLDER = "checkpoint", "search.checkpoint"
 GENES_FILES = (
@@ -132,5 +133,4 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
         lines += [f"seconds: {found.seconds:.1f}", f"tree: {found.concordance.newick()}"]
         for line in lines:
             reporter.write_log(line)
-    for line in [*lines, *outputs.describe()]:
-        print_line(line)
+    print_results([*lines, *outputs.describe()])

@@ -20,6 +20,7 @@ import click
 
 from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
 from plltool.cli.locks import locked_folder
+from plltool.cli.terminal import print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
 
@@ -360,8 +361,3 @@ def write_or_print(text: str, path: Path | None) -> None:
         print_line(text.removesuffix("\n"))
     else:
         plltool.write_text(path, text)
-
-
-def print_line(text: str) -> None:
-    """A line on stdout, its names byte for byte whatever the locale."""
-    click.echo(text.encode("utf-8", "surrogateescape"))

@@ -8,8 +8,8 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.options import PATH
-from plltool.cli.outputs import print_line
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 
 
 @command(
@@ -27,5 +27,4 @@ def report(prefix: Path) -> None:
 
     with Reporter(quiet=False):
         written = plltool.report(prefix).write()
-    for path in written:
-        print_line(f"report: {path}")
+    print_results([f"report: {path}" for path in written])

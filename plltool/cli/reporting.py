@@ -7,11 +7,10 @@ round, and one every HEARTBEAT_SECONDS where a round takes longer.
 from __future__ import annotations
 
 import logging
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -30,13 +29,21 @@ from plltool.cli.heartbeat import (
     name_counts,
     open_log,
 )
+from plltool.cli.terminal import (
+    WARNING,
+    can_redraw,
+    count_columns,
+    echo_stderr,
+    format_message,
+    has_colour,
+    print_results,
+)
 from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
 
 if TYPE_CHECKING:
     from plltool import Progress
 
 CLEAR = "\r\x1b[J"  # to the start of the line, and clear all behind it
-NO_COLUMNS = 80  # of a terminal that does not say how wide it is
 UP = "\x1b[{}A"
 
 _log = logging.getLogger("plltool")
@@ -65,7 +72,7 @@ class Reporter(logging.Handler):
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
         self._json = JsonLines(json_path)
-        self._draws = sys.stderr.isatty() and not self._quiet
+        self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = False
         self._heartbeat = Heartbeat()
@@ -114,11 +121,10 @@ class Reporter(logging.Handler):
         is_warning = record.levelno >= logging.WARNING
         message = " ".join(record.getMessage().split())
         self._json.write("log", level=record.levelname.lower(), message=message)
-        line = ("warning: " if is_warning else "") + message
-        self.write_log(line)
+        self.write_log(f"{WARNING}: {message}" if is_warning else message)
         if (is_warning and self._warns) or not self._quiet:
             has_bar = self._drawn > 0
-            self._write_stderr(f"{self._erase()}plltool: {line}\n")
+            self._write_stderr(f"{self._erase()}{format_message(message, WARNING if is_warning else '')}\n")
             if has_bar:
                 self._draw()
 
@@ -163,6 +169,12 @@ class Reporter(logging.Handler):
         finally:
             signal.signal(signal.SIGINT, before)
 
+    def print_results(self, lines: Sequence[str]) -> None:
+        """Print lines on stdout while the command goes on."""
+        with self._lock:
+            self._write_stderr(self._erase())
+            print_results(lines)
+
     def write_log(self, line: str) -> None:
         """A line for the log file only; a disk that is full ends the log, not the run."""
         if self._file is None or self._log_ended:
@@ -198,29 +210,21 @@ class Reporter(logging.Handler):
     def _draw(self) -> None:
         """Draw the line of a terminal in place of the one that stands there."""
         erased = self._erase()
-        line = draw_progress(self._heartbeat.facts(), count_columns())
+        line = draw_progress(self._heartbeat.facts(), count_columns(sys.stderr), has_colour(sys.stderr))
         self._write_stderr(erased + line)
-        self._drawn = len(line)
+        self._drawn = len(click.unstyle(line))
 
     def _erase(self) -> str:
         """What erases the line of a terminal, which takes several rows once the terminal has become narrower."""
         if not self._drawn:
             return ""
-        rows = (self._drawn - 1) // count_columns()
+        rows = (self._drawn - 1) // count_columns(sys.stderr)
         self._drawn = 0
         return (UP.format(rows) if rows else "") + CLEAR
 
     def _write_stderr(self, text: str) -> None:
         with suppress(OSError):  # nobody reads it any more; the run goes on
-            click.echo(text, err=True, nl=False)
-
-
-def count_columns() -> int:
-    """The width of the terminal on stderr."""
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or NO_COLUMNS
-    except (AttributeError, OSError, ValueError):
-        return NO_COLUMNS
+            echo_stderr(text)
 
 
 def describe_progress(event: Progress, seconds: float, later: str = "") -> str:

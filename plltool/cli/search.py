@@ -34,11 +34,12 @@ from plltool.cli.options import (
     start_options,
     view_options,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
 from plltool.cli.support import SUPPORT_FILES
+from plltool.cli.terminal import print_results
 from plltool.constants import REPLICATE_STAGE, UFBOOT
 from plltool.errors import InputError
 
@@ -167,8 +168,7 @@ def search(
         if profile:
             for line in describe_profile(result):
                 _log.info(line)
-    for line in lines:
-        print_line(line)
+    print_results(lines)
     has_supports = bool(choice.kinds) and not interrupted
     draw_small(outputs.path("support.nwk") if has_supports else best.newick, best.tree.n_taxa)
     if interrupted:

@@ -22,8 +22,9 @@ from plltool.cli.options import (
     quiet_option,
     seed_option,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 from plltool.constants import CRITERIA, DEFAULT_CLUSTER_PERCENT, MERGE_ALGORITHMS
 
 if TYPE_CHECKING:
@@ -152,5 +153,4 @@ def select_model(
         print_line(choice.to_json(given_command()))
         return
     lines = [*choice.table(SHOWN).splitlines(), choice.describe(), f"seconds: {choice.seconds:.1f}"]
-    for line in [*lines, *outputs.describe()]:
-        print_line(line)
+    print_results([*lines, *outputs.describe()])

@@ -10,8 +10,9 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.options import PATH, outgroup_option
-from plltool.cli.outputs import claim_files, print_line
+from plltool.cli.outputs import claim_files
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 from plltool.constants import DRAWING_WIDTH, ROOT_KINDS, SHOWN_TAXA
 
 root_option = click.option(
@@ -76,7 +77,7 @@ def show(
             plltool.write_bytes(pdf, drawing.pdf(points, supports, unrooted))
     for path in (svg, pdf):
         if path:
-            print_line(f"picture: {path}")
+            print_results([f"picture: {path}"])
     if not (svg or pdf):
         columns = width or shutil.get_terminal_size().columns
         print_line(drawing.text(columns, supports, ascii_only or not prints_lines()).removesuffix("\n"))

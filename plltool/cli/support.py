@@ -11,8 +11,9 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.options import PATH, completes, outgroup_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, print_line
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_results
 from plltool.constants import NEIGHBOUR_KINDS, REPLICATE_KINDS, SUPPORT_KINDS
 from plltool.errors import show_name
 
@@ -88,5 +89,4 @@ def support(
         outputs.write(found.texts())
         outputs.remove_stale()
         outputs.write_report()
-    for line in [*found.describe(), *outputs.describe()]:
-        print_line(line)
+    print_results([*found.describe(), *outputs.describe()])

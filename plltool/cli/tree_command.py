@@ -27,8 +27,9 @@ from plltool.cli.options import (
     quiet_option,
     resolve_option,
 )
-from plltool.cli.outputs import Outputs, print_line
+from plltool.cli.outputs import Outputs
 from plltool.cli.reporting import Reporter
+from plltool.cli.terminal import print_line, print_results
 
 if TYPE_CHECKING:
     from plltool import Sequences
@@ -105,8 +106,10 @@ class TreeTask:
 
     def print(self, result: TreeResult, lines: Sequence[str]) -> None:
         """Print the record as JSON, or lines for people."""
-        for line in [result.to_json(given_command())] if self.as_json else lines:
-            print_line(line)
+        if self.as_json:
+            print_line(result.to_json(given_command()))
+        else:
+            print_results(lines)
 
 
 reference_option = click.option(

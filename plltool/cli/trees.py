@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from plltool.cli.command import Command
+from plltool.cli.command import Command, Group
 from plltool.cli.options import PATH, json_option, outgroup_option
 from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
@@ -19,7 +19,7 @@ output_option = click.option("--output", type=PATH, metavar="FILE", help="Write 
 redo_option = click.option("--redo", is_flag=True, help="Replace FILE if it exists.")
 
 
-@click.group(short_help="Compute distances and consensus of trees; root them.")
+@click.group(cls=Group, short_help="Compute distances and consensus of trees; root them.")
 def trees() -> None:
     """Compute distances and consensus of the trees in files (Newick or NEXUS, any number of trees; gzipped or not), or
     root them.

@@ -35,3 +35,11 @@ def plltool():
         return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="plltool")
 
     return call
+
+
+@pytest.fixture(autouse=True)
+def no_wishes(monkeypatch):
+    """A terminal that can do everything, and a user who has not said how wide it is or what to do with colour."""
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("COLUMNS", "NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"):
+        monkeypatch.delenv(name, raising=False)

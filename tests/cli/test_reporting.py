@@ -18,6 +18,11 @@ from plltool.errors import InputError
 from plltool.tree_search.progress import Progress, StopSearch, announce
 
 
+@pytest.fixture(autouse=True)
+def no_colour(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
 class Terminal:
     """A stderr that claims to be a terminal."""
 
@@ -84,7 +89,7 @@ def test_a_line_that_a_narrower_terminal_has_wrapped_is_erased(monkeypatch):
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     columns = [120]
-    monkeypatch.setattr(reporting, "count_columns", lambda: columns[0])
+    monkeypatch.setattr(reporting, "count_columns", lambda stream: columns[0])
     reporter = Reporter(quiet=False)
     event = Progress("spr", 1, -9.0, 3, 5, 1.0, stage_left=0.0, left=300.0)
     reporter.progress(event)
