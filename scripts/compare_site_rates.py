@@ -35,7 +35,7 @@ import simulate_alignment
 from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row
 
 import plltool
-from plltool.engine.shards import AnyEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.io.alignment_writer import format_phylip
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood

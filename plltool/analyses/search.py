@@ -28,7 +28,7 @@ from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.site_rates import end_search, has_site_rates
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, ENDLESS, START_KINDS, UNLINKED
-from plltool.engine.shards import AnyEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint

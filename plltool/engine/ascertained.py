@@ -15,20 +15,19 @@ from itertools import combinations
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.engine.base import Engine, Parts
 from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.engine.requests import Requests, of_parts
+from plltool.engine.requests import Answer, Parts, Requests, ShapedAnswer, of_parts
+from plltool.engine.shards import ClasOfPatterns, PatternEngine
 from plltool.model.ascertainment import Ascertainment
 
 _LENGTHS = {Opcode.EVALUATE: 0, Opcode.INSERT: 0, Opcode.DERIVATIVE: 1, Opcode.TRIPLET: 3}  # in which values are slopes
 _GRADIENTS = (Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT)
 
 
-class AscertainedEngine(EngineGroup[Engine]):
+class AscertainedEngine(EngineGroup[PatternEngine]):
     """Parts of an alignment, some with a correction; requests and errors are those of `Engine`.
 
     Parameters
@@ -41,9 +40,10 @@ class AscertainedEngine(EngineGroup[Engine]):
     ----------
     n_parts : parts of the alignment
     part_patterns : patterns of each
+    weights : float64 (n_patterns,), in use
     """
 
-    def __init__(self, engine: Engine, corrections: Sequence[Ascertainment | None]):
+    def __init__(self, engine: PatternEngine, corrections: Sequence[Ascertainment | None]):
         super().__init__([engine])
         self.n_parts = len(corrections)
         self.part_patterns = engine.part_patterns[: self.n_parts]
@@ -57,11 +57,12 @@ class AscertainedEngine(EngineGroup[Engine]):
                 owner += [part] * n_states
                 self._corrections.append((part, correction, slice(first, first + n_states)))
         self._owner = np.array(owner, dtype=np.intp)
+        self.weights = engine.weights[: self.n_patterns]
 
     # --- what it is -----------------------------------------------------------------------------------------
 
     @property
-    def _engine(self) -> Engine:
+    def _engine(self) -> PatternEngine:
         """The only one."""
         return self.engines[0]
 
@@ -84,14 +85,10 @@ class AscertainedEngine(EngineGroup[Engine]):
         """The model of each part within."""
         return [parts[part] for part in self._owner]
 
-    @property
-    def weights(self) -> FloatArray:
-        """float64 (n_patterns,), in use."""
-        return self._engine.weights[: self.n_patterns]
-
     def set_weights(self, weights: FloatArray) -> None:
         """Use other pattern weights from now on, float64 (n_patterns,)."""
         self._engine.set_weights(np.append(weights, self._engine.weights[self.n_patterns :]))
+        self.weights = np.array(weights, dtype=np.float64)
 
     @property
     def _part_sites(self) -> FloatArray:
@@ -100,41 +97,52 @@ class AscertainedEngine(EngineGroup[Engine]):
 
     # --- requests -------------------------------------------------------------------------------------------
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
         """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
-        return self.ask(self._engine, request, lengths)
+        return self.ask_within(self._engine, request, lengths)
 
-    def ask(self, within: Requests, request: Request, lengths: FloatArray) -> FloatArray:
-        """Let the engine within, or CLAs of it, answer the request, and correct the sums (n_parts, n_values)."""
-        values = within.execute(request.of_parts(self._owner), of_parts(lengths, self._owner))
+    def ask_within(self, within: Requests, request: Request, lengths: FloatArray) -> Answer:
+        """Let the engine within, or CLAs of it, answer the request; the answer is corrected."""
+        answer = within.ask(request.of_parts(self._owner), of_parts(lengths, self._owner))
+        return lambda: self._correct(request, answer())
+
+    def _correct(self, request: Request, values: FloatArray) -> FloatArray:
+        """The sums (n_parts, n_values) with their corrections, from those of the parts within."""
         sums, n_sites = values[: self.n_parts].copy(), self._part_sites
         for part, correction, sites in self._corrections:
             if request.wants(part):
                 sums[part] += _corrections_of(correction, n_sites[part], request.program, values[sites])
         return sums
 
-    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
-        """See `Engine.execute_shaped`."""
-        return list(self.execute(make(self._engine.layout), lengths))
+    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
+        """See `Holder.execute_shaped`."""
+        answer = self.ask(make(self._engine.layout), lengths)
+        return lambda: list(answer())
 
-    def likelihoods(
-        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
-    ) -> FloatArray:
-        """lnL (n_models, n_parts) under each of several models; see `Engine.likelihoods`."""
+    def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
+        """lnL (n_models, n_parts) under each of several models; see `Holder.likelihoods`."""
         of_all = [self._for_all(parts) for parts in models]
-        values = self._engine.likelihoods(operations, edge, of_parts(lengths, self._owner), of_all)
+        answer = self._engine.ask_likelihoods(program, of_parts(lengths, self._owner), of_all)
+        return lambda: self._correct_lnls(answer())
+
+    def _correct_lnls(self, values: FloatArray) -> FloatArray:
+        """lnL (n_models, n_parts) with the corrections, from those of the parts within."""
         sums, n_sites = values[:, : self.n_parts].copy(), self._part_sites
         for part, correction, sites in self._corrections:
             sums[:, part] += correction.correct(values[:, sites].T, n_sites[part]).value
         return sums
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         """lnL (n_values, n_patterns) with an equal share of the correction for each site; see `Requests`."""
-        return self.ask_sites(self._engine, request, lengths)
+        return self.ask_sites_within(self._engine, request, lengths)
 
-    def ask_sites(self, within: Requests, request: Request, lengths: FloatArray) -> FloatArray:
-        """The same from the engine within or CLAs of it; values that may be impossible are not corrected."""
-        values = within.execute_sites(request.of_parts(self._owner), of_parts(lengths, self._owner))
+    def ask_sites_within(self, within: Requests, request: Request, lengths: FloatArray) -> Answer:
+        """The same from the engine within or CLAs of it."""
+        answer = within.ask_sites(request.of_parts(self._owner), of_parts(lengths, self._owner))
+        return lambda: self._correct_sites(request, answer())
+
+    def _correct_sites(self, request: Request, values: FloatArray) -> FloatArray:
+        """lnL of the sites of the alignment with their share; values that may be impossible are not corrected."""
         lnl, of_sites, n_sites = values[:, : self.n_patterns].copy(), values[:, self.n_patterns :], self._part_sites
         if request.impossible:
             return lnl
@@ -158,7 +166,7 @@ class AscertainedClas(Requests):
     `owner` (n_parts within,) is the part of the alignment to which each part within belongs.
     """
 
-    def __init__(self, engine: AscertainedEngine, prepared: PreparedClas, owner: IndexArray, lengths: FloatArray):
+    def __init__(self, engine: AscertainedEngine, prepared: ClasOfPatterns, owner: IndexArray, lengths: FloatArray):
         self._engine = engine
         self._prepared = prepared
         self._owner = owner
@@ -170,12 +178,12 @@ class AscertainedClas(Requests):
         extended = self._prepared.extend(program, of_parts(lengths, self._owner))
         return AscertainedClas(self._engine, extended, self._owner, self.lengths)
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program that reads the CLAs; see `Requests.execute`."""
-        return self._engine.ask(self._prepared, request, lengths)
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        """Begin a program that reads the CLAs; see `Requests.execute`."""
+        return self._engine.ask_within(self._prepared, request, lengths)
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return self._engine.ask_sites(self._prepared, request, lengths)
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
+        return self._engine.ask_sites_within(self._prepared, request, lengths)
 
 
 def _corrections_of(correction: Ascertainment, n_sites: float, program: IntArray, values: FloatArray) -> FloatArray:

@@ -1,8 +1,8 @@
 """The protocol of the likelihood engines.
 
 An engine owns tip codes, pattern weights, a model for each part and a set of CLA slots. It knows no tree and no search:
-it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_execute`,
-`_likelihoods`, `_site_values` and the setters; everything else is shared.
+it runs programs (`program.py`) over branch lengths that come with them. Subclasses implement `_ask`,
+`_ask_likelihoods`, `_ask_sites` and the setters; everything else is shared.
 """
 
 from __future__ import annotations
@@ -23,12 +23,10 @@ from plltool.engine.counters import Counters
 from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
-from plltool.engine.requests import Holder
+from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
 from plltool.engine.storage import plan_storage
 from plltool.errors import EngineError
 from plltool.model.components import Components
-
-Parts = Sequence[Components]  # one model per part
 
 BALANCE_ROUNDING = 1e-6  # of flows between states, relative to the largest; far above the rounding of an eigensystem
 _IN_EIGENBASIS = [Opcode.DERIVATIVE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT]
@@ -133,11 +131,14 @@ class Engine(Holder):
         codes, self._state_sets = encode_tips(layout.n_states, data.codes, data.state_sets)
         self._codes = layout.pad_codes(codes)
         self.layout = layout
-        self.n_slots = n_slots
         self.n_parts = layout.n_parts
         self.storage = plan_storage(layout, n_slots, memory, max_allocation)
         self.weights = weights
         self.counters = Counters()
+
+    @property
+    def n_slots(self) -> int:
+        return self.storage.n_slots
 
     @property
     def resident(self) -> bool:
@@ -218,19 +219,16 @@ class Engine(Holder):
         """Replace the weights where they are used by those of every lane (n_lanes,)."""
 
     @abstractmethod
-    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
-        """Run the request's program; lengths (n_parts, n_branches); returns sums per part (n_parts, n_values)."""
+    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+        """Begin a program; lengths (n_parts, n_branches); the answer is sums of each part (n_parts, n_values)."""
 
     @abstractmethod
-    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
-        """The value of a program that makes one, under each model: (n_models, n_parts).
-
-        lengths (n_models, n_parts, n_branches). The engine's CLAs are lost, its model stays.
-        """
+    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
+        """See `ask_likelihoods`."""
 
     @abstractmethod
-    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program in which every value is an EVALUATE; returns them per pattern (n_values, n_patterns).
+    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
+        """Begin a program in which every value is an EVALUATE; the answer is per pattern (n_values, n_patterns).
 
         lengths (n_parts, n_branches). Where a likelihood is not positive the value is not finite.
         """
@@ -239,9 +237,13 @@ class Engine(Holder):
         """Count the work of other engines, which are closed by now; see `Counters.add_closed`."""
         self.counters.add_closed(work)
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def add_earlier(self, work: Counters) -> None:
+        """Count the work of engines that were closed before this one was opened; see `Counters.add_earlier`."""
+        self.counters.add_earlier(work)
+
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
-            return np.zeros((self.n_parts, request.n_values))
+            return lambda: np.zeros((self.n_parts, request.n_values))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
@@ -252,55 +254,28 @@ class Engine(Holder):
             divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
         )
         lengths = self._per_part(lengths)
-        try:
-            return self._execute(request, lengths, tables)
-        except NotFiniteError as error:
-            across = np.abs(lengths[error.part, _branches(request.program, error.value)])
-            found = ", ".join(f"{length:g}" for length in across)
-            raise EngineError(f"{error}, across branches of length {found}") from error
+        answer = self._ask(request, lengths, tables)
 
-    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
-        """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
+        def get() -> FloatArray:
+            try:
+                return answer()
+            except NotFiniteError as error:
+                across = np.abs(lengths[error.part, _branches(request.program, error.value)])
+                found = ", ".join(f"{length:g}" for length in across)
+                raise EngineError(f"{error}, across branches of length {found}") from error
 
-        It is for programs whose number of values depends on states and components, which differ between `Shards`.
-        """
-        return list(self.execute(make(self.layout), lengths))
+        return get
 
-    def likelihoods(
-        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
-    ) -> FloatArray:
-        """lnL of each part under each of several models, as many in one launch as the slots have room for.
+    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
+        answer = self.ask(make(self.layout), lengths)
+        return lambda: list(answer())
 
-        Parameters
-        ----------
-        operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
-        edge : a, b, branch
-        lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
-        models : each has one model per part; the engine's own model stays in use
-
-        Returns
-        -------
-        float64 (n_models, n_parts).
-
-        Raises
-        ------
-        EngineError
-            As `execute`, and if a model does not fit the layout.
-        """
+    def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         for model in models:
             self._check_parts(model)
-        program = np.concatenate([operations, prog.evaluate(0, *edge)])
+            self.counters.count("likelihoods", program)
         self._check_slots(program)
-        lengths = np.asarray(lengths, dtype=np.float64)
-        lengths = np.broadcast_to(lengths, (len(models), self.n_parts, lengths.shape[-1]))
-        at_once = max(1, self.n_slots // max(1, slots_written(program)))
-        values = np.empty((len(models), self.n_parts))
-        for start in range(0, len(models), at_once):
-            some = slice(start, start + at_once)
-            for _ in models[some]:
-                self.counters.count("likelihoods", program)
-            values[some] = self._likelihoods(program, lengths[some], models[some])
-        return values
+        return self._ask_likelihoods(program, lengths, models)
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.
@@ -320,13 +295,17 @@ class Engine(Holder):
             self.run(operations, lengths)
         return PreparedClas(self, operations, lengths)
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
-            return np.zeros((request.n_values, self.n_patterns))
+            return lambda: np.zeros((request.n_values, self.n_patterns))
         self._check_slots(request.program)
         self.counters.count(request.kind, request.program)
         request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
-        values = self._site_values(request, self._per_part(lengths))
+        answer = self._ask_sites(request, self._per_part(lengths))
+        return lambda: self._checked_sites(request, answer())
+
+    def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
+        """The values of patterns as `ask_sites` returns them."""
         if request.parts is not None:
             values[:, np.repeat(~request.parts, self.part_patterns)] = 0.0
         if request.impossible:

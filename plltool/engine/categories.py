@@ -16,12 +16,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.engine.base import Engine, EngineData, Parts
+from plltool.engine.base import EngineData
 from plltool.engine.group import EngineGroup
 from plltool.engine.layout import Layout
-from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
-from plltool.engine.requests import Requests
+from plltool.engine.requests import Answer, Parts, Requests, ShapedAnswer, of_parts
+from plltool.engine.shards import ClasOfPatterns, PatternEngine
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -65,7 +65,7 @@ class Sorting:
         lengths = np.asarray(lengths, dtype=np.float64)
         if lengths.ndim == 2 and len(lengths) == 1:
             return lengths[0]
-        return lengths if lengths.ndim == 1 else lengths[self.part]
+        return of_parts(lengths, self.part)
 
     def add_up(self, values: FloatArray) -> FloatArray:
         """Values (n_groups, ...) as those of the parts (n_parts, ...)."""
@@ -83,24 +83,26 @@ class SortedPatterns(Requests):
     """Requests about parts whose patterns are sorted; the groups are the parts of what is within."""
 
     _sorting: Sorting
-    _within: Engine | PreparedClas
+    _within: PatternEngine | ClasOfPatterns
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
         """Sums over the patterns of each part (n_parts, n_values); see `Requests.execute`."""
         sorting = self._sorting
-        return sorting.add_up(self._within.execute(request.of_parts(sorting.part), sorting.lengths(lengths)))
+        answer = self._within.ask(request.of_parts(sorting.part), sorting.lengths(lengths))
+        return lambda: sorting.add_up(answer())
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         """Values of patterns in their own order; see `Requests.execute_sites`."""
         sorting = self._sorting
-        return sorting.unsort(self._within.execute_sites(request.of_parts(sorting.part), sorting.lengths(lengths)))
+        answer = self._within.ask_sites(request.of_parts(sorting.part), sorting.lengths(lengths))
+        return lambda: sorting.unsort(answer())
 
 
 class CategoryClas(SortedPatterns):
     """CLAs of patterns that are sorted by category; see `PreparedClas`."""
 
-    def __init__(self, prepared: PreparedClas, sorting: Sorting, lengths: FloatArray):
-        self._within: PreparedClas = prepared
+    def __init__(self, prepared: ClasOfPatterns, sorting: Sorting, lengths: FloatArray):
+        self._within: ClasOfPatterns = prepared
         self._sorting = sorting
         self.n_parts = sorting.n_parts
         self.lengths = np.array(lengths, dtype=np.float64)
@@ -111,7 +113,7 @@ class CategoryClas(SortedPatterns):
         return CategoryClas(extended, self._sorting, self.lengths)
 
 
-class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
+class CategoryEngine(SortedPatterns, EngineGroup[PatternEngine]):
     """Parts whose models have a component for each category; requests and errors are those of `Engine`.
 
     Parameters
@@ -128,11 +130,11 @@ class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
     weights : float64 (n_patterns,), in use
     """
 
-    _within: Engine
+    _within: PatternEngine
 
     def __init__(
         self,
-        make: Callable[[EngineData, tuple[int, ...]], Engine],
+        make: Callable[[EngineData, tuple[int, ...]], PatternEngine],
         data: EngineData,
         part_patterns: tuple[int, ...],
         category_of: IndexArray | None = None,
@@ -145,7 +147,7 @@ class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
         all_equal = np.zeros(len(data.weights), dtype=np.intp)
         super().__init__([self._sort(all_equal if category_of is None else category_of)])
 
-    def _sort(self, category_of: IndexArray) -> Engine:
+    def _sort(self, category_of: IndexArray) -> PatternEngine:
         """Open the engine within, in which the patterns are sorted."""
         self._category_of = category_of
         self._sorting = Sorting.of(self.part_patterns, category_of)
@@ -168,7 +170,7 @@ class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
             before = self._within
             before.close()
             self.engines = [self._sort(category_of)]
-            self._within.counters.add_earlier(before.counters)
+            self._within.add_earlier(before.counters)
         self._n_components = [part.n_components for part in parts]
         self._within.set_model(self._sorting.models(parts))
 
@@ -189,15 +191,18 @@ class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
 
     # --- further requests -----------------------------------------------------------------------------------
 
-    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
-        """See `Engine.execute_shaped`; the request is a gradient: lnL, and what belongs to single components.
+    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
+        """See `Holder.execute_shaped`; the request is a gradient: lnL, and what belongs to single components.
 
-        Returns for each part lnL, then (C, S, S) and (C, S) of its components; those without patterns get 0.
+        The answer is for each part lnL, then (C, S, S) and (C, S) of its components; those without patterns get 0.
         """
+        part = self._sorting.part
+        answer = self._within.ask_shaped(lambda layout: make(layout).of_parts(part), self._sorting.lengths(lengths))
+        return lambda: self._by_component(np.array(answer()))
+
+    def _by_component(self, rows: FloatArray) -> list[FloatArray]:
+        """Gradients (n_groups, ...) as those of the parts with all their components."""
         sorting, n_states = self._sorting, self._within.layout.n_states
-        rows = np.array(
-            self._within.execute_shaped(lambda layout: make(layout).of_parts(sorting.part), sorting.lengths(lengths))
-        )
         values = []
         for part, n_components in enumerate(self._n_components):
             own = sorting.part == part
@@ -207,15 +212,14 @@ class CategoryEngine(SortedPatterns, EngineGroup[Engine]):
             values.append(np.concatenate([rows[own, 0].sum(keepdims=True), matrices.ravel(), masses.ravel()]))
         return values
 
-    def likelihoods(
-        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
-    ) -> FloatArray:
-        """lnL (n_models, n_parts) under each of several models with the categories in use; see `Engine.likelihoods`."""
+    def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
+        """lnL (n_models, n_parts) under each of several models with the categories in use; see `Holder.likelihoods`."""
         if any(not np.array_equal(self._categories(parts), self._category_of) for parts in models):
             raise EngineError("the models have different rate categories of sites")
         sorting = self._sorting
         own = [sorting.models(parts) for parts in models]
-        return sorting.add_up(self._within.likelihoods(operations, edge, sorting.lengths(lengths), own).T).T
+        answer = self._within.ask_likelihoods(program, sorting.lengths(lengths), own)
+        return lambda: sorting.add_up(answer().T).T
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> CategoryClas:
         """CLAs for later requests; see `Engine.prepare`."""

@@ -7,6 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from plltool.engine.base import Engine
 from plltool.engine.counters import Counters
+from plltool.engine.layout import Layout
 from plltool.engine.requests import Holder
 
 Member = TypeVar("Member", bound="Engine | EngineGroup[Any]")
@@ -29,8 +30,13 @@ class EngineGroup(Holder, Generic[Member]):
         return sum(engine.n_patterns for engine in self.engines)
 
     @property
+    def layout(self) -> Layout:
+        """The layout of the first engine; where all parts have one shape, programs for it are those for all."""
+        first: Engine | EngineGroup[Any] = self.engines[0]
+        return first.layout
+
+    @property
     def n_slots(self) -> int:
-        """CLA slots that every engine has."""
         return min(engine.n_slots for engine in self.engines)
 
     @property
@@ -73,6 +79,10 @@ class EngineGroup(Holder, Generic[Member]):
     def add_closed(self, work: Counters) -> None:
         """Count the work of other engines, which are closed by now, as work of the first one."""
         self.engines[0].add_closed(work)
+
+    def add_earlier(self, work: Counters) -> None:
+        """Count the work of engines that were closed before these were opened, as work of the first one."""
+        self.engines[0].add_earlier(work)
 
     def _release_clas(self) -> None:
         for engine in self.engines:

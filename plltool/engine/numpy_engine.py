@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray, IntArray
-from plltool.engine.base import Engine, EngineData, Parts, Tables
+from plltool.engine.base import Engine, EngineData, Tables
 from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
+from plltool.engine.requests import Answer, Parts
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
@@ -137,6 +139,16 @@ class NumpyEngine(Engine):
         pi = self._stationary[:, None]
         reverse = forward.swapaxes(-1, -2) * pi[..., None, :] / pi[..., :, None]
         return np.where((lengths < 0)[:, :, None, None, None], reverse, forward)
+
+    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
+        """Nothing runs before the answer is fetched, so that devices which have been asked work in the meantime."""
+        return partial(self._execute, request, lengths, tables)
+
+    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
+        return partial(self._likelihoods, program, lengths, models)
+
+    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
+        return partial(self._site_values, request, lengths)
 
     def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
         self._branch_tables(lengths, tables)

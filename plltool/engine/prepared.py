@@ -14,7 +14,7 @@ import numpy as np
 from plltool.arrays import FloatArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.program import Request
-from plltool.engine.requests import Requests
+from plltool.engine.requests import Answer, Requests
 
 
 class ClaMaker(Protocol):
@@ -28,9 +28,9 @@ class ClaMaker(Protocol):
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None: ...
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray: ...
+    def ask(self, request: Request, lengths: FloatArray) -> Answer: ...
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray: ...
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer: ...
 
 
 class PreparedClas(Requests):
@@ -56,12 +56,12 @@ class PreparedClas(Requests):
             return self
         return PreparedClas(self._engine, *self._behind(program, lengths))
 
-    def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
-        """Run a program that reads the CLAs; see `Requests.execute`."""
-        return self._engine.execute(*self._self_contained(request, lengths))
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        """Begin a program that reads the CLAs; see `Requests.execute`."""
+        return self._engine.ask(*self._self_contained(request, lengths))
 
-    def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
-        return self._engine.execute_sites(*self._self_contained(request, lengths))
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
+        return self._engine.ask_sites(*self._self_contained(request, lengths))
 
     def _self_contained(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
         """The request; where CLAs do not outlive a launch, with the instructions that make them in front of it."""

@@ -1,10 +1,13 @@
-"""What engines, shards and prepared CLAs have in common: the requests that they answer, and how they are closed."""
+"""What engines, shards and prepared CLAs have in common: the requests that they answer, and how they are closed.
+
+Every request has two halves: it is asked, and its answer is fetched. Several engines so work at the same time.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -12,8 +15,14 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, TRIPLET_VALUES
-from plltool.engine.program import Request
+from plltool.engine.layout import Layout
+from plltool.engine.program import Request, slots_written
 from plltool.errors import DeviceMemoryError, EngineError
+from plltool.model.components import Components
+
+Parts: TypeAlias = Sequence[Components]  # one model per part
+Answer: TypeAlias = Callable[[], FloatArray]  # waits for what was asked, and returns it
+ShapedAnswer: TypeAlias = Callable[[], list[FloatArray]]
 
 
 class Requests(ABC):
@@ -22,6 +31,13 @@ class Requests(ABC):
     n_parts: int
 
     @abstractmethod
+    def ask(self, request: Request, lengths: FloatArray) -> Answer:
+        """The first half of `execute`. The answer must be fetched before the same engine gets another request."""
+
+    @abstractmethod
+    def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
+        """The first half of `execute_sites`, as `ask` is of `execute`."""
+
     def execute(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in one launch (one for each run of tiles).
 
@@ -40,8 +56,8 @@ class Requests(ABC):
             If a pattern's likelihood is not positive and finite; the message names the pattern, the part and the
             lengths of the branches involved. If the program writes to a slot that the engine does not have.
         """
+        return self.ask(request, lengths)()
 
-    @abstractmethod
     def execute_sites(self, request: Request, lengths: FloatArray) -> FloatArray:
         """Run a program in which every value is an EVALUATE, pattern by pattern.
 
@@ -54,6 +70,7 @@ class Requests(ABC):
         EngineError
             As `execute`.
         """
+        return self.ask_sites(request, lengths)()
 
     def derivatives(self, edges: npt.ArrayLike, lengths: FloatArray) -> FloatArray:
         """lnL, d1, d2 in the length of each edge.
@@ -99,6 +116,60 @@ class Holder(Requests):
     @abstractmethod
     def cla_bytes(self) -> int:
         """Bytes of all CLAs and scaling counts."""
+
+    @property
+    @abstractmethod
+    def n_slots(self) -> int:
+        """CLA slots that there are for every pattern."""
+
+    @abstractmethod
+    def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
+        """The first half of `execute_shaped`."""
+
+    @abstractmethod
+    def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
+        """The value of a program that makes one, under each model: (n_models, n_parts).
+
+        lengths (n_models, n_parts, n_branches); there are slots for all models. CLAs are lost, the own model stays.
+        """
+
+    def execute_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> list[FloatArray]:
+        """Run the program that `make` builds for the layout; returns the values of each part, (n_values,) each.
+
+        It is for programs whose number of values depends on states and components, which differ between `Shards`.
+        """
+        return self.ask_shaped(make, lengths)()
+
+    def likelihoods(
+        self, operations: IntArray, edge: tuple[int, int, int], lengths: FloatArray, models: Sequence[Parts]
+    ) -> FloatArray:
+        """lnL of each part under each of several models, as many in one launch as the slots have room for.
+
+        Parameters
+        ----------
+        operations : newviews that lead to `edge`, in slots from 0; all CLAs are stale afterwards
+        edge : a, b, branch
+        lengths : (n_branches,), (n_parts, n_branches) or (n_models, n_parts, n_branches)
+        models : each has one model per part; the engine's own model stays in use
+
+        Returns
+        -------
+        float64 (n_models, n_parts).
+
+        Raises
+        ------
+        EngineError
+            As `execute`, and if a model does not fit the layout.
+        """
+        program = np.concatenate([operations, prog.evaluate(0, *edge)])
+        lengths = np.asarray(lengths, dtype=np.float64)
+        lengths = np.broadcast_to(lengths, (len(models), self.n_parts, lengths.shape[-1]))
+        at_once = max(1, self.n_slots // max(1, slots_written(program)))
+        values = np.empty((len(models), self.n_parts))
+        for start in range(0, len(models), at_once):
+            some = slice(start, start + at_once)
+            values[some] = self.ask_likelihoods(program, lengths[some], models[some])()
+        return values
 
     @abstractmethod
     def _release_clas(self) -> None: ...

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.engine import program as prog
 from plltool.engine.contract import DERIVATIVE_VALUES, INSTRUCTION_WORDS
+from plltool.engine.kinds import AnyClas, AnyEngine
 from plltool.engine.layout import Layout
-from plltool.engine.shards import AnyClas, AnyEngine
 from plltool.model.components import Components, partners
 from plltool.model.model import Model
 from plltool.tree.operations import ROOT, DirectedView, directed_slots

@@ -10,8 +10,8 @@ from dataclasses import replace
 from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
 from plltool.engine.counters import Counters
+from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
-from plltool.engine.shards import work_of
 from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model

@@ -15,9 +15,10 @@ from plltool.constants import MASK_STATES, SCREENING_PATTERNS
 from plltool.engine.ascertained import AscertainedEngine
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
-from plltool.engine.shards import AnyEngine, OneShape, Shards
+from plltool.engine.shards import PatternEngine, Shards
 from plltool.engine.storage import Slots
 from plltool.hardware import Hardware
 from plltool.model.ascertainment import Ascertainment
@@ -188,7 +189,7 @@ def open_engine(
     def make_all(shards: Sequence[PartsShard], category_of: IndexArray | None = None) -> AnyEngine:
         ends = np.cumsum([part.n_patterns for part in parts])
         own = None if category_of is None else np.split(category_of, ends[:-1])
-        engines: list[OneShape] = []
+        engines: list[PatternEngine | CategoryEngine | AscertainedEngine] = []
         for shard in shards:
             if shard.categories:
                 first = None if own is None else np.concatenate([own[part] for part in shard.members])
@@ -196,7 +197,9 @@ def open_engine(
                 continue
             engine = make(shard, shard.data, shard.engine_sizes)
             engines.append(AscertainedEngine(engine, shard.corrections) if shard.corrected else engine)
-        return engines[0] if len(engines) == 1 else Shards(engines, [shard.members for shard in shards])
+        if len(engines) == 1:
+            return engines[0]
+        return Shards.of_whole_parts(engines, [shard.members for shard in shards])
 
     engine = make_all(plan.engine)
     if plan.screen:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
 from plltool.constants import VERSION
-from plltool.engine.shards import AnyEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.run.memory import MemoryPlan

@@ -10,7 +10,7 @@ import numpy as np
 from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.constants import DEFAULT_BRANCH_LENGTH, MIN_BRANCH_LENGTH
-from plltool.engine.shards import AnyEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.hardware import Hardware
 from plltool.model.describe import shorten_model
 from plltool.model.model import SCALER, Model

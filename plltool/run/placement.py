@@ -15,7 +15,7 @@ from plltool.alignment.states import CodeArray
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import PLACE_BATCH
 from plltool.engine.counters import Counters
-from plltool.engine.shards import work_of
+from plltool.engine.kinds import work_of
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, show_name
 from plltool.hardware import Hardware

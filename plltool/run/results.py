@@ -13,7 +13,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns
 from plltool.arrays import FloatArray
 from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
-from plltool.engine.shards import AnyEngine, work_of
+from plltool.engine.kinds import AnyEngine, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.record import format_record, nan_to_null
 from plltool.io.site_values import format_for, format_sites

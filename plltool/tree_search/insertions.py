@@ -11,7 +11,7 @@ from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, TRIPLET_ROUNDS
 from plltool.engine import program as prog
 from plltool.engine.contract import TRIPLET_VALUES
-from plltool.engine.shards import AnyClas
+from plltool.engine.kinds import AnyClas
 from plltool.optimise.likelihood import TreeLikelihood, add_linked
 from plltool.optimise.steps import apply_step, without_rounding
 from plltool.tree_search.scan import Prunes, Steps, branch_lengths

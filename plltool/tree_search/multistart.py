@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.constants import CLIMB_TIE, POOL_SIZE
-from plltool.engine.shards import AnyEngine
+from plltool.engine.kinds import AnyEngine
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.splits import rf_distance

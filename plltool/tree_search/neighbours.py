@@ -19,7 +19,7 @@ from plltool.constants import (
 )
 from plltool.engine import program as prog
 from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
-from plltool.engine.shards import AnyClas
+from plltool.engine.kinds import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step

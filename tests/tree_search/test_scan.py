@@ -115,13 +115,13 @@ class Spy:
 
     def __init__(self, engine):
         self.programs = []
-        self._execute = engine.execute
-        engine.execute = self
+        self._ask = engine.ask
+        engine.ask = self
 
     def __call__(self, request, lengths):
         if request.kind == "scan":
             self.programs.append(request.program)
-        return self._execute(request, lengths)
+        return self._ask(request, lengths)
 
 
 def test_parents_come_before_their_children(likelihood):

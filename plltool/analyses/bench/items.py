@@ -16,6 +16,7 @@ from plltool.engine import program as prog
 from plltool.engine.base import Engine
 from plltool.engine.contract import InstructionWord, Opcode
 from plltool.engine.program import Request
+from plltool.engine.requests import Answer
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.operations import ROOT, directed_slots
 from plltool.tree_search.scan import all_prunes, scan
@@ -68,17 +69,17 @@ class Execution(NamedTuple):
 def record(engine: Engine, work: Callable[[], object]) -> list[Execution]:
     """What `work` has the engine execute."""
     executions: list[Execution] = []
-    execute = engine.execute
+    ask = engine.ask
 
-    def recorder(request: Request, lengths: FloatArray) -> FloatArray:
+    def recorder(request: Request, lengths: FloatArray) -> Answer:
         executions.append(Execution(request, np.array(lengths)))
-        return execute(request, lengths)
+        return ask(request, lengths)
 
-    engine.execute = recorder  # type: ignore[method-assign]
+    engine.ask = recorder  # type: ignore[method-assign]
     try:
         work()
     finally:
-        del engine.execute
+        del engine.ask
     return executions
 
 

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
 from plltool.constants import CPU_GROUPS_PER_UNIT, GPU_GROUPS_PER_UNIT
-from plltool.engine.base import Engine, EngineData, Parts, Peak, Tables
+from plltool.engine.base import Engine, EngineData, Peak, Tables
 from plltool.engine.contract import ARRAYS, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
@@ -30,6 +31,7 @@ from plltool.engine.opencl.schedule import (
     spread_slots,
 )
 from plltool.engine.program import Request, branches_at_tips, slots_written
+from plltool.engine.requests import Answer, Parts
 from plltool.engine.sums import plan_sums
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
@@ -281,25 +283,26 @@ class OpenCLEngine(Engine):
             return False
         return self._made[1].cover(tables) and bool(np.all(at_tips <= self._made[2]))
 
-    def _execute(self, request: Request, lengths: FloatArray, tables: Tables) -> FloatArray:
+    def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
         with self._driver_errors():
             self._launch(request, lengths, tables)
-            return self._sums_of_parts(request.n_values, request.parts)
+            self._add_groups(request.n_values)
+        return partial(self._sums_of_parts, request.n_values, request.parts)
 
     def _sums_of_parts(self, n_values: int, wanted: BoolArray | None = None) -> FloatArray:
         """What a launch made, (n_parts, n_values); 0 for parts that are not wanted."""
         values = np.empty((self.n_parts, n_values))
         if n_values:
-            self._add_groups(n_values)
-            first = (self._sums.n_rows - self.n_parts) * n_values * values.itemsize
-            self._arrays.receive(values, "partial", first)
-            self._settle()
-            if wanted is not None:
-                values[~wanted] = 0.0
-            self._check_device(values)
+            with self._driver_errors():
+                first = (self._sums.n_rows - self.n_parts) * n_values * values.itemsize
+                self._arrays.receive(values, "partial", first)
+                self._settle()
+                if wanted is not None:
+                    values[~wanted] = 0.0
+                self._check_device(values)
         return values
 
-    def _likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> FloatArray:
+    def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         used = slots_written(program)
         request = Request(program, len(models), keep=False, scratch=range(used))
         schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
@@ -307,22 +310,29 @@ class OpenCLEngine(Engine):
             self._send_model([part for model in models for part in model])
             try:
                 self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
-                return self._sums_of_parts(len(models)).T
+                self._add_groups(len(models))
             finally:
                 self._send_model(self._parts)
+        return lambda: self._sums_of_parts(len(models)).T
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
         width = -(-n_values // ADD_ROWS_ITEMS) * ADD_ROWS_ITEMS
-        for level in self._sums.levels:
+        for level in self._sums.levels if n_values else ():
             numbers = self._fixed | {"first_made": level.start, "n_values": n_values}
             items, group = (width, len(level)), (ADD_ROWS_ITEMS, 1)
             self._clock.watch(self._add_rows(self._queue, items, group, self._arrays.held, numbers))
-        self.counters.launches += len(self._sums.levels)
+            self.counters.launches += 1
+        self._queue.flush()
 
-    def _site_values(self, request: Request, lengths: FloatArray) -> FloatArray:
+    def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         with self._driver_errors():
             self._launch(request, lengths, Tables(), want_site=True)
+            self._queue.flush()
+        return partial(self._site_values, request)
+
+    def _site_values(self, request: Request) -> FloatArray:
+        with self._driver_errors():
             values = self._arrays.receive(np.empty((request.n_values, self.layout.n_lanes)), "site")
             self._settle()
             values = values[:, self.layout.lane_of_pattern]
