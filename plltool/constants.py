@@ -89,6 +89,7 @@ POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gai
 POLISH_PRECISION = 0.001  # lnL, of the model within a round; primates end 0.02 below the optimum, with 0.01 0.06 below
 LENGTHS_PRECISION = 2e-4  # lnL, of the lengths likewise; with 0.001 two lengths of dna354 stop halfway, 0.013 too low
 RIDGE_STEP = 1e-3  # in a parameter's logarithm, for differences of slopes
+BOUND_TOLERANCE = 1e-9  # of a vector's elements, logarithms, which rounding may put beyond their bounds
 RIDGE_GAIN = 0.002  # lnL that a step of rates over sites must gain so that another one follows
 MAX_RIDGE_STEPS = 10  # of them in a row; typical 1 to 3
 MAX_RIDGE_STEP = 1.0  # in parameters' logarithms, as a whole

@@ -80,6 +80,7 @@ GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
+DENSITY, DENSITIES = "plltool/optimise/density.py", "tests/optimise/test_density.py"
 PLACE = "tests/analyses/test_place.py"
 RESUME = "tests/tree_search/test_resume.py"
 RELL = "tests/tree_search/test_rell.py"
@@ -1193,6 +1194,19 @@ MUTANTS = [
            "both + tips", (TREE_SETS,)),
     Mutant("tree files: halves of the root's branch", "plltool/io/tree_files.py",
            "length = sum(parts) if parts else math.nan", "pass", (TREE_SETS,)),
+    Mutant("vector: slopes in lengths, not in their logarithms", DENSITY, "(slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges])",
+           "slopes[self._edges, ..., 0]", (DENSITIES, "-k", "gradient and numpy")),
+    Mutant("vector: the branch of the root is an element", DENSITY, "if likelihood.is_rooted else -1", "if False else -1",
+           (DENSITIES, "-k", "root")),
+    Mutant("vector: models are not sent", DENSITY, "if start > self.n_lengths:", "if False:", (DENSITIES, "-k", "gradient and numpy")),
+    Mutant("vector: out of bounds is like the bound", DENSITY, "return np.flatnonzero((vector < low - BOUND_TOLERANCE)",
+           "return np.flatnonzero((vector < low - 1e9)", (DENSITIES, "-k", "bounds and numpy")),
+    Mutant("vector: a Hessian leaves its step", DENSITY, "likelihood.tree.lengths[:] = held", "pass",
+           (DENSITIES, "-k", "direction and numpy")),
+    Mutant("vector: a step of the Hessian has no length", DENSITY, "(largest / RIDGE_STEP / (ends[0] - ends[1]))", "(1.0 / RIDGE_STEP / 2)",
+           (DENSITIES, "-k", "direction and numpy")),
+    Mutant("vector: a step goes beyond a bound", DENSITY, "if not len(coordinates.outside(here + side * step))] or [1.0]", "]",
+           (DENSITIES, "-k", "hessian_at_a_bound and numpy")),
     Mutant("length errors: each alone", LENGTH_ERRORS, "hessian = (hessian + hessian.swapaxes(0, 1)) / 2",
            "hessian *= 0", (SITE_RATES,)),
     Mutant("length errors: unknown ones are told", LENGTH_ERRORS, "np.where(unknown, np.nan,",

@@ -31,6 +31,7 @@ from plltool.model.model import GROUPS, Model
 from plltool.model.parameters import Parameters
 from plltool.optimise.ancestral import node_states, with_state_tips
 from plltool.optimise.categories import choose_categories
+from plltool.optimise.density import Density
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.polish import PolishRound, polish
 from plltool.optimise.standard_errors import length_errors
@@ -61,7 +62,7 @@ LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
 
 
-class Likelihood(Parameters):
+class Likelihood(Parameters, Density):
     """The likelihood of one alignment on one tree under one model, or a model for each part, on one device.
 
     A length or parameter that is set changes the next answer; nothing is written to files. Use it in a ``with`` block,

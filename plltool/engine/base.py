@@ -262,7 +262,7 @@ class Engine(Holder):
             except NotFiniteError as error:
                 across = np.abs(lengths[error.part, _branches(request.program, error.value)])
                 found = ", ".join(f"{length:g}" for length in across)
-                raise EngineError(f"{error}, across branches of length {found}") from error
+                raise NotFiniteError(f"{error}, across branches of length {found}", error.part, error.value) from error
 
         return get
 

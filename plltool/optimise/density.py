@@ -1,0 +1,224 @@
+"""The likelihood as a function of one vector, with its gradient, as `plltool.Likelihood` offers it.
+
+The vector holds logarithms: of branch lengths (expected substitutions per site), branch by branch and part by part
+where parts have lengths of their own, then of the free parameters of each part's model, as `plltool.model.vector`
+orders them. No element has a unit, and one that grows by 0.01 raises its length or ratio by one per cent.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray
+from plltool.constants import BOUND_TOLERANCE, MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH, RIDGE_STEP
+from plltool.engine.base import NotFiniteError
+from plltool.errors import InputError
+from plltool.model.model import CATEGORIES, Model
+from plltool.model.vector import get_bounds, get_vector, set_vector
+from plltool.optimise.likelihood import TreeLikelihood
+from plltool.optimise.parameters import parameter_slopes
+from plltool.tree.operations import ROOT
+
+
+class Coordinates:
+    """The elements of the vector for a likelihood as it stands; all are read from and written to it.
+
+    Under a model that is not time-reversible, the branch of the tip that stands for the root is left out: its length
+    changes no likelihood.
+
+    Raises
+    ------
+    InputError
+        If neither lengths nor models are wanted.
+    """
+
+    def __init__(self, likelihood: TreeLikelihood, lengths: bool, model: bool):
+        if not (lengths or model):
+            raise InputError("found neither lengths nor model, expected one of them or both")
+        self._likelihood = likelihood
+        tree, models = likelihood.tree, likelihood.models
+        own = int(tree.edges[ROOT, 0]) if likelihood.is_rooted else -1
+        self._edges = np.flatnonzero(np.arange(tree.n_edges) != own) if lengths else np.empty(0, dtype=np.intp)
+        self._groups = [[name for name in one.free_parameters if model and name != CATEGORIES] for one in models]
+        self.n_lengths = tree.lengths[self._edges].size
+        self._sizes = [len(get_vector(*pair)) for pair in zip(models, self._groups, strict=True)]
+
+    @property
+    def _models(self) -> list[tuple[Model, list[str]]]:
+        return list(zip(self._likelihood.models, self._groups, strict=True))
+
+    def get(self) -> FloatArray:
+        """(n,) the present values."""
+        lengths = np.log(self._likelihood.tree.lengths[self._edges]).ravel()
+        return np.concatenate([lengths, *(get_vector(*pair) for pair in self._models)])
+
+    @property
+    def bounds(self) -> FloatArray:
+        """(n, 2) the lowest and the highest value of each element."""
+        lengths = np.tile(np.log([MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH]), (self.n_lengths, 1))
+        return np.concatenate([lengths, *(np.reshape(get_bounds(*pair), (-1, 2)) for pair in self._models)])
+
+    def names(self) -> list[str]:
+        """(n,) what each element is the logarithm of, such as ``length 12`` or ``part 1 rates 0``."""
+        several = len(self._likelihood.models) > 1
+        own_lengths = self._likelihood.tree.lengths.ndim > 1
+        parts = [f" part {part}" for part in range(len(self._likelihood.models))] if own_lengths else [""]
+        names = [f"length {edge}{part}" for edge in self._edges.tolist() for part in parts]
+        for number, (model, groups) in enumerate(self._models):
+            prefix = f"part {number} " if several else ""
+            names += [f"{prefix}{group} {k}" for group in groups for k in range(len(model.ratios(group)))]
+        return names
+
+    def check(self, vector: npt.ArrayLike) -> FloatArray:
+        """The vector (n,) as an array; InputError if it has another shape or an element is no number."""
+        values = np.asarray(vector, dtype=np.float64)
+        n = self.n_lengths + sum(self._sizes)
+        if values.shape != (n,):
+            raise InputError(f"expected a vector of {n} elements, found an array of shape {values.shape}")
+        bad = np.flatnonzero(np.isnan(values))
+        if len(bad):
+            raise InputError(f"element {bad[0]} of the vector: found nan, expected a number")
+        return values
+
+    def outside(self, vector: FloatArray) -> npt.NDArray[np.intp]:
+        """The elements that are not within their bounds, rounding aside."""
+        low, high = self.bounds.T
+        return np.flatnonzero((vector < low - BOUND_TOLERANCE) | (vector > high + BOUND_TOLERANCE))
+
+    def set(self, vector: FloatArray) -> None:
+        """Set lengths and models; elements beyond their bounds are moved to them."""
+        likelihood = self._likelihood
+        lengths = np.clip(np.exp(vector[: self.n_lengths]), MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
+        likelihood.tree.lengths[self._edges] = lengths.reshape(-1, *likelihood.tree.lengths.shape[1:])
+        start = self.n_lengths
+        for (model, groups), size in zip(self._models, self._sizes, strict=True):
+            if size:
+                set_vector(model, vector[start : start + size], groups)
+            start += size
+        if start > self.n_lengths:
+            likelihood.model_changed()
+
+    def slopes(self) -> tuple[float, FloatArray]:
+        """lnL, and its slope in each element (n,): a launch for all lengths, and one for all models."""
+        likelihood, found, lnl = self._likelihood, [np.empty(0)], np.nan
+        if self.n_lengths:
+            lnls, slopes = likelihood.all_derivatives()
+            lnl = float(lnls.sum())
+            found.append((slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges]).ravel())
+        if any(self._sizes):
+            lnls, matrices, masses = likelihood.rate_matrix_gradient()
+            lnl = float(lnls.sum())
+            found += [
+                parameter_slopes(model, groups, *own)
+                for (model, groups), *own in zip(self._models, matrices, masses, strict=True)
+            ]
+        return (likelihood.lnl() if np.isnan(lnl) else lnl), np.concatenate(found)
+
+
+class Density:
+    """lnL as a function of a vector; subclasses hold the likelihood. Every method takes `lengths` and `model`.
+
+    They say what the vector holds: logarithms of all branch lengths, of the free parameters of all models, or both.
+    """
+
+    _likelihood: TreeLikelihood
+
+    def vector(self, lengths: bool = True, model: bool = True) -> FloatArray:
+        """The present branch lengths and free model parameters as one vector (n,) of logarithms.
+
+        The lengths come first, in expected substitutions per site and in the order of `lengths`, without the branch of
+        the root of a model that has one. The free parameters of each part follow, group by group, as positive ratios:
+        exchangeabilities, frequencies, class weights, and free rates with their weights relative to the last one of
+        each; alpha and pinv as functions that are about log alpha and logit pinv; rates of switching; the scaler.
+        `vector_names` names the elements. A parameter that the model fixes is no element.
+        """
+        return Coordinates(self._likelihood, lengths, model).get()
+
+    def set_vector(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> None:
+        """Set lengths and parameters from a vector; InputError for another size, or an element out of bounds."""
+        coordinates = Coordinates(self._likelihood, lengths, model)
+        values = coordinates.check(vector)
+        for element in coordinates.outside(values)[:1]:
+            low, high = coordinates.bounds[element]
+            name = f"{coordinates.names()[element]} (element {element} of the vector)"
+            raise InputError(f"{name}: found {values[element]:g}, expected {low:g} .. {high:g}")
+        coordinates.set(values)
+
+    def vector_names(self, lengths: bool = True, model: bool = True) -> list[str]:
+        """What each element of `vector` is the logarithm of, such as ``length 12`` or ``part 1 rates 0``."""
+        return Coordinates(self._likelihood, lengths, model).names()
+
+    def vector_bounds(self, lengths: bool = True, model: bool = True) -> FloatArray:
+        """(n, 2) the lowest and the highest value of each element of `vector`."""
+        return Coordinates(self._likelihood, lengths, model).bounds
+
+    def gradient(self, lengths: bool = True, model: bool = True) -> FloatArray:
+        """The slope of lnL in each element of `vector`, (n,), at the present lengths and parameters.
+
+        The slope in the logarithm of a length is the length times the slope in the length itself, which `derivatives`
+        returns. All lengths take one launch and all models another, so the time grows with the number of branches and
+        not with its square (Ji et al. 2020; Gangavarapu et al. 2024). Slopes are exact up to rounding, except for
+        those in rates over sites and in the groups of mixtures, which are exact to about 1e-9 of their size.
+        """
+        return Coordinates(self._likelihood, lengths, model).slopes()[1]
+
+    def hessian_vector(self, direction: npt.ArrayLike, lengths: bool = True, model: bool = True) -> FloatArray:
+        """The second derivatives of lnL in the elements of `vector`, times a direction (n,): (n,).
+
+        A central difference of `gradient` along the direction, in double precision exact to about 1e-4 of its largest
+        element; a one-sided difference, exact to about 1e-3, at a bound. It takes two gradients. The likelihood stays
+        as it is.
+        """
+        likelihood = self._likelihood
+        coordinates = Coordinates(likelihood, lengths, model)
+        along = coordinates.check(direction)
+        largest = np.abs(along).max(initial=0.0)
+        if largest == 0.0:
+            return np.zeros_like(along)
+        here, before = coordinates.get(), [one.copy() for one in likelihood.models]
+        held, step = likelihood.tree.lengths.copy(), along * (RIDGE_STEP / largest)
+        try:
+            ends = [side for side in (1.0, -1.0) if not len(coordinates.outside(here + side * step))] or [1.0]
+            if len(ends) == 1:
+                ends.append(0.0)
+            slopes = []
+            for side in ends:
+                coordinates.set(here + side * step)
+                slopes.append(coordinates.slopes()[1])
+        finally:
+            for one, old in zip(likelihood.models, before, strict=True):
+                one.assign(old)
+            likelihood.tree.lengths[:] = held
+            likelihood.model_changed()
+        return (slopes[0] - slopes[1]) * (largest / RIDGE_STEP / (ends[0] - ends[1]))
+
+    def log_density(self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True) -> float:
+        """lnL at a vector, where the likelihood then stays; -inf out of bounds, or where a site has likelihood 0.
+
+        Out of bounds the likelihood stays where it was. This is the density of the data alone: a prior, and the
+        logarithms of the lengths where a prior is one of lengths themselves, are yours to add.
+        """
+        coordinates = Coordinates(self._likelihood, lengths, model)
+        values = coordinates.check(vector)
+        if len(coordinates.outside(values)):
+            return -np.inf
+        coordinates.set(values)
+        try:
+            return self._likelihood.lnl()
+        except NotFiniteError:
+            return -np.inf
+
+    def value_and_grad(
+        self, vector: npt.ArrayLike, lengths: bool = True, model: bool = True
+    ) -> tuple[float, FloatArray]:
+        """`log_density` and its gradient (n,) at a vector; the gradient is 0 where the density is -inf."""
+        coordinates = Coordinates(self._likelihood, lengths, model)
+        values = coordinates.check(vector)
+        if not len(coordinates.outside(values)):
+            coordinates.set(values)
+            try:
+                return coordinates.slopes()
+            except NotFiniteError:
+                pass
+        return -np.inf, np.zeros_like(values)
