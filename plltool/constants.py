@@ -226,6 +226,7 @@ GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
+MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
 REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
 MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
@@ -234,8 +235,8 @@ CHECKPOINT_PATIENCE = 100.0  # times the duration of the last write before the n
 COMPARE_TOLERANCE = 0.01  # lnL by which two devices may differ after a search
 
 # --- sets of trees and supports --------------------------------------------------------------------------
-SUPPORT_KINDS = FBP, TBE, UFBOOT, SH_ALRT, ABAYES = "fbp", "tbe", "ufboot", "sh-alrt", "abayes"
-REPLICATE_KINDS = FBP, TBE  # supports by replicate trees
+SUPPORT_KINDS = FBP, TBE, ROOTSTRAP, UFBOOT, SH_ALRT, ABAYES = "fbp", "tbe", "rootstrap", "ufboot", "sh-alrt", "abayes"
+REPLICATE_KINDS = FBP, TBE, ROOTSTRAP  # supports by replicate trees
 NEIGHBOUR_KINDS = SH_ALRT, ABAYES  # supports by the likelihoods of the nearest-neighbour interchanges
 CONCORDANCE_KINDS = GCF, QCF, SCF, SCFL, IC, ICA = "gcf", "qcf", "scf", "scfl", "ic", "ica"
 SITE_QUARTETS = 100  # drawn around each branch for its site concordance factor (Minh, Hahn & Lanfear 2020)

@@ -66,8 +66,6 @@ class AncestralResult(Result):
     mutations : on the branches, away from Node1, by the kind of states that they come from: "marginal", "joint"
     """
 
-    takes_roots = True
-
     nodes: tuple[str, ...] = field(kw_only=True)
     ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
     labelled: str = field(kw_only=True)

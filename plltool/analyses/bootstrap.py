@@ -42,6 +42,7 @@ from plltool.constants import (
     REPLICATE_KINDS,
     REPLICATE_RADII,
     REPLICATE_STAGE,
+    ROOTSTRAP,
     UNLINKED,
 )
 from plltool.errors import InputError, check_least
@@ -65,6 +66,7 @@ from plltool.run.rooting import OutgroupLike, as_outgroup, mean_tree
 from plltool.run.seeds import BOOTSTOP, BOOTSTRAP, generator
 from plltool.run.supports import Supports, check_kinds
 from plltool.tree.bootstop import CRITERIA, MRE, Convergence, check_convergence
+from plltool.tree.rooted import drop_root
 from plltool.tree.splits import splits_of
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import Splits, make_tree_set
@@ -138,7 +140,8 @@ def bootstrap(
         `SearchResult.models`, save time
     replicates : their number; or "autoMRE" or "autoFC", a test after every BOOTSTOP_STEP replicates that tells when
         there are enough, see `tree.bootstop`; "auto" is "autoMRE"
-    tree, kinds, outgroup : a tree that gets supports, see `plltool.supports`
+    tree, kinds, outgroup : a tree that gets supports, see `plltool.supports`. Under a model that is not time-reversible
+        the replicates have roots, and so has the tree if it was given with one
     seed : seed of all random choices; replicate k depends only on it and on k
     rapid : start searches from the trees of earlier replicates (Stamatakis, Hoover & Rougemont 2008), with model
         parameters that are optimised once, on a parsimony tree of all sites
@@ -163,9 +166,10 @@ def bootstrap(
     asked = Hardware(**hardware)
     wanted = _read_number(replicates)
     check_least("seed", seed, 0)
-    data, models = resolve_inputs(alignment, model, brlen)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     check_kinds(kinds, REPLICATE_KINDS)
-    target = None if tree is None else load_target(tree, data.names)
+    keep_root = data.has_root or ROOTSTRAP in kinds
+    target = None if tree is None else load_target(tree, data.names[data.has_root :], keep_root=keep_root)
     outgroup = as_outgroup(outgroup, data.names)
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, parsed)
@@ -216,7 +220,7 @@ def resampled_alignments(
     sequences = as_data(alignment)
     if not isinstance(sequences, Sequences):
         raise InputError("resampled alignments: found an encoded alignment, expected a file, a mapping, or Sequences")
-    data, _ = resolve_inputs(sequences, model, brlen)
+    data, _ = resolve_inputs(sequences, model, brlen, rooted=True)
     for number in range(replicates):
         columns = np.arange(sequences.n_sites)
         drawn = draw_sites([len(part.sites) for part in data.parts], generator(seed, BOOTSTRAP, number))
@@ -283,10 +287,10 @@ def _collect(made: Replicates, wanted: _Wanted, seed: int, listener: Listener, b
             listener(Progress(REPLICATE_STAGE, number, replicate.lnl, 0, 0, seconds, wanted.most, left, left))
             if wanted.criterion is None:
                 continue
-            splits.append(splits_of(replicate.tree))
+            splits.append(splits_of(drop_root(replicate.tree)))
             if number % BOOTSTOP_STEP == 0:
-                rng = generator(seed, BOOTSTOP, number)
-                tests.append(check_convergence(make_tree_set(replicate.tree.names, splits), wanted.criterion, rng))
+                rng, names = generator(seed, BOOTSTOP, number), drop_root(replicate.tree).names
+                tests.append(check_convergence(make_tree_set(names, splits), wanted.criterion, rng))
                 _log.info("%s", tests[-1])
             if tests and tests[-1].converged and number >= wanted.least:
                 break

@@ -110,7 +110,7 @@ def evaluate_and_ask(
     alignment, tree, model, fixed, outgroup, brlen, listener, hardware : see `evaluate`, also for errors
     """
     began = time.perf_counter()
-    data, models = resolve_inputs(alignment, model, brlen, rooted=kind.takes_roots)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
 
     if fixed or kind is not EvaluationResult:

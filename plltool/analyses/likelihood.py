@@ -112,7 +112,7 @@ class Likelihood(Parameters, Density):
         **hardware: Unpack[HardwareSettings],
     ):
         self.hardware = Hardware(**hardware)
-        self.data, models = resolve_inputs(alignment, model, brlen, rooted=not neighbours)
+        self.data, models = resolve_inputs(alignment, model, brlen, rooted=True)
         self._brlen = brlen
         unlinked = brlen == UNLINKED
         given = as_tree(tree, self.data.names, unlinked)

@@ -42,6 +42,7 @@ from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Forecast, ignore
+from plltool.tree_search.root_scan import explore_roots
 from plltool.tree_search.stages import TreeSearch, planned_stages
 from plltool.tree_search.state import Arrays, ClimbState, Cursor, pack_tree, unpack_tree
 
@@ -143,7 +144,8 @@ class Replicator:
         """Search the tree of replicate `number`, counted from 0.
 
         The climb starts from the tree `before`, or else from a parsimony tree of the resampled sites. Patterns that
-        were not drawn are left out, and so is the polish at the end of a search, which changes no topology.
+        were not drawn are left out, and so is the polish at the end of a search, which changes no topology, unless the
+        tree has a root, which the polish may move.
         """
         asked = self._resampling
         sites, rng = asked.draw(number)
@@ -172,7 +174,7 @@ class Replicator:
                 found = search.climb()
                 if asked.plan.perturbations:
                     found = search.perturb(rng)
-                return found
+                return search.polish() if likelihood.is_rooted else found
 
         return until_memory_suffices(attempt, asked.hardware)
 
@@ -203,7 +205,9 @@ def hold_models(resampling: Resampling, hardware: Hardware) -> Resampling:
         engine, _ = open_engine(resampling.parts, models, search_slots(len(resampling.names)), hardware)
         with engine:
             likelihood = TreeLikelihood(start.copy(), models, engine)
-            smooth(likelihood, START_EPSILON)
+            lnl = smooth(likelihood, START_EPSILON).lnl
+            if likelihood.is_rooted:
+                explore_roots(likelihood, lnl)
             optimise_model(likelihood, epsilon=START_EPSILON)
         return models
 

@@ -85,7 +85,6 @@ def search(
     outgroup: OutgroupLike | None = None,
     constraint: TreeLike | None = None,
     brlen: str = DEFAULT_LINKAGE,
-    rooted: bool = True,
     workers: int | None = None,
     options: SearchOptions | None = None,
     profile: bool = False,
@@ -120,8 +119,6 @@ def search(
         must have among these taxa
     brlen : how the parts share branch lengths: all of them ("linked"), up to a factor for each part, of mean 1 over
         sites ("scaled"), or none ("unlinked")
-    rooted : whether models may need a root, because they are not time-reversible. False refuses them before the search
-        where supports are to follow it, which cannot use them
     device, precision, vw, threads, memory : see `plltool.hardware.Hardware`
     workers : climbs from several start trees at the same time, each in a process of its own; by default as many as
         there are threads, on a GPU 1. Changes no digit
@@ -150,7 +147,7 @@ def search(
     deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
     model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)
-    data, models = resolve_inputs(alignment, model, brlen, rooted)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     outgroup = as_outgroup(outgroup, data.names)
     options = options or SearchOptions()
     if starts is not None:

@@ -15,16 +15,17 @@ from typing import NamedTuple
 import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
-from plltool.constants import FBP, REPLICATE_KINDS, TBE
+from plltool.constants import FBP, REPLICATE_KINDS, ROOTSTRAP, TBE
 from plltool.io.bridge import nodes_from_object
-from plltool.io.newick import number_tips, unrooted_tree
+from plltool.io.newick import ROOT_REMOVED, number_tips, unrooted_tree
 from plltool.io.tree_files import find_labels, find_splits, load_nodes
 from plltool.run.inputs import TreeLike, as_tree
 from plltool.run.rooting import OutgroupLike
 from plltool.run.supports import KINDS, PERCENT, Supports, check_kinds
 from plltool.run.tree_sets import TreesLike, as_tree_set
+from plltool.tree.rooted import add_root, drop_root, spread_over_branches, unrooted_branches
 from plltool.tree.splits import splits_of
-from plltool.tree.supports import frequencies, transfer_supports
+from plltool.tree.supports import frequencies, root_frequencies, transfer_supports
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
 
@@ -49,7 +50,11 @@ class Target(NamedTuple):
     labels: tuple[str, ...]
 
 
-SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {FBP: frequencies, TBE: transfer_supports}
+SHARES: dict[str, Callable[[Tree, TreeSet], FloatArray]] = {
+    FBP: frequencies,
+    TBE: transfer_supports,
+    ROOTSTRAP: root_frequencies,
+}
 
 
 def supports(
@@ -64,23 +69,28 @@ def supports(
     ----------
     tree : file, Newick string, Tree, or tree of dendropy, Biopython or ete; nodes may have any number of branches
     replicates : trees over the same taxa, as for `plltool.tree_distances`; they may have multifurcations
-    kinds : "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018), or both, in the order of the labels
+    kinds : some of "fbp" (Felsenstein 1985), "tbe" (Lemoine et al. 2018) and "rootstrap" (Naser-Khdour, Minh & Lanfear
+        2022), in the order of the labels. The last needs replicates with roots; a root of the tree stays then
     outgroup : taxa that the written trees show as one clade, see `Supports.with_outgroup`
 
     Raises
     ------
     InputError
-        If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them.
+        If a kind is unknown, a file cannot be read, the taxa are not the same, or the outgroup is not among them; if
+        trees must have roots and one has none.
     """
     check_kinds(kinds, REPLICATE_KINDS)
     names = None
     if not isinstance(tree, (str, PathLike, Tree)):  # dendropy may have blanks for underscores in the replicates
         replicates = as_tree_set(replicates)
         names = replicates.names
-    return map_replicates(load_target(tree, names), replicates, kinds).with_outgroup(outgroup)
+    target = load_target(tree, names, keep_root=ROOTSTRAP in kinds)
+    return map_replicates(target, replicates, kinds).with_outgroup(outgroup)
 
 
-def load_target(tree: TreeLike, names: Sequence[str] | None = None, ordered: bool = False) -> Target:
+def load_target(
+    tree: TreeLike, names: Sequence[str] | None = None, ordered: bool = False, keep_root: bool = False
+) -> Target:
     """Prepare a tree that gets supports, which is possible before there are replicates.
 
     Parameters
@@ -89,27 +99,38 @@ def load_target(tree: TreeLike, names: Sequence[str] | None = None, ordered: boo
     names : taxa in the order wanted; by default they are numbered as they come
     ordered : number them in the order of `names`, also those of a Tree; by default in the order of their names.
         Numbers of branches then do not depend on how the tree is written
+    keep_root : a tree that has a root with two branches keeps it
     """
     if isinstance(tree, Tree):
+        tree = tree if keep_root else drop_root(tree)
         tree = as_tree(tree, names or sorted(tree.names)).renumbered() if ordered else tree
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_), ("",) * tree.n_edges)
     nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
     if ordered and names is None:
         names = sorted(nodes.labels[tip] for tip in number_tips(nodes, source))
     resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)
+    is_kept = keep_root and resolved.root_place is not None
     for warning in resolved.warnings:
-        _log.warning(warning)
+        if not (is_kept and ROOT_REMOVED in warning):
+            _log.warning(warning)
     tips = number_tips(nodes, source, resolved.names)
     own, labels, splits = find_splits(nodes, tips), find_labels(nodes, tips), splits_of(resolved)
     is_added = np.array([split not in own for split in splits])
-    return Target(resolved, is_added, tuple(labels.get(split, "") for split in splits))
+    texts = [labels.get(split, "") for split in splits]
+    if not keep_root or resolved.root_place is None:
+        return Target(resolved, is_added, tuple(texts))
+    rooted = add_root(resolved, *resolved.root_place)
+    place = unrooted_branches(rooted)
+    return Target(rooted, is_added[place], tuple(texts[branch] for branch in place))
 
 
 def map_replicates(target: Target, replicates: TreesLike, kinds: Sequence[str]) -> Supports:
     """The supports of a prepared tree; arguments and errors as for `supports`."""
-    found = as_tree_set(replicates, target.tree.names)
+    tree = drop_root(target.tree)
+    found = as_tree_set(replicates, tree.names)
     values = {}
     for kind in kinds:
-        shares = np.where(target.added, np.nan, SHARES[kind](target.tree, found))
+        shares = spread_over_branches(target.tree, SHARES[kind](tree, found))
+        shares[target.added] = np.nan
         values[kind] = 100 * shares if KINDS[kind].unit == PERCENT else shares
     return Supports(target.tree, values, dict.fromkeys(kinds, found.n_trees), added=target.added)

@@ -40,8 +40,6 @@ class TopologyTestResult(Result):
     tree_site_lnl : (n_trees, n_sites) lnL of each site in the alignment's order
     """
 
-    takes_roots = True
-
     tests: TopologyTests = field(kw_only=True)
     newicks: tuple[str, ...] = field(kw_only=True)
     model_tree: int | None = field(kw_only=True)

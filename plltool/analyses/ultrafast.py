@@ -60,6 +60,7 @@ from plltool.run.supports import BetterTree, Supports
 from plltool.tree.bootstop import correlate
 from plltool.tree.constraint import Constraint
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
+from plltool.tree.rooted import drop_root, spread_over_branches
 from plltool.tree.splits import splits_of
 from plltool.tree.supports import frequencies
 from plltool.tree.topology import Tree
@@ -126,7 +127,7 @@ def ultrafast_bootstrap(
     """
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
-    data, models = resolve_inputs(alignment, model, brlen)
+    data, models = resolve_inputs(alignment, model, brlen, rooted=True)
     refuse_site_rates(models, "the ultrafast bootstrap")
     task = _prepare(data, tree, constraint, brlen)
 
@@ -212,14 +213,16 @@ class _Task:
 
         Identical sequences are put back in random order, because no data prefer one.
         """
-        names, found = self.tree.names, _tree_set(pool)
+        names, found = drop_root(self.tree).names, _tree_set(pool)
         if self.tree.n_taxa > self.start.n_taxa:
             whole = []
             for number in pool.chosen.tolist():
                 groups = [rng.permutation(group).tolist() for group in self.groups]
-                whole.append(splits_of(restore_duplicates(pool.trees[number], names, groups)))
+                restored = restore_duplicates(pool.trees[number], self.tree.names, groups)
+                whole.append(splits_of(drop_root(restored)))
             found = make_tree_set(names, whole)
-        return Supports(target, {UFBOOT: 100 * frequencies(target, found)}, {UFBOOT: found.n_trees})
+        shares = spread_over_branches(target, frequencies(drop_root(target), found))
+        return Supports(target, {UFBOOT: 100 * shares}, {UFBOOT: found.n_trees})
 
 
 def _prepare(data: Dataset, tree: TreeLike, constraint: TreeLike | None, brlen: str) -> _Task:
@@ -287,7 +290,7 @@ def _until_settled(excursions: UfbootSearch, target: Tree, listener: Listener, s
 
 def _inner_supports(at: UfbootState, target: Tree) -> FloatArray:
     """(n_inner_branches,) the supports of the inner branches of a tree, from 0 to 1."""
-    values = frequencies(target, _tree_set(at.pool))
+    values = frequencies(drop_root(target), _tree_set(at.pool))
     return values[~np.isnan(values)]
 
 
@@ -312,6 +315,7 @@ def _test(at: UfbootState, target: Tree) -> None:
 
 def _tree_set(pool: RellPool) -> TreeSet:
     """The tree of each resampled alignment."""
-    splits = {number: splits_of(tree) for number, tree in pool.trees.items()}
-    names = next(iter(pool.trees.values())).names
+    trees = {number: drop_root(tree) for number, tree in pool.trees.items()}
+    splits = {number: splits_of(tree) for number, tree in trees.items()}
+    names = next(iter(trees.values())).names
     return make_tree_set(names, [splits[number] for number in pool.chosen.tolist()])

@@ -168,7 +168,8 @@ support_options = packed(
     kinds_option(
         SUPPORT_KINDS,
         "",
-        "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap) and tbe (Lemoine et al. 2018) need"
+        "Supports of the tree: fbp (Felsenstein 1985; the default with --bootstrap), tbe (Lemoine et al. 2018),"
+        " and rootstrap (of the root, under a model that is not time-reversible, Naser-Khdour et al. 2022) need"
         " --bootstrap; ufboot (after Minh et al. 2013), sh-alrt (Guindon et al. 2010) and abayes (Anisimova et al."
         " 2011) do not.",
     ),
@@ -237,7 +238,12 @@ def describe_bootstrap(found: BootstrapResult) -> list[str]:
     " autoMRE.",
 )
 @click.option("--tree", type=PATH, metavar="FILE", help="Also write the supports of this tree.")
-@kinds_option(REPLICATE_KINDS, "fbp", "With --tree: fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), or both.")
+@kinds_option(
+    REPLICATE_KINDS,
+    "fbp",
+    "With --tree, some of fbp (Felsenstein 1985), tbe (Lemoine et al. 2018), and under a model that is not"
+    " time-reversible rootstrap, the support of the root (Naser-Khdour et al. 2022).",
+)
 @rapid_option
 @replicate_effort_option
 @write_replicates_option

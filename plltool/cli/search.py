@@ -135,7 +135,6 @@ def search(
                 task.model,
                 partitions=partitions,
                 start=start.load(sequences, task.brlen),
-                rooted=not choice.kinds,
                 options=effort.options(),
                 time=time,
                 profile=profile,

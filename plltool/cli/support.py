@@ -69,7 +69,8 @@ def _parse_kinds(known: Sequence[str], _ctx: click.Context, param: click.Paramet
     REPLICATE_KINDS,
     "fbp",
     "fbp: per cent of the replicates that have the branch (Felsenstein 1985); tbe: transfer bootstrap expectation,"
-    " 0 to 1 (Lemoine et al. 2018).",
+    " 0 to 1 (Lemoine et al. 2018); rootstrap: per cent of the replicates that have their root on the branch"
+    " (Naser-Khdour et al. 2022), which needs replicates with roots.",
 )
 @outgroup_option
 @file_options((*SUPPORT_FILES, *REPORT_FILES), source="tree")

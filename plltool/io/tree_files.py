@@ -17,6 +17,7 @@ from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.nexus_trees import read_nexus_trees
 from plltool.tree.concordance import GeneTree
+from plltool.tree.rooted import drop_root, root_split
 from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.splits import everyone, members_of, splits_of
 from plltool.tree.topology import Tree
@@ -50,10 +51,13 @@ def read_tree_set(
     known: Sequence[str] | None = names
     owner = FIRST_TREE if names is None else whose
     trees: list[Splits] = []
+    roots: list[int | None] = []
     for item in given:
         if isinstance(item, Tree):
-            known = item.names if known is None else known
-            trees.append(splits_of(item, known))
+            tree = drop_root(item)
+            known = tree.names if known is None else known
+            trees.append(splits_of(tree, known))
+            roots.append(root_split(item, known) if item.is_rooted else None)
             continue
         before = len(trees)
         source, found = find_nodes(item)
@@ -63,11 +67,12 @@ def read_tree_set(
             if known is None:
                 known = [nodes.labels[node] for node in tips]
             trees.append(find_splits(nodes, tips))
+            roots.append(find_root_split(nodes, tips))
             for warning in nodes.describe_negative(where):
                 _log.warning(warning)
         if len(trees) == before:
             raise InputError(f"{source}: found no tree, expected at least one")
-    return make_tree_set(known or (), trees)
+    return make_tree_set(known or (), trees, roots)
 
 
 def read_gene_trees(
@@ -154,6 +159,16 @@ def find_splits(nodes: RootedNodes, tips: dict[int, int]) -> Splits:
             length = sum(parts) if parts else math.nan
         splits[split] = length
     return splits
+
+
+def find_root_split(nodes: RootedNodes, tips: dict[int, int]) -> int | None:
+    """The split of the branch on which a tree has its root; None unless the root has two branches."""
+    children, top = nodes.children(), 0
+    while len(children[top]) == 1:
+        top = children[top][0]
+    if len(children[top]) != 2:
+        return None
+    return next(split for node, split in _find_branches(nodes, tips) if node == children[top][0])
 
 
 def find_labels(nodes: RootedNodes, tips: dict[int, int]) -> dict[int, str]:

@@ -27,7 +27,9 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
 
 
 def write_nexus(newick: str, name: str = "best") -> str:
-    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only.
+    """A NEXUS file of one tree, given as Newick, with a root if two branches meet there.
+
+    Names are quoted unless they are letters and digits only.
 
     Comments stay where they are, such as annotations of nodes; they must not be nested.
     """
@@ -40,9 +42,10 @@ def write_nexus(newick: str, name: str = "best") -> str:
         return match[0] if match["label"] is None else match["before"] + next(waiting)
 
     taxa = "\n    ".join(labels)
+    kind = "R" if nodes.parents.count(0) == 2 else "U"
     return (
         f"#NEXUS\nbegin taxa;\n  dimensions ntax={len(labels)};\n  taxlabels\n    {taxa};\nend;\n"
-        f"begin trees;\n  tree {name} = [&U] {_TIP.sub(relabel, newick)}\nend;\n"
+        f"begin trees;\n  tree {name} = [&{kind}] {_TIP.sub(relabel, newick)}\nend;\n"
     )
 
 

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from plltool.constants import ABAYES, FBP, SH_ALRT, TBE, UFBOOT
+from plltool.constants import ABAYES, FBP, ROOTSTRAP, SH_ALRT, TBE, UFBOOT
 from plltool.pages.figures import count
 from plltool.pages.records import Record, Records
 
@@ -16,6 +16,7 @@ CRITERION_SOURCES = {"BIC": "Schwarz 1978", "AIC": "Akaike 1974", "AICc": "Hurvi
 SUPPORT_SOURCES = {  # what a kind of support is called in a text, and its source
     FBP: ("Felsenstein's bootstrap proportions", "Felsenstein 1985"),
     TBE: ("transfer bootstrap expectations", "Lemoine et al. 2018"),
+    ROOTSTRAP: ("rootstrap supports of the root", "Naser-Khdour, Minh & Lanfear 2022"),
     UFBOOT: ("ultrafast bootstrap supports", "Minh et al. 2013"),
     SH_ALRT: ("SH-like approximate likelihood ratio tests", "Guindon et al. 2010"),
     ABAYES: ("aBayes supports", "Anisimova et al. 2011"),

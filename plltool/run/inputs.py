@@ -91,8 +91,7 @@ def resolve_inputs(
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
         found = f"model {str(needy[0].spec)!r} is not time-reversible"
-        able = "only evaluate, ancestral, simulate, compare, test, and a search without supports can use such a model"
-        raise InputError(f"{found}; {able}, expected another one")
+        raise InputError(f"{found}; concordance and place cannot use such a model, expected another one")
     return (data.with_root() if needy else data), models
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -90,8 +90,6 @@ class Result:
     outgroup : taxa that `newick` shows as one clade, if they are one
     psr : with +PSR, what was found under it; everything else is then under gamma rates
     """
-
-    takes_roots: ClassVar[bool] = False  # whether models may be such that trees have a root
 
     lnl: float
     tree: Tree
@@ -277,8 +275,6 @@ class EvaluationResult(Result):
     length_errors : (n_edges,), or unlinked (n_edges, n_parts), standard errors of the branch lengths, if asked for
     root_places : the root on each branch, best first, if asked for
     """
-
-    takes_roots = True
 
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)

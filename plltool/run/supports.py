@@ -12,16 +12,31 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import ABAYES, FBP, GCF, IC, ICA, NEIGHBOUR_KINDS, QCF, SCF, SCFL, SH_ALRT, TBE, UFBOOT
+from plltool.constants import (
+    ABAYES,
+    FBP,
+    GCF,
+    IC,
+    ICA,
+    MAX_SHOWN_ROOTS,
+    NEIGHBOUR_KINDS,
+    QCF,
+    ROOTSTRAP,
+    SCF,
+    SCFL,
+    SH_ALRT,
+    TBE,
+    UFBOOT,
+)
 from plltool.errors import InputError, check_least, show_name
+from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.bootstop import Convergence
+from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches
 from plltool.tree.splits import smaller_sides
 from plltool.tree.topology import Tree
 
@@ -44,6 +59,7 @@ class Kind(NamedTuple):
 KINDS = {
     FBP: Kind("Felsenstein's bootstrap proportion: replicate trees that have the branch", PERCENT, ".6g"),
     TBE: Kind("transfer bootstrap expectation", SHARE, ".6g"),
+    ROOTSTRAP: Kind("rootstrap: replicate trees that have their root on the branch", PERCENT, ".6g"),
     UFBOOT: Kind(
         "ultrafast bootstrap, estimated: resampled alignments whose best tree found has the branch", PERCENT, ".6g"
     ),
@@ -77,8 +93,9 @@ class Supports:
 
     Attributes
     ----------
-    tree : the tree
-    values : (n_edges,) for each kind, in its unit; NaN at the branches of tips, and where nothing tells
+    tree : the tree; the two branches at a root have the supports of the one that the root divides
+    values : (n_edges,) for each kind, in its unit; NaN where nothing tells, as at the branches of tips, which have
+        supports of the kind "rootstrap" only
     n_replicates : number of trees or resampled alignments behind each kind; nothing for "abayes"
     lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch, NaN at the branches of tips; None
         without "sh-alrt" and "abayes"
@@ -103,9 +120,9 @@ class Supports:
 
     @property
     def branches(self) -> IndexArray:
-        """The inner branches that are the tree's own."""
-        is_inner = self.tree.is_inner_branch
-        return np.flatnonzero(is_inner if self.added is None else is_inner & ~self.added)
+        """The inner branches that are the tree's own; of the two that a root divides, the first."""
+        inner = inner_branches(self.tree)
+        return inner if self.added is None else inner[~self.added[inner]]
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -136,7 +153,7 @@ class Supports:
         return [NOT_AVAILABLE if math.isnan(value) else format(value, KINDS[kind].label) for value in values]
 
     def as_record(self) -> dict[str, Any]:
-        """The kinds, the tree, and the inner branches, each named by the taxa on its smaller side."""
+        """The kinds, the tree, the inner branches, each named by the taxa on its smaller side, and `root_places`."""
         kinds = {
             kind: {
                 "meaning": KINDS[kind].meaning,
@@ -145,17 +162,33 @@ class Supports:
             }
             for kind in self.kinds
         }
-        numbers = self.branches
+        numbers, unrooted = self.branches, drop_root(self.tree)
+        own = unrooted_branches(self.tree)[numbers]
+        lengths = unrooted.lengths.reshape(unrooted.n_edges, -1).mean(axis=1)[own].tolist()
         branches = []
-        for branch, taxa in zip(numbers.tolist(), smaller_sides(self.tree, numbers), strict=True):
-            row: dict[str, Any] = {"taxa": taxa, "length": float(np.mean(self.tree.lengths[branch]))}
+        for branch, taxa, length in zip(numbers.tolist(), smaller_sides(unrooted, own), lengths, strict=True):
+            row: dict[str, Any] = {"taxa": taxa, "length": length}
             row |= {kind: nan_to_null(float(values[branch])) for kind, values in self.values.items()}
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})
         record = {"kinds": kinds, "tree": self.newick(), "branches": branches}
+        if ROOTSTRAP in self.values:
+            places = [{"taxa": taxa, ROOTSTRAP: value} for taxa, value in self.root_places()]
+            record |= {"root_places": places}
         if not self.convergence:
             return record
         tests = [asdict(test) | {"converged": test.converged} for test in self.convergence]
         return record | {"convergence": tests}
+
+    def root_places(self) -> list[tuple[list[str], float]]:
+        """The branches that have a root in some replicates: the taxa on the smaller side, and the rootstrap support.
+
+        Branches of tips are among them; best first.
+        """
+        numbers = unrooted_branches(self.tree)
+        values = dict(zip(numbers.tolist(), self.values[ROOTSTRAP].tolist(), strict=True))
+        found = sorted((branch for branch, value in values.items() if value > 0), key=lambda branch: -values[branch])
+        taxa = smaller_sides(drop_root(self.tree), found)
+        return [(own, values[branch]) for own, branch in zip(taxa, found, strict=True)]
 
     def texts(self) -> dict[str, str]:
         """The texts of the files that show the supports, by the ends of their names."""
@@ -174,6 +207,9 @@ class Supports:
             number = self.n_replicates.get(kind)
             of = "" if number is None else f", {number} {KINDS[kind].counted}"
             lines.append(f"{kind}: {KINDS[kind].meaning} ({KINDS[kind].unit}{of})")
+        if ROOTSTRAP in self.values:
+            places = self.root_places()[:MAX_SHOWN_ROOTS]
+            lines += [f"root: {value:.4g} % of the replicates  {list_names(taxa)} | others" for taxa, value in places]
         return lines
 
     def with_outgroup(self, outgroup: OutgroupLike | None) -> Supports:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
+from plltool.errors import InputError
 from plltool.tree.splits import branch_splits, inner_splits
 from plltool.tree.topology import Tree
 from plltool.tree.tree_set import TreeSet
@@ -54,6 +56,28 @@ def transfer_supports(tree: Tree, replicates: TreeSet) -> FloatArray:
     values = np.full(tree.n_edges, np.nan)
     values[tree.is_inner_branch] = 1.0 - found / replicates.n_trees
     return values
+
+
+def root_frequencies(tree: Tree, replicates: TreeSet) -> FloatArray:
+    """Rootstrap: the share of the replicates that have their root on each branch (Naser-Khdour, Minh & Lanfear 2022).
+
+    A replicate whose root is on a branch that the tree lacks supports none. Branches of tips have supports, too.
+
+    Returns
+    -------
+    (n_edges,), 0 to 1.
+
+    Raises
+    ------
+    InputError
+        If the taxa are not the same, or a replicate has no root with two branches.
+    """
+    without = [number for number, root in enumerate(replicates.roots, start=1) if root is None]
+    if without:
+        found = f"replicate tree {without[0]}: found no root"
+        raise InputError(f"{found}, expected one, with two branches, for supports of the root")
+    counts = Counter(replicates.roots)
+    return np.array([counts[split] / replicates.n_trees for split in branch_splits(tree, replicates.names)])
 
 
 def _unpack(splits: Sequence[int], n_taxa: int) -> npt.NDArray[np.float32]:

@@ -28,6 +28,7 @@ class TreeSet:
     members : (starts[-1],) numbers of splits, ascending within a tree
     lengths : (starts[-1],) lengths of these branches, NaN if a tree gives none
     pendants : (n_trees, n_taxa) lengths of the branches at the tips
+    roots : (n_trees,) the split of the branch on which each tree has its root; None for a tree without one
     """
 
     names: tuple[str, ...]
@@ -36,6 +37,7 @@ class TreeSet:
     members: IndexArray
     lengths: FloatArray
     pendants: FloatArray
+    roots: tuple[int | None, ...]
 
     def __repr__(self) -> str:
         return f"<TreeSet: {self.n_trees} trees of {len(self.names)} taxa, {len(self.splits)} distinct inner splits>"
@@ -63,14 +65,22 @@ class TreeSet:
         ends = self.starts[first : last + 1]
         own = slice(ends[0], ends[-1])
         return TreeSet(
-            self.names, self.splits, ends - ends[0], self.members[own], self.lengths[own], self.pendants[first:last]
+            self.names,
+            self.splits,
+            ends - ends[0],
+            self.members[own],
+            self.lengths[own],
+            self.pendants[first:last],
+            self.roots[first:last],
         )
 
 
-def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
+def make_tree_set(
+    names: Sequence[str], trees: Iterable[Splits], roots: Sequence[int | None] | None = None
+) -> TreeSet:
     """A set of trees, each given as its splits, including those of tips, with branch lengths.
 
-    Raises InputError if there is no tree.
+    `roots` is as in `TreeSet`; by default no tree has one. Raises InputError if there is no tree.
     """
     numbers: dict[int, int] = {}
     tips = {1 << taxon: taxon for taxon in range(1, len(names))} | {everyone(len(names)) - 1: 0}
@@ -97,6 +107,7 @@ def make_tree_set(names: Sequence[str], trees: Iterable[Splits]) -> TreeSet:
         np.concatenate(members),
         np.concatenate(lengths),
         np.array(pendants),
+        tuple(roots or [None] * len(pendants)),
     )
 
 

@@ -1,7 +1,7 @@
 """Supports of branches by the likelihood of their nearest neighbours: SH-aLRT and aBayes.
 
-Each inner branch is compared with its two interchanges by their site lnL; the five branch lengths around it are
-optimised on each.
+Each inner branch is compared with its two interchanges by their site lnL; the lengths of the five branches around it
+are optimised on each, see `plltool.tree_search.neighbours` also for roots.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from plltool.arrays import FloatArray
 from plltool.constants import ABAYES, ALRT_MARGIN, SH_ALRT
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.statistics.resampling import batches, resampled_sums
+from plltool.tree.rooted import drop_root, inner_branches, spread_over_branches, unrooted_branches
 from plltool.tree_search.neighbours import neighbour_sites
 
 
@@ -33,10 +34,12 @@ def support_branches(
 
     Returns
     -------
-    values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips
-    lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; NaN at the branches of tips
+    values : (n_edges,) for each kind, "sh-alrt" in per cent and "abayes" from 0 to 1; NaN at the branches of tips. Both
+        branches at a root have the values of the one that it divides
+    lnl : (n_edges, 3) lnL of the tree and of its two interchanges at each branch; likewise
     """
-    branches = np.flatnonzero(likelihood.tree.is_inner_branch)
+    tree = likelihood.tree
+    branches = inner_branches(tree)
     weights = likelihood.engine.weights
     own = likelihood.site_lnl()
     gains = np.empty((len(branches), 2))
@@ -49,12 +52,14 @@ def support_branches(
             drawn = resampled_sums(differences.reshape(-1, len(own)), parts, n_replicates, copy.deepcopy(rng))
             shares[some] = sh_alrt(gains[some], drawn.reshape(n_replicates, -1, 2))
     found = {SH_ALRT: 100 * shares, ABAYES: abayes(gains)}
-    values = {kind: np.full(likelihood.tree.n_edges, np.nan) for kind in kinds}
-    for kind in kinds:
-        values[kind][branches] = found[kind]
-    lnl = np.full((likelihood.tree.n_edges, 3), np.nan)
-    lnl[branches] = float(own @ weights) + np.column_stack([np.zeros(len(branches)), gains])
-    return values, lnl
+    lnl = float(own @ weights) + np.column_stack([np.zeros(len(branches)), gains])
+
+    def spread(values: FloatArray) -> FloatArray:
+        of_unrooted = np.full((drop_root(tree).n_edges, *values.shape[1:]), np.nan)
+        of_unrooted[unrooted_branches(tree)[branches]] = values
+        return spread_over_branches(tree, of_unrooted)
+
+    return {kind: spread(found[kind]) for kind in kinds}, spread(lnl)
 
 
 def sh_alrt(gains: FloatArray, drawn: FloatArray) -> FloatArray:

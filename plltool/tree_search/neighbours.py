@@ -1,15 +1,22 @@
-"""The nearest-neighbour interchanges of inner branches, with five branch lengths optimised, many at a time.
+"""The nearest-neighbour interchanges of inner branches, with the branch lengths around optimised, many at a time.
 
 An inner branch joins two pairs of subtrees, 0 1 | 2 3; its interchanges are 0 2 | 1 3 and 0 3 | 1 2. A sweep optimises
 the three lengths at one end of each new inner branch by Newton steps, then the three lengths at the other end.
+
+Under a process that is not time-reversible the interchanges are those of the tree without its root, and the root stays
+where it is: within one of the four subtrees, or on the inner branch. There it divides the branch into two, and the
+lengths of both are optimised, each with the lengths at its end; so the root may move along the new branch.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from plltool.arrays import FloatArray, IntArray
+from plltool.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from plltool.constants import (
     MAX_BACKTRACKS,
     MAX_BRANCH_LENGTH,
@@ -18,75 +25,117 @@ from plltool.constants import (
     NEIGHBOUR_EPSILON,
 )
 from plltool.engine import program as prog
-from plltool.engine.contract import INSTRUCTION_WORDS, TRIPLET_VALUES
+from plltool.engine.contract import TRIPLET_VALUES
 from plltool.engine.kinds import AnyClas
 from plltool.optimise.lengths import predicted_gains
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.steps import apply_step, newton_step
+from plltool.tree.operations import ROOT
 from plltool.tree_search.insertions import add_parts, flatten_lengths, join, triplet_step
 
 INTERCHANGES = ((0, 2, 1, 3), (0, 3, 1, 2))  # the four subtrees in pairs: the first two, the last two
 SIDES = ((0, 1, 2, 3), (2, 3, 0, 1))  # places of the lengths at the optimised node, then at the other
-INNER = 4  # place of the length of the inner branch
+INNER = (4, 5)  # places of the length of the inner branch, at either node: of its two parts if the root divides it
+OWN = 6  # place of the length of the root's own branch, which changes no likelihood
+
+
+@dataclass(frozen=True)
+class _Surroundings:
+    """Inner branches with what is around them; items are in one order.
+
+    Attributes
+    ----------
+    operands : (n, 4) the subtrees
+    up : (n, 4) whether the root is in them
+    divided : (n,) whether the root is on the inner branch
+    """
+
+    operands: IntArray
+    up: BoolArray
+    divided: BoolArray
+
+    def __getitem__(self, items: slice | IndexArray) -> _Surroundings:
+        return _Surroundings(self.operands[items], self.up[items], self.divided[items])
+
+    def __len__(self) -> int:
+        return len(self.operands)
+
+    def interchanged(self) -> _Surroundings:
+        """The two interchanges of each: (2 n,)."""
+        pairings = np.array(INTERCHANGES)
+        operands, up = self.operands[:, pairings].reshape(-1, 4), self.up[:, pairings].reshape(-1, 4)
+        return _Surroundings(operands, up, np.repeat(self.divided, len(INTERCHANGES)))
 
 
 def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> FloatArray:
-    """lnL of each pattern on the two interchanges of each inner branch, with the five lengths around it optimised.
+    """lnL of each pattern on the two interchanges of each inner branch, with the lengths around it optimised.
 
-    The tree is not changed. Each launch takes half as many interchanges as there are scratch slots.
+    The tree is not changed. Each launch takes half as many interchanges as there are scratch slots. Of the two branches
+    at a root either may stand for both, if both are inner branches.
 
     Returns
     -------
     float64 (n_branches, 2, n_patterns), not weighted.
     """
-    operands, lengths = _surroundings(likelihood, branches)
-    pairings = np.array(INTERCHANGES)
-    operands = operands[:, pairings].reshape(-1, 4)
-    lengths = lengths[..., np.insert(pairings, INNER, INNER, axis=1)]  # (n, [n_parts,] 2, 5)
-    lengths = np.moveaxis(lengths, -2, 1).reshape(-1, *lengths.shape[1:-2], 5)
-    sites = np.empty((len(operands), likelihood.engine.n_patterns))
+    around, lengths = _surroundings(likelihood, branches)
+    around = around.interchanged()
+    pairings = np.array([[*pairing, *INNER, OWN] for pairing in INTERCHANGES])
+    lengths = np.moveaxis(lengths[..., pairings], -2, 1)  # (n, 2, [n_parts,] 7)
+    lengths = lengths.reshape(-1, *lengths.shape[2:])
+    sites = np.empty((len(around), likelihood.engine.n_patterns))
     at_once = max(1, likelihood.n_scratch // 2)
-    for start in range(0, len(operands), at_once):
+    for start in range(0, len(around), at_once):
         some = slice(start, start + at_once)
-        best = _optimise(likelihood, operands[some], lengths[some])
-        sites[some] = _evaluate(likelihood, operands[some], best)
+        best = _optimise(likelihood, around[some], lengths[some])
+        sites[some] = _evaluate(likelihood, around[some], best)
     return sites.reshape(len(branches), len(INTERCHANGES), -1)
 
 
 def _surroundings(
     likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]
-) -> tuple[IntArray, FloatArray]:
-    """The operands of the four subtrees (n, 4) and the five lengths (n, [n_parts,] 5) at each branch, its own last."""
+) -> tuple[_Surroundings, FloatArray]:
+    """What is around each branch, and the lengths (n, [n_parts,] 7) in the places above."""
     tree, view = likelihood.tree, likelihood.view
-    operands, edges = [], []
-    for end in range(2):
-        node, other = tree.ends[branches, end], tree.ends[branches, 1 - end]
+    nodes, beyond = tree.ends[branches], tree.ends[branches, ::-1]
+    divided = np.zeros(len(branches), dtype=bool)
+    if likelihood.is_rooted:
+        top = int(tree.neighbours[ROOT, 0])
+        divided = (nodes == top).any(axis=1)
+        beyond[divided] = top
+        nodes[divided] = np.setdiff1d(tree.neighbours[top], ROOT)
+    operands, up, edges, inner = [], [], [], []
+    for node, other in zip(nodes.T, beyond.T, strict=True):
         column = np.argmax(tree.neighbours[node] == other[:, None], axis=1)
         for turn in (1, 2):
-            operands.append(view.incoming[node, (column + turn) % 3])
-            edges.append(tree.edges[node, (column + turn) % 3])
-    edges.append(branches)
-    return np.stack(operands, axis=1), np.moveaxis(tree.lengths[np.stack(edges, axis=1)], 1, -1)
+            place = node, (column + turn) % 3
+            operands.append(view.incoming[place])
+            up.append(view.toward_root[place] & likelihood.is_rooted)
+            edges.append(tree.edges[place])
+        inner.append(tree.edges[node, column])
+    edges += [*inner, np.full(len(branches), tree.edges[ROOT, 0])]
+    around = _Surroundings(np.stack(operands, axis=1), np.stack(up, axis=1), divided)
+    return around, np.moveaxis(tree.lengths[np.stack(edges, axis=1)], 1, -1)
 
 
-def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
-    """Optimise the lengths (n, [n_parts,] 5) from those given."""
+def _optimise(likelihood: TreeLikelihood, around: _Surroundings, lengths: FloatArray) -> FloatArray:
+    """Optimise the lengths (n, [n_parts,] 7) from those given."""
     best = np.clip(lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-    lnl = np.full(len(operands), -np.inf)
-    active = np.arange(len(operands))
+    lnl = np.full(len(around), -np.inf)
+    active = np.arange(len(around))
     for _ in range(MAX_NEIGHBOUR_SWEEPS):
         before = lnl[active]
-        for near_0, near_1, far_0, far_1 in SIDES:
-            at = best[active]
+        for side, (near_0, near_1, _, _) in enumerate(SIDES):
+            at, some = best[active], around[active]
             slots = likelihood.scratch + np.arange(len(active))
-            beyond = 2 * np.arange(len(active))
-            newviews = prog.newview(
-                slots, operands[active, far_0], beyond, operands[active, far_1], beyond + 1
-            )
-            clas = likelihood.directed().extend(newviews, flatten_lengths(at[..., [far_0, far_1]]).T)
-            joined = np.column_stack([operands[active, near_0], operands[active, near_1], slots])
-            places = [near_0, near_1, INNER]
-            lnl[active], at[..., places] = optimise_joins(clas, joined, at[..., places])
+            places = _far_places(some, side)
+            newviews = _far_side(some, side, slots, places)
+            clas = likelihood.directed().extend(newviews, flatten_lengths(at[..., places]).T)
+            joined = np.column_stack([some.operands[:, [near_0, near_1]], slots])
+            is_up = np.column_stack([some.up[:, [near_0, near_1]], _is_root_beyond(some, side)])
+            places = [near_0, near_1, INNER[side]]
+            lnl[active], at[..., places] = optimise_joins(clas, joined, at[..., places], is_up)
+            whole = ~some.divided
+            at[whole, ..., INNER[1 - side]] = at[whole, ..., INNER[side]]
             best[active] = at
         active = active[lnl[active] - before >= NEIGHBOUR_EPSILON]
         if not len(active):
@@ -94,9 +143,41 @@ def _optimise(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArra
     return best
 
 
-def optimise_joins(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _is_root_beyond(around: _Surroundings, side: int) -> BoolArray:
+    """(n,) whether the root is on the inner branch or in the pair of subtrees at the other node than `side`."""
+    return around.divided | around.up[:, SIDES[side][2:]].any(axis=1)
+
+
+def _far_places(around: _Surroundings, side: int) -> list[int]:
+    """The places of the lengths that `_far_side` needs."""
+    return [*SIDES[side][2:], *((INNER[1 - side], OWN) if around.divided.any() else ())]
+
+
+def _far_side(around: _Surroundings, side: int, slots: IndexArray, places: Sequence[int]) -> IntArray:
+    """The newviews of the pair at the other node than `side`, which on divided branches go on to the root.
+
+    Lengths are numbered item by item, in the order of `places`.
+    """
+
+    def number(place: int) -> IndexArray:
+        return len(places) * np.arange(len(around)) + places.index(place)
+
+    newviews = []
+    for far in SIDES[side][2:]:
+        newviews += [around.operands[:, far], np.where(around.up[:, far], ~number(far), number(far))]
+    program = prog.newview(slots, *newviews)
+    if not around.divided.any():
+        return program
+    own, inner, beyond = (values[around.divided] for values in (slots, number(INNER[1 - side]), number(OWN)))
+    return np.concatenate([program, prog.newview(own, own, inner, ~ROOT, beyond)])
+
+
+def optimise_joins(
+    clas: AnyClas, operands: IntArray, lengths: FloatArray, up: BoolArray | None = None
+) -> tuple[FloatArray, FloatArray]:
     """Optimise the lengths (n, [n_parts,] 3) at nodes where operands (n, 3) meet; returns lnL (n,) and the lengths.
 
+    `up` is as for `join`.
     A Newton step changes all three lengths together. If it fails, each length takes a step of its own uphill, which is
     halved after every further failure.
     """
@@ -106,7 +187,7 @@ def optimise_joins(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tu
     values = np.empty((*lnl.shape, TRIPLET_VALUES))
     active, trial = np.arange(len(best)), best.copy()
     while len(active):
-        answer = join(clas, operands[active], trial)
+        answer = join(clas, operands[active], trial, None if up is None else up[active])
         better = answer[..., 0] > lnl[active]
         lnl[active] = np.where(better, answer[..., 0], lnl[active])
         best[active] = np.where(better[..., None], trial, best[active])
@@ -123,16 +204,17 @@ def optimise_joins(clas: AnyClas, operands: IntArray, lengths: FloatArray) -> tu
     return add_parts(lnl), best
 
 
-def _evaluate(likelihood: TreeLikelihood, operands: IntArray, lengths: FloatArray) -> FloatArray:
+def _evaluate(likelihood: TreeLikelihood, around: _Surroundings, lengths: FloatArray) -> FloatArray:
     """lnL of each pattern (n, n_patterns) on subtrees joined as 0 1 | 2 3 with these lengths."""
-    n = len(operands)
-    slots = likelihood.scratch + 2 * np.arange(n)
-    branch = 5 * np.arange(n)
-    rows = np.stack([
-        prog.newview(slots, operands[:, 0], branch, operands[:, 1], branch + 1),
-        prog.newview(slots + 1, operands[:, 2], branch + 2, operands[:, 3], branch + 3),
-        prog.evaluate(np.arange(n), slots, slots + 1, branch + INNER),
-    ], axis=1)  # fmt: skip
-    pieces = 3 * np.arange(n, dtype=np.int32)
-    request = prog.Request(rows.reshape(-1, INSTRUCTION_WORDS), n, "neighbours", pieces=pieces)
-    return likelihood.directed().execute_sites(request, flatten_lengths(lengths).T)
+    n = len(around)
+    items = np.arange(n)
+    slots = likelihood.scratch + 2 * items
+    places = [0, 1, 2, 3, INNER[1], *((INNER[0], OWN) if around.divided.any() else ())]
+    sides = [_far_side(around, 1, slots, places), _far_side(around, 0, slots + 1, places)[:n]]  # pair 0 1, pair 2 3
+    across = len(places) * items + places.index(INNER[1])
+    end = prog.evaluate(items, slots, slots + 1, np.where(around.up[:, 2:].any(axis=1), ~across, across))
+    order = np.argsort(np.concatenate([items, np.flatnonzero(around.divided), items, items]), kind="stable")
+    program = np.concatenate([*sides, end])[order]
+    pieces = np.append(0, np.cumsum(3 + around.divided)[:-1]).astype(np.int32)
+    request = prog.Request(program, n, "neighbours", pieces=pieces)
+    return likelihood.directed().execute_sites(request, flatten_lengths(lengths[..., places]).T)

@@ -36,6 +36,7 @@ from plltool.tree.constraint import Constraint
 from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.rell import RellPool, WeightArray
+from plltool.tree_search.root_scan import move_root
 from plltool.tree_search.state import Arrays, pack_tree, pack_trees, unpack_tree, unpack_trees
 
 PLAIN = ("n_made", "n_drawn", "is_over", "target_lnl")  # numbers of a state
@@ -163,7 +164,11 @@ class UfbootSearch:
             self._likelihood.topology_changed()
             jumps = [self._jump(self._draw()) for _ in range(UFBOOT_JUMPS)]
             joints = np.unique(np.concatenate(jumps))
-        self._keep_optimum(self._climb_back(joints))
+        lnl = self._climb_back(joints)
+        if self._likelihood.is_rooted:
+            lnl = move_root(self._likelihood, lnl)
+            at.pool.add(self._likelihood)
+        self._keep_optimum(lnl)
         at.n_made += 1
 
     def adopt(self, target: Tree) -> None:

@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import plltool
+from plltool.analyses import ultrafast
+from plltool.constants import SUPPORT_KINDS
 from plltool.errors import InputError
 from plltool.hardware import Hardware
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.tree.rooted import add_root, drop_root
+from plltool.tree.rooted import add_root, drop_root, inner_branches
 from plltool.tree.splits import rf_distance
 
 PRIMATES = "data/primates.phy"
@@ -30,6 +32,16 @@ IQTREE_MODEL = (
     "1.534799074/17.11108264/1}+G4{0.3669434662}"
 )
 IQTREE_LNL = -5716.59773846
+# the same with --alrt 1000 --abayes; its interchanges beside the root move the root, and are other ones than ours
+IQTREE_ALRT = {
+    ("Homo_sapiens", "Pan"): (90.8, 0.999),
+    ("Gorilla", "Homo_sapiens", "Pan"): (99.1, 1),
+    ("Gorilla", "Homo_sapiens", "Pan", "Pongo"): (93.3, 0.998),
+    ("M_mulatta", "Macaca_fuscata"): (83.6, 0.988),
+    ("M_fascicularis", "M_sylvanus"): (0, 0.0237),
+    ("M_fascicularis", "M_mulatta", "M_sylvanus", "Macaca_fuscata"): (100, 1),
+    ("Lemur_catta", "Saimiri_sciureus", "Tarsius_syrichta"): (92.4, 0.989),
+}
 IQTREE_STRSYM = -5888.96556138  # optimised, -m STRSYM+G4 -te
 SMALL = "((a:0.1,b:0.2):0.15,((c:0.3,d:0.1):0.1,(e:0.2,f:0.1):0.2):0.05);"
 SIMULATED = "UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}"
@@ -123,6 +135,58 @@ def test_duplicates_and_a_taxon_without_data():
     assert "root" not in result.newick
 
 
+# --- supports -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    return plltool.simulate(SMALL, SIMULATED, 500, seed=3).as_sequences()
+
+
+def test_supports_of_a_search(simulated, monkeypatch):
+    """All kinds; those of unrooted branches are one at the root, and replicates vote for the true root."""
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
+    best = plltool.search(simulated, "STRSYM", seed=1, effort="fast")
+    found = plltool.search_supports(best, SUPPORT_KINDS, replicates=2, workers=1).supports
+    assert found.tree.is_rooted
+    inner = inner_branches(found.tree)
+    assert len(inner) == 3  # of 6 taxa
+    for kind in SUPPORT_KINDS:
+        assert np.all(found.values[kind][inner] >= 0)
+    assert np.all(found.values["ufboot"][inner] > 95)
+    assert np.all(found.values["abayes"][inner] > 0.95)
+    places = found.root_places()
+    assert sum(value for _, value in places) <= 100
+    assert found.newick("rootstrap").count("(") == 5
+    rows = found.as_record()["branches"]
+    assert all("(root)" not in row["taxa"] for row in rows)
+    assert sorted(sorted(row["taxa"]) for row in rows) == [["a", "b"], ["c", "d"], ["e", "f"]]
+
+
+def test_replicates_have_roots(simulated):
+    """They are the searches of their alignments; rapid ones have roots, too."""
+    settings = {"replicates": 1, "seed": 2, "workers": 1, "tree": SMALL, "kinds": ["rootstrap"]}
+    found = plltool.bootstrap(simulated, "STRSYM", **settings)
+    assert found.supports.tree.is_rooted
+    (own,) = plltool.resampled_alignments(simulated, "STRSYM", replicates=1, seed=2)
+    assert found.trees[0].is_rooted
+    assert found.lnls[0] > plltool.search(own, "STRSYM", effort="fast").lnl - 0.1
+    rapid = plltool.bootstrap(simulated, "STRSYM", rapid=True, **settings)
+    assert rapid.trees[0].is_rooted
+    assert sum(value for _, value in rapid.supports.root_places()) in (0, 100)
+
+
+@pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
+def test_supports_by_neighbours(device):
+    """SH-aLRT of IQ-TREE 2.0.7, -m UNREST+G4 -te --alrt 1000 --abayes, at its tree and parameters."""
+    found = plltool.alrt(PRIMATES, IQTREE_TREE, IQTREE_MODEL, replicates=1000, fixed=True, device=device).supports
+    rows = {tuple(sorted(row["taxa"])): row for row in found.as_record()["branches"]}
+    assert len(rows) == 9
+    for taxa, expected in IQTREE_ALRT.items():
+        assert rows[taxa]["sh-alrt"] == pytest.approx(expected[0], abs=5)
+        assert rows[taxa]["abayes"] == pytest.approx(expected[1], abs=0.05)
+
+
 @pytest.mark.opencl
 def test_devices_agree():
     results = [
@@ -180,12 +244,10 @@ def test_parts(tmp_path):
 @pytest.mark.parametrize(
     ("call", "problem"),
     [
-        (lambda: plltool.bootstrap(PRIMATES, "UNREST", replicates=2), "only evaluate, ancestral, simulate, compare"),
-        (lambda: plltool.alrt(PRIMATES, IQTREE_TREE, "UNREST"), "is not time-reversible"),
+        (lambda: plltool.concordance(IQTREE_TREE, alignment=PRIMATES, model="UNREST"), "concordance and place cannot"),
         (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "RY8.8+PSR"), r"\(\+PSR\) need a time-reversible model"),
         (lambda: plltool.simulate(unrooted(SMALL), SIMULATED, 5), "found no root, expected one, with two branches"),
         (lambda: plltool.search(PRIMATES, "UNREST", outgroup="Pan"), "outgroup: expected none, because the model"),
-        (lambda: plltool.search(PRIMATES, "UNREST", rooted=False), "is not time-reversible"),
         (lambda: plltool.evaluate(PRIMATES, IQTREE_TREE, "JC", root_scan=True), "is time-reversible: expected another"),
     ],
 )

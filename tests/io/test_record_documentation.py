@@ -110,8 +110,9 @@ def test_the_record_of_supports(found, data_dir):
     trees = [found.tree, found.tree]
     by_replicates = supports(found.tree, trees, ("fbp", "tbe"))
     ultrafast = search_supports(found, ["ufboot"], device="numpy", listener=stop).supports
+    rooted = supports("((a,b),(c,(d,e)));", ["(a,(b,(c,(d,e))));"], ("rootstrap",))
     by_neighbours = alrt(data_dir / "primates.phy", found.tree, "JC", replicates=10, fixed=True, device="numpy")
-    for made in (by_replicates, ultrafast, by_neighbours.supports):
+    for made in (by_replicates, rooted, ultrafast, by_neighbours.supports):
         text = made.texts()["support.json"]
         assert json.loads(text) == made.as_record()
         check(json.loads(json.dumps(found.as_record())) | {"supports": json.loads(text)}, "search")

@@ -9,6 +9,7 @@ from tree_samples import dendropy_list, dendropy_sides, similar_trees
 from plltool.analyses.support import load_target, supports
 from plltool.errors import InputError
 from plltool.io.newick import parse_newick
+from plltool.run.inputs import as_tree
 from plltool.tree.splits import members_of, splits_of
 
 
@@ -187,3 +188,49 @@ def test_other_programs_read_the_annotations():
         frozenset("ef"): ("100", "1"),
     }
     assert {leaf.taxon.label for leaf in read.leaf_nodes()} == {"a_1", "b 2", "c", "d", "e", "f"}
+
+
+ROOTED = ["((a,b),(c,(d,e)));", "(a,(b,(c,(d,e))));", "((a,b),(c,(d,e)));", "((d,e),((a,c),b));"]
+
+
+def test_roots_by_hand(tmp_path):
+    """Of four replicates two have the root between a b and c d e, one at a, and one above d e."""
+    path = tmp_path / "replicates.nwk"
+    path.write_text("\n".join(ROOTED))
+    found = supports(ROOTED[0], path, ["fbp", "rootstrap"])
+    assert found.tree.is_rooted
+    assert found.newick().replace(":0.1", "").replace(":0.05", "") == "((a,b)75/50,(c,(d,e)100/25)75/50);"
+    assert found.newick("rootstrap").replace(":0.1", "").replace(":0.05", "") == "((a,b)50,(c,(d,e)25)50);"
+    assert "= [&R] " in found.nexus()
+    assert found.root_places() == [(["a", "b"], 50.0), (["a"], 25.0), (["d", "e"], 25.0)]
+    record = found.as_record()
+    assert [(row["taxa"], row["fbp"], row["rootstrap"]) for row in record["branches"]] == [
+        (["a", "b"], 75.0, 50.0),
+        (["d", "e"], 100.0, 25.0),
+    ]
+    assert record["root_places"][1] == {"taxa": ["a"], "rootstrap": 25.0}
+    assert found.describe()[2:] == [
+        "root: 50 % of the replicates  'a', 'b' | others",
+        "root: 25 % of the replicates  'a' | others",
+        "root: 25 % of the replicates  'd', 'e' | others",
+    ]
+    unrooted = supports("((a,b),c,(d,e));", path, ["rootstrap"])
+    assert unrooted.root_places() == found.root_places()
+    trees = [as_tree(text, ("(root)", *"abcde")) for text in ROOTED]
+    again = supports(trees[0], trees, ["fbp", "rootstrap"])
+    assert again.as_record() == record
+
+
+def test_roots_that_are_not_there():
+    with pytest.raises(InputError, match="replicate tree 2: found no root, expected one, with two branches"):
+        supports(ROOTED[0], [ROOTED[0], "((a,b),c,(d,e));"], ["rootstrap"])
+
+
+def test_a_root_at_a_tip():
+    """Its branch has no support but that of the root; roots on branches that the tree lacks count for none."""
+    found = supports("(a,(b,(c,(d,e))));", [*ROOTED, "((b,c),(a,(d,e)));"], ["fbp", "tbe", "rootstrap"])
+    text = found.newick("fbp", "rootstrap").replace(":0.1", "").replace(":0.05", "")
+    assert text == "(a,(b,(c,(d,e)100/20)60/40)NA/20);"
+    assert sum(value for _, value in found.root_places()) == pytest.approx(80)
+    assert len(found.as_record()["branches"]) == 2
+    assert len(found.branches) == 2

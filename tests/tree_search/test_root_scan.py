@@ -2,15 +2,18 @@
 
 import numpy as np
 import pytest
-from helpers import likelihood_of, make_tree, random_directed_mixture, random_ends, simulate_codes
+from helpers import directed_mix, likelihood_of, make_tree, random_directed_mixture, random_ends, simulate_codes
 from oracles.likelihood import pruning
+from scipy.optimize import minimize
 
 from plltool.constants import NEIGHBOUR_EPSILON
 from plltool.tree.moves import prune_regraft
-from plltool.tree.rooted import add_root, drop_root
+from plltool.tree.rooted import add_root, drop_root, inner_branches
 from plltool.tree.splits import rf_distance
+from plltool.tree.topology import Tree
 from plltool.tree_search.climb import climb_round
 from plltool.tree_search.insertions import optimise_insertions
+from plltool.tree_search.neighbours import neighbour_sites
 from plltool.tree_search.root_scan import describe_places, move_root, scan_root
 from plltool.tree_search.scan import all_prunes, scan
 
@@ -138,6 +141,54 @@ def test_the_root_moves_to_the_best_place(case):
     assert reached == pytest.approx(oracle_lnl(likelihood.tree, *case[1:]), rel=1e-11)
     assert scan_root(likelihood).lnl.max() < reached + 0.02
     assert likelihood.tree.is_rooted
+
+
+def interchanged(tree, branch, which):
+    """The rooted tree after an interchange at an inner branch of the unrooted one, and the branches around it."""
+    ends, top = tree.ends.copy(), int(tree.neighbours[0, 0])
+    u, v = (int(node) for node in tree.ends[branch])
+    if top in (u, v):  # the root stays between the two nodes
+        u, v = (int(node) for node in tree.neighbours[top] if node != 0)
+    path = {u, v, top} if top in tree.neighbours[u] and top in tree.neighbours[v] else {u, v}
+    outside = [[int(node) for node in tree.neighbours[end] if node not in path] for end in (u, v)]
+    for node, old, new in ((outside[0][0], u, v), (outside[1][which], v, u)):
+        row = ends[tree.edge_between(node, old)]
+        row[row == old] = new
+    inner = [tree.edge_between(a, b) for a in path for b in path if a < b and b in tree.neighbours[a]]
+    around = [tree.edge_between(node, end) for nodes, end in zip(outside, (u, v), strict=True) for node in nodes]
+    return Tree.from_edges(tree.names, ends, tree.lengths), [*inner, *around]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_interchanges(place):
+    """They are as likely as scipy can make them, with the root within a subtree, and on the inner branch."""
+    rng = np.random.default_rng(place)
+    mixture = directed_mix([(1.0, rng.random((4, 4)) + 0.1, 1.0)])
+    unrooted = make_tree(*random_ends(rng, N_TAXA, 0.3), N_TAXA)
+    rows = simulate_codes(rng, unrooted.ends, unrooted.lengths, N_TAXA, 60, mixture)
+    codes = np.vstack([np.full_like(rows[:1], 15), rows])
+    is_inner = unrooted.is_inner_branch
+    tree = add_root(unrooted, int(np.flatnonzero(is_inner == bool(place))[1]), 0.4)
+    branches = inner_branches(tree)
+    assert len(branches) == N_TAXA - 3
+    likelihood = likelihood_of(tree.copy(), codes, np.ones(codes.shape[1]), mixture)
+    found = neighbour_sites(likelihood, branches).sum(axis=2)
+    own_branches = set(tree.edges[tree.neighbours[0, 0]].tolist())
+    assert bool(own_branches & set(branches.tolist())) == bool(place)
+    for branch, lnls in zip(branches.tolist(), found, strict=True):
+        expected = []
+        for which in (0, 1):
+            other, around = interchanged(tree, branch, which)
+            assert len(around) == 5 + (branch in own_branches)
+            assert rf_distance(drop_root(other), drop_root(tree)) == 2
+
+            def loss(logs, other=other, around=around):
+                other.lengths[around] = np.exp(logs)
+                return -oracle_lnl(other, codes, mixture)
+
+            bounds = [(np.log(1e-6), np.log(5))] * len(around)
+            expected.append(-minimize(loss, np.log(tree.lengths[around]), method="L-BFGS-B", bounds=bounds).fun)
+        np.testing.assert_allclose(sorted(lnls), sorted(expected), rtol=0, atol=0.005)  # NEIGHBOUR_EPSILON
 
 
 def test_climbing(case):
