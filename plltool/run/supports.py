@@ -20,6 +20,8 @@ from plltool.errors import InputError, check_least, show_name
 from plltool.io.newick_writer import write_newick
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.bootstop import Convergence
 from plltool.tree.splits import smaller_sides
@@ -72,8 +74,10 @@ class BetterTree(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Supports:
+class Supports(Shown):
     """Supports of the branches of a tree.
+
+    The columns of its table are taxa (on the smaller side of the branch), length, and the kinds.
 
     Attributes
     ----------
@@ -100,6 +104,19 @@ class Supports:
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self.branches)} branches, {self.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.newick(), tuple((kind, KINDS[kind].unit) for kind in self.kinds)
+
+    def _rows(self) -> Sequence[Row]:
+        return [
+            {
+                "taxa": tuple(taxa),
+                "length": float(np.mean(self.tree.lengths[branch])),
+                **{kind: float(values[branch]) for kind, values in self.values.items()},
+            }
+            for branch, taxa in zip(self.branches.tolist(), smaller_sides(self.tree, self.branches), strict=True)
+        ]
 
     @property
     def branches(self) -> IndexArray:
