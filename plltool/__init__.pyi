@@ -69,6 +69,7 @@ from .io.tree_files import read_trees as read_trees
 from .run.concordance import Concordance as Concordance
 from .run.model_choice import FittedModel as FittedModel
 from .run.model_choice import ModelChoice as ModelChoice
+from .run.progress_bar import ProgressBar as ProgressBar
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
 from .run.scheme_choice import PartChoice as PartChoice

@@ -37,11 +37,11 @@ SEED, N_SITES, MEAN_LENGTH = 1, 1000, 0.03
 MODEL = "GTR+F+G4"
 
 
-def prepare(n_taxa: int, folder: Path) -> Path:
+def prepare(n_taxa: int, folder: Path, n_sites: int = N_SITES) -> Path:
     """Simulate an alignment, and write it and the true tree, unless they are there."""
     alignment, tree = folder / f"{n_taxa}.fasta", folder / f"{n_taxa}.truth.nwk"
     if not alignment.exists():
-        sequences, newick = simulate_alignment.make(SEED, n_taxa, N_SITES, MEAN_LENGTH, n_taxa // 2)
+        sequences, newick = simulate_alignment.make(SEED, n_taxa, n_sites, MEAN_LENGTH, n_taxa // 2)
         *_, duplicate = sequences
         twins = f"({simulate_alignment.DUPLICATED}:0,{duplicate}:0)"
         tree.write_text(newick.replace(f"{simulate_alignment.DUPLICATED}:", f"{twins}:") + "\n")

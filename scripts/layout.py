@@ -27,7 +27,7 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "engine": DATA | {"engine"},
     "optimise": DATA | {"engine", "optimise"},
     "tree_search": SEARCH,
-    "run": SEARCH | {"io", "run"},
+    "run": SEARCH | {"io", "pages", "run"},
     "pages": DATA | {"io", "pages"},
     "analyses": SEARCH | {"io", "run", "pages", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants"},
@@ -38,6 +38,8 @@ THIRD_PARTY_HOMES = {  # where other packages may be imported
     "dendropy": ("io/", "tree/topology.py"),
     "Bio": ("tree/topology.py",),
     "matplotlib": ("drawing/pdf.py",),
+    "pandas": ("pages/shown.py",),
+    "tqdm": ("run/progress_bar.py",),
     "lazy_loader": ("__init__.py",),
 }
 

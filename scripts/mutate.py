@@ -63,6 +63,7 @@ CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
 REPORT, METHODS = ("tests/pages/test_report.py",), ("tests/pages/test_methods.py",)
 DESCRIPTION = ("tests/statistics/test_description.py",)
+NOTEBOOK = ("tests/pages/test_notebook.py", "-k", "not select and not genes")
 TERMINAL = ("tests/cli/test_terminal.py", "-k", "not in_a_terminal and not a_dumb and not without_colour and not pipe_on")
 ROOTING, DRAWING = ("tests/tree/test_rooting.py",), ("tests/drawing/test_drawing.py",)
 ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
@@ -1529,6 +1530,10 @@ MUTANTS = [
     Mutant("the root's place in a renumbered tree", TOPOLOGY_PY,
         "self.ends[branch, 0] == parents[place]",
         "self.ends[branch, 0] != parents[place]", ROOTED_RUNS),
+    Mutant("pictures in black", "plltool/drawing/svg.py", "INHERITED if is_inline else {}", "{}", NOTEBOOK),
+    Mutant("whole tables shown", "plltool/pages/notebook.py", "in rows[:SHOWN_ROWS])", "in rows)", NOTEBOOK),
+    Mutant("sites from 0", "plltool/io/site_values.py", "for site, row in enumerate(rows, start=1)", "for site, row in enumerate(rows)", NOTEBOOK),
+    Mutant("a failed run ends the bar", "plltool/run/progress_bar.py", "            self._bar.close()  # where", "            self.close()  # where", NOTEBOOK),
     Mutant("NO_COLOR ignored", "plltool/cli/terminal.py", 'environment.get("NO_COLOR")', 'environment.get("")', TERMINAL),
     Mutant("colour on dumb terminals", "plltool/cli/terminal.py", ' and os.environ.get("TERM") != "dumb"', "", TERMINAL),
     Mutant("rows a column too long", "plltool/cli/terminal.py", "used + 1 + width > columns", "used + width > columns", TERMINAL),

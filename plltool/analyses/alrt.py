@@ -9,6 +9,7 @@ from typing import Any, Unpack
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.constants import ALRT_REPLICATES, DEFAULT_SEED, NEIGHBOUR_KINDS, SH_ALRT
+from plltool.pages.blocks import Drawn, Row
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
@@ -18,7 +19,7 @@ from plltool.run.supports import Supports, check_neighbour_request
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlrtResult(Result):
-    """An evaluation of a tree, and the supports of its branches.
+    """An evaluation of a tree, and the supports of its branches; its table is that of the supports.
 
     Attributes
     ----------
@@ -26,6 +27,12 @@ class AlrtResult(Result):
     """
 
     supports: Supports = field(kw_only=True)
+
+    def _drawn(self) -> Drawn | None:
+        return self.supports._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        return self.supports._rows()
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of an evaluation, and the supports."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
@@ -16,6 +17,7 @@ from plltool.io.alignment_writer import format_fasta, format_table
 from plltool.io.newick_writer import find_root, write_newick
 from plltool.io.tree_views import write_nexus
 from plltool.optimise.joint import joint_states
+from plltool.pages.blocks import Drawn, Row
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.mutations import Mutation, find_mutations
@@ -58,6 +60,8 @@ class AncestralPart:
 class AncestralResult(Result):
     """The result of a reconstruction of ancestral states.
 
+    The columns of its table are node, parent, site (from 1), before and after: the mutations by marginal states.
+
     Attributes
     ----------
     nodes : names of the inner nodes; `nodes[k]` is node n_taxa + k of `tree`
@@ -70,6 +74,21 @@ class AncestralResult(Result):
     ancestors: tuple[AncestralPart, ...] = field(kw_only=True)
     labelled: str = field(kw_only=True)
     mutations: dict[str, tuple[Mutation, ...]] = field(kw_only=True)
+
+    def _drawn(self) -> Drawn | None:
+        return self.labelled, ()
+
+    def _rows(self) -> Sequence[Row]:
+        return [
+            {
+                "node": self.name_of(own.node),
+                "parent": self.name_of(own.parent),
+                "site": own.site + 1,
+                "before": own.before,
+                "after": own.after,
+            }
+            for own in self.mutations[MARGINAL]
+        ]
 
     def sequences(self, kind: str = MARGINAL) -> dict[str, str]:
         """The most probable sequence of each inner node, by its name; "-" for sites that are in no part.

@@ -49,6 +49,8 @@ from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER, Checkpoint
 from plltool.io.newick_writer import write_newick
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.climbers import share_hardware
 from plltool.run.identity import identify_replicates
 from plltool.run.inputs import (
@@ -79,8 +81,10 @@ _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BootstrapResult:
+class BootstrapResult(Shown):
     """Bootstrap replicates.
+
+    The columns of its table are replicate, lnl (on the resampled alignment) and length of the tree.
 
     Attributes
     ----------
@@ -106,6 +110,13 @@ class BootstrapResult:
     def __repr__(self) -> str:
         n_taxa = self.trees[0].n_taxa if self.trees else 0
         return f"<BootstrapResult: {len(self.trees)} trees of {n_taxa} taxa, seed {self.seed}>"
+
+    def _drawn(self) -> Drawn | None:
+        return None if self.supports is None else self.supports._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        made = enumerate(zip(self.lnls, self.trees, strict=True), start=1)
+        return [{"replicate": k, "lnl": lnl, "length": tree.total_length()} for k, (lnl, tree) in made]
 
 
 @takes_keywords(HardwareSettings)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from itertools import zip_longest
 from pathlib import Path
@@ -18,6 +18,8 @@ from plltool.io.alignment_reader import looks_like_alignment
 from plltool.io.content import source_name
 from plltool.io.newick import parse_newick
 from plltool.io.record import read_record
+from plltool.pages.blocks import Row
+from plltool.pages.shown import Shown
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult
@@ -77,8 +79,10 @@ class Run:
 
 
 @dataclass(frozen=True, eq=False)
-class Comparison:
+class Comparison(Shown):
     """Two searches.
+
+    The columns of its table are stage, radius, round, lnl_a and lnl_b, of each round.
 
     Attributes
     ----------
@@ -93,6 +97,15 @@ class Comparison:
     def __repr__(self) -> str:
         found = "agree" if self.agree else "differ"
         return f"<Comparison: {self.a.label} and {self.b.label} {found}, RF {self.rf}, lnL {self.difference:+.4f}>"
+
+    def _rows(self) -> Sequence[Row]:
+        table = []
+        for a, b in self.rows():
+            event = a or b
+            assert event is not None, "a row has a round of one of them"
+            kind = {"stage": event.stage, "radius": event.radius, "round": event.round}
+            table.append({**kind, "lnl_a": a.lnl if a else None, "lnl_b": b.lnl if b else None})
+        return table
 
     @property
     def rf(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
@@ -33,6 +33,8 @@ from plltool.io.alignment_writer import format_fasta
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.climbers import share_hardware
 from plltool.run.concordance import Concordance
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
@@ -93,8 +95,10 @@ class Gene:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class GenesResult:
+class GenesResult(Shown):
     """Trees of genes, and the tree of all of them together.
+
+    The columns of its table are name, source, n_taxa, n_sites, n_patterns, lnl, spec and model, of each gene.
 
     Attributes
     ----------
@@ -115,6 +119,17 @@ class GenesResult:
 
     def __repr__(self) -> str:
         return f"<GenesResult: {len(self.genes)} genes, {self.alignment.n_taxa} taxa, lnL {self.search.lnl:.3f}>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.concordance._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        names = "n_sites", "n_patterns", "lnl", "spec", "model"
+        return [
+            {"name": gene.name, "source": gene.source, "n_taxa": gene.tree.n_taxa}
+            | {name: getattr(gene, name) for name in names}
+            for gene in self.genes
+        ]
 
     def format_table(self) -> str:
         """A table separated by tabs, with a row for each gene in the order of the gene trees."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from typing import Any, TypeAlias, Unpack
 
@@ -26,6 +26,7 @@ from plltool.errors import InputError, check_least
 from plltool.io.jplace import EdgeNumbers, JplaceRow, format_jplace
 from plltool.io.query_reader import read_queries
 from plltool.model.model import Model
+from plltool.pages.blocks import Row
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.placement import Placer, encode_queries, likelihood_weights
@@ -107,6 +108,8 @@ class PlacementFilter:
 class PlacementResult(Result):
     """The places of queries on a reference tree; lnL, tree and model are those of the reference.
 
+    The columns of its table are query, place (1 is the best), and those of `Placement`.
+
     Attributes
     ----------
     placements : of each query that has data, in the order of the files
@@ -115,6 +118,14 @@ class PlacementResult(Result):
 
     placements: tuple[QueryPlacements, ...] = field(kw_only=True)
     without_data: tuple[str, ...] = field(kw_only=True)
+
+    def _rows(self) -> Sequence[Row]:
+        return [
+            {"query": name, "place": number, **asdict(place)}
+            for query in self.placements
+            for name in query.names
+            for number, place in enumerate(query.places, start=1)
+        ]
 
     @property
     def n_placed(self) -> int:

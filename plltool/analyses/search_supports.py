@@ -22,6 +22,8 @@ from plltool.constants import DEFAULT_SEED, NEIGHBOUR_KINDS, REPLICATE_KINDS, SU
 from plltool.errors import CheckpointError, InputError
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import remove_checkpoint
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
 from plltool.run.results import SearchResult
@@ -35,8 +37,8 @@ _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SearchSupports:
-    """Supports of the tree that a search found.
+class SearchSupports(Shown):
+    """Supports of the tree that a search found; its table is that of the supports.
 
     Attributes
     ----------
@@ -54,6 +56,12 @@ class SearchSupports:
 
     def __repr__(self) -> str:
         return f"<SearchSupports: {', '.join(self.supports.kinds)}, {self.supports.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.supports._drawn() if self.supports.kinds else self.result._drawn()
+
+    def _rows(self) -> Sequence[Row]:
+        return self.supports._rows()
 
 
 @takes_keywords(HardwareSettings)

@@ -17,6 +17,7 @@ from plltool.errors import InputError, check_least
 from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
+from plltool.pages.blocks import Row
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike
 from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
@@ -30,6 +31,8 @@ P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 @dataclass(frozen=True, eq=False, repr=False)
 class TopologyTestResult(Result):
     """The result of topology tests; lnL, tree and model are those of the best tree.
+
+    The columns of its table are tree (its number), and those of `TopologyTests`.
 
     Attributes
     ----------
@@ -46,6 +49,11 @@ class TopologyTestResult(Result):
     n_replicates: int = field(kw_only=True)
     test_seed: int = field(kw_only=True)
     tree_site_lnl: FloatArray = field(kw_only=True)
+
+    def _rows(self) -> Sequence[Row]:
+        columns = {f.name: getattr(self.tests, f.name).tolist() for f in fields(self.tests)}
+        rows = zip(*columns.values(), strict=True)
+        return [{"tree": number, **dict(zip(columns, row, strict=True))} for number, row in enumerate(rows, start=1)]
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the tests tree by tree; missing numbers are null."""

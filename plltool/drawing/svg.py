@@ -5,14 +5,23 @@ from __future__ import annotations
 import re
 from xml.sax.saxutils import escape, quoteattr
 
-from plltool.drawing.picture import DOT, LINE_COLOUR, Picture, Text
+from plltool.drawing.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Picture, Text
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
 
 
-def write_svg(picture: Picture, title: str) -> str:
-    """A picture as an SVG document; `title` is for those who cannot see it."""
+INHERITED = dict.fromkeys((LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR), "currentColor")  # that of the text around it
+
+
+def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
+    """A picture as an SVG document; `title` is for those who cannot see it.
+
+    `is_inline` is for a picture within HTML: it takes the colour of the text there, and is no wider than its place.
+    """
     width, height = _number(picture.width), _number(picture.height)
+    colours = INHERITED if is_inline else {}
+    style = ' style="display:block;max-width:100%;height:auto"' if is_inline else ""
+    line_colour = colours.get(LINE_COLOUR, LINE_COLOUR)
     lines = "".join(
         f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in picture.lines
     )
@@ -21,12 +30,12 @@ def write_svg(picture: Picture, title: str) -> str:
         f"<title>{xml_text(dot.title)}</title></circle>"
         for dot in picture.dots
     )
-    texts = "\n".join(_text(text) for text in picture.texts)
+    texts = "\n".join(_text(text, colours.get(text.colour, text.colour)) for text in picture.texts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
-        f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif">\n'
+        f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif"{style}>\n'
         f"<title>{xml_text(title)}</title>\n"
-        f'<path d="{lines}" fill="none" stroke="{LINE_COLOUR}" stroke-width="1.2" stroke-linecap="square"/>\n'
+        f'<path d="{lines}" fill="none" stroke="{line_colour}" stroke-width="1.2" stroke-linecap="square"/>\n'
         f"{dots}\n{texts}\n</svg>\n"
     )
 
@@ -36,12 +45,12 @@ def xml_text(text: str) -> str:
     return escape(_NOT_XML.sub("\ufffd", text))
 
 
-def _text(text: Text) -> str:
+def _text(text: Text, colour: str) -> str:
     x, y = _number(text.x), _number(text.y)
     turned = f' transform="rotate({_number(text.angle)} {x} {y})" dominant-baseline="central"' if text.angle else ""
     anchor = "" if text.anchor == "start" else f" text-anchor={quoteattr(text.anchor)}"
     return (
-        f'<text x="{x}" y="{y}" font-size="{_number(text.size)}" fill="{text.colour}"{anchor}{turned}>'
+        f'<text x="{x}" y="{y}" font-size="{_number(text.size)}" fill="{colour}"{anchor}{turned}>'
         f"{xml_text(text.text)}</text>"
     )
 

@@ -47,7 +47,7 @@ class TreeDrawing:
         labels : with the labels of inner branches, and dots coloured by support: from 95 %, from 80 %, and below
         unrooted : clades in sectors around a point, instead of a root at the left
         """
-        return write_svg(self._picture(width, labels, unrooted), f"Tree of {self.n_taxa} taxa")
+        return write_svg(self._picture(width, labels, unrooted), self._title)
 
     def pdf(self, width: float = DRAWING_WIDTH, labels: bool = True, unrooted: bool = False) -> bytes:
         """The tree as a PDF of one page; parameters as for `svg`. Raises InputError if matplotlib is not installed."""
@@ -58,3 +58,12 @@ class TreeDrawing:
 
     def _repr_svg_(self) -> str:
         return self.svg()
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the picture in the colour of its text, no wider than the page and not too high."""
+        drawn = write_svg(self._picture(DRAWING_WIDTH, True, False), self._title, is_inline=True)
+        return f'<div style="max-height:45em;overflow:auto">{drawn}</div>'
+
+    @property
+    def _title(self) -> str:
+        return f"Tree of {self.n_taxa} taxa"

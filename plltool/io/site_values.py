@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from os import PathLike, fspath
+from typing import Any
 
 import numpy as np
 
@@ -32,3 +33,10 @@ def format_for(path: str | PathLike[str], site_lnl: FloatArray) -> str:
     """lnL (n_sites,) in the format that the file's name asks for: for CONSEL if it ends in PUZZLE_ENDING."""
     is_puzzle = fspath(path).endswith(PUZZLE_ENDING)
     return format_puzzle(site_lnl[None]) if is_puzzle else format_sites("lnl", site_lnl)
+
+
+def site_rows(**columns: FloatArray | None) -> list[dict[str, Any]]:
+    """A row for each site, from 1, with what is known of it: (n_sites,) by the name of the column."""
+    known = {name: values.tolist() for name, values in columns.items() if values is not None}
+    rows = zip(*known.values(), strict=True)
+    return [{"site": site, **dict(zip(known, row, strict=True))} for site, row in enumerate(rows, start=1)]

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from plltool.pages.markup import Markup
 from plltool.tree.rooted_nodes import RootedNodes
+
+Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
+Drawn = tuple[str, tuple[tuple[str, str], ...]]  # a tree as Newick, and the kinds of its labels with their units
 
 
 class Cell(NamedTuple):

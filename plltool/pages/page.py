@@ -24,7 +24,7 @@ _PICTURE_WIDTH = 980.0
 
 def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
     """The page. Only this script and this style sheet can run in it, and nothing can be loaded."""
-    style, script = _read("report.css"), _read("report.js")
+    style, script = read_part("report.css"), read_part("report.js")
     tree = next((block for section in sections for block in section.blocks if isinstance(block, TreePicture)), None)
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(script)}'; img-src blob: data:;"
@@ -49,7 +49,8 @@ def write_html_page(prefix: str, sections: Sequence[Section]) -> str:
     return f'{BEGIN}{VERSION}">\n{lines}\n'
 
 
-def _read(name: str) -> str:
+def read_part(name: str) -> str:
+    """A file of the package."""
     return files("plltool.pages").joinpath(name).read_text(encoding="utf-8")
 
 
@@ -60,12 +61,13 @@ def _hash(text: str) -> str:
 
 def _write_section(section: Section) -> Markup:
     heading = f"heading-{section.key}"
-    blocks = [_write_block(block) for block in section.blocks]
+    blocks = [write_block(block) for block in section.blocks]
     title = element("h2", section.title, id=heading)
     return element("section", title, *blocks, id=section.key, aria_labelledby=heading)
 
 
-def _write_block(block: Block) -> Markup:
+def write_block(block: Block) -> Markup:
+    """A block as HTML."""
     if isinstance(block, Facts):
         return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in block.rows])
     if isinstance(block, Table):
@@ -104,16 +106,21 @@ def _write_cell(cell: str | Cell) -> Markup:
     return element("td", _text(cell), class_=cell.mark or None if isinstance(cell, Cell) else None)
 
 
-def _write_tree(block: TreePicture) -> Markup:
+def draw_tree(block: TreePicture) -> tuple[TreeDrawing, str]:
+    """A tree with its smallest clades collapsed where it is large, and the caption of the picture."""
     shown, n_collapsed = collapse_large(block.nodes)
-    drawn = Markup(TreeDrawing(shown).svg(_PICTURE_WIDTH))
     colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
     caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
     if n_collapsed:
         caption = f"The tree is large: {n_collapsed} clades are collapsed, so that it has {REPORT_ROWS} rows. {caption}"
-    name = "Picture of the tree"
+    return TreeDrawing(shown), caption
+
+
+def _write_tree(block: TreePicture) -> Markup:
+    drawing, caption = draw_tree(block)
+    drawn, name = Markup(drawing.svg(_PICTURE_WIDTH)), "Picture of the tree"
     holder = element("div", drawn, id="tree-holder", class_="scroll tree", tabindex="0", role="group", aria_label=name)
-    return element("figure", Markup(_read("toolbar.html")), holder, element("figcaption", caption.strip()))
+    return element("figure", Markup(read_part("toolbar.html")), holder, element("figcaption", caption))
 
 
 def _tree_data(block: TreePicture) -> str:

@@ -15,6 +15,8 @@ from plltool.constants import GCF, IC, ICA, QCF, SCF, SCFL
 from plltool.io.newick_writer import write_newick, written_label
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.results import Result
 from plltool.run.supports import NOT_AVAILABLE, Supports
 
@@ -45,8 +47,10 @@ NUMBER = "_N"  # the end of the name of a column with numbers in place of per ce
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Concordance:
+class Concordance(Shown):
     """Concordance factors of the inner branches of a tree.
+
+    The columns of its table are ID, those of `columns`, Label and Length, see `format_table`.
 
     Around a branch there are four subtrees A, B and C, D. A has the first taxon of the tree by name, and C the first
     taxon of the other end. The branch is AB|CD; its first interchange is AC|BD, its second AD|BC. Branches at nodes of
@@ -73,6 +77,17 @@ class Concordance:
     def __repr__(self) -> str:
         kinds = ", ".join(self.supports.kinds)
         return f"<Concordance: {kinds}, {len(self.labels)} branches, {self.supports.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.newick(), ()
+
+    def _rows(self) -> Sequence[Row]:
+        tree = self.supports.tree
+        lengths = [float(np.mean(tree.lengths[branch])) for branch in self.supports.branches]
+        values = [column.tolist() for column in self.columns.values()]
+        names = "ID", *self.columns, "Label", "Length"
+        rows = zip(self._numbers(), *values, self.labels, lengths, strict=True)
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
     def newick(self) -> str:
         """The tree with labels such as ``97/85.71/40.2``: what it had before, and gCF, sCF and likelihood's sCF."""

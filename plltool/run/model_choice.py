@@ -11,6 +11,8 @@ from typing import Any
 from plltool.alignment.partition import Dataset
 from plltool.constants import CRITERIA, VERSION
 from plltool.model.spec import ModelSpec
+from plltool.pages.blocks import Row
+from plltool.pages.shown import Shown
 from plltool.run.model_fits import Fit
 from plltool.run.software import software_versions
 from plltool.statistics.criteria import information_score, score_weights
@@ -51,8 +53,10 @@ class FittedModel:
 
 
 @dataclass(frozen=True, eq=False)
-class ModelChoice:
+class ModelChoice(Shown):
     """The models that were fitted to an alignment, and which of them is the best.
+
+    The columns of its table are the attributes of `FittedModel`.
 
     Attributes
     ----------
@@ -98,6 +102,9 @@ class ModelChoice:
     def __repr__(self) -> str:
         fitted = f"{len(self.candidates)} models fitted, {len(self.left_out)} left out"
         return f"<{type(self).__name__}: {self.best.name} by {self.criterion}, lnL {self.lnl:.3f}, {fitted}>"
+
+    def _rows(self) -> Sequence[Row]:
+        return [asdict(own) for own in self.candidates]
 
     def table(self, most: int | None = None) -> str:
         """The candidates as text, one a line, the best one first; at most as many as given."""

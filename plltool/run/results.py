@@ -16,10 +16,12 @@ from plltool.constants import COLLAPSE_LENGTH, ROOT_NAME, VERSION
 from plltool.engine.kinds import AnyEngine, work_of
 from plltool.errors import InputError, shorten
 from plltool.io.record import format_record, nan_to_null
-from plltool.io.site_values import format_for, format_sites
+from plltool.io.site_values import format_for, format_sites, site_rows
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model, name_rates, shorten_model
 from plltool.model.model import SCALER, Model
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
 from plltool.run.per_site_rates import PerSiteRates
@@ -61,8 +63,10 @@ class PartResult:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Shown):
     """A tree with its likelihood, and how both were obtained.
+
+    The columns of its table are site, lnl and rate, as far as the lnL and the rates of sites were asked for.
 
     Attributes
     ----------
@@ -90,6 +94,8 @@ class Result:
     outgroup : taxa that `newick` shows as one clade, if they are one
     psr : with +PSR, what was found under it; everything else is then under gamma rates
     """
+
+    no_rows = "found no lnL and no rates of sites, expected a result made with site_lnl=True or site_rates=True"
 
     lnl: float
     tree: Tree
@@ -122,6 +128,12 @@ class Result:
         models = shorten("; ".join(dict.fromkeys(str(model.spec) for model in self.models)))
         size = f"{self.n_taxa} taxa, {self.n_sites} sites"
         return f"<{type(self).__name__}: lnL {self.lnl:.3f}, {size}, {models}, {self.device}>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.newick, ()
+
+    def _rows(self) -> Sequence[Row]:
+        return site_rows(lnl=self.site_lnl)
 
     def collapsed(self, threshold: float = COLLAPSE_LENGTH) -> tuple[str, int]:
         """`newick` without the inner branches of at most `threshold`, and the number of these branches."""
@@ -205,6 +217,8 @@ class Result:
 class SearchResult(Result):
     """The result of a search.
 
+    The columns of its table are start, lnl and distance: where each start tree ended.
+
     Attributes
     ----------
     interrupted : whether a listener stopped the search; the tree is then the best one so far
@@ -222,6 +236,11 @@ class SearchResult(Result):
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
     choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
     start_distances: tuple[int, ...] = field(default=(), kw_only=True)
+
+    def _rows(self) -> Sequence[Row]:
+        distances = self.start_distances or (None,) * len(self.start_lnls)
+        ends = zip(self.start_lnls, distances, strict=True)
+        return [{"start": k, "lnl": lnl, "distance": own} for k, (lnl, own) in enumerate(ends, start=1)]
 
     @property
     def profile(self) -> dict[str, Any] | None:
@@ -279,6 +298,9 @@ class EvaluationResult(Result):
     site_rates: FloatArray | None = field(default=None, kw_only=True)
     length_errors: FloatArray | None = field(default=None, kw_only=True)
     root_places: tuple[RootPlace, ...] | None = field(default=None, kw_only=True)
+
+    def _rows(self) -> Sequence[Row]:
+        return site_rows(lnl=self.site_lnl, rate=self.site_rates)
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """The record of any result, with the branches and their lengths' errors if these were asked for."""

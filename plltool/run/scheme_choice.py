@@ -9,6 +9,8 @@ from typing import Any
 
 from plltool.alignment.partition import Dataset
 from plltool.constants import VERSION
+from plltool.pages.blocks import Row
+from plltool.pages.shown import Shown
 from plltool.run.merging import Merge
 from plltool.run.model_choice import FittedModel, format_table
 from plltool.run.software import software_versions
@@ -48,8 +50,10 @@ class PartChoice:
 
 
 @dataclass(frozen=True, eq=False)
-class SchemeChoice:
+class SchemeChoice(Shown):
     """The models that were chosen for the parts of an alignment, and which parts share one.
+
+    The columns of its table are name, sites, n_sites, n_patterns, best, lnl and model, of each part.
 
     Attributes
     ----------
@@ -100,6 +104,12 @@ class SchemeChoice:
     def __repr__(self) -> str:
         numbers = f"{len(self.data.parts)} parts, {len(self.parts)} models"
         return f"<{type(self).__name__}: {numbers} by {self.criterion}, lnL {self.lnl:.3f}>"
+
+    def _rows(self) -> Sequence[Row]:
+        names = "name", "sites", "n_sites", "n_patterns", "best", "lnl", "model"
+        return [
+            {name: part.best.name if name == "best" else getattr(part, name) for name in names} for part in self.parts
+        ]
 
     def table(self, most: int | None = None) -> str:
         """The chosen models as text, one a line; at most as many as given."""

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
     ABAYES,
@@ -34,6 +36,8 @@ from plltool.io.labels import list_names
 from plltool.io.newick_writer import write_newick
 from plltool.io.record import nan_to_null
 from plltool.io.tree_views import write_nexus
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.rooting import OutgroupLike, as_outgroup, usable_outgroup
 from plltool.tree.bootstop import Convergence
 from plltool.tree.rooted import drop_root, inner_branches, unrooted_branches
@@ -88,8 +92,10 @@ class BetterTree(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Supports:
+class Supports(Shown):
     """Supports of the branches of a tree.
+
+    The columns of its table are taxa (on the smaller side of the branch), length, and the kinds.
 
     Attributes
     ----------
@@ -117,6 +123,19 @@ class Supports:
 
     def __repr__(self) -> str:
         return f"<Supports: {', '.join(self.values)}, {len(self.branches)} branches, {self.tree.n_taxa} taxa>"
+
+    def _drawn(self) -> Drawn | None:
+        return self.newick(), tuple((kind, KINDS[kind].unit) for kind in self.kinds)
+
+    def _rows(self) -> Sequence[Row]:
+        return [
+            {
+                "taxa": tuple(taxa),
+                "length": float(np.mean(self.tree.lengths[branch])),
+                **{kind: float(values[branch]) for kind, values in self.values.items()},
+            }
+            for branch, taxa in zip(self.branches.tolist(), smaller_sides(self.tree, self.branches), strict=True)
+        ]
 
     @property
     def branches(self) -> IndexArray:

@@ -234,6 +234,9 @@ class Tree:
 
         return TreeDrawing(RootedNodes.of_tree(self))
 
+    def _repr_html_(self) -> str:
+        return self.draw()._repr_html_()
+
     # --- other libraries ------------------------------------------------------------------------------------
 
     def to_dendropy(self) -> dendropy.Tree:

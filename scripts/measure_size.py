@@ -1,0 +1,133 @@
+"""Measure what large data take: seconds, resident memory, and how much memory was foretold.
+
+    python scripts/measure_size.py FOLDER [--task TASK ...] [--memory SIZE] --output FILE.json
+
+Task "read" reads and compresses an alignment of 1,000 taxa and a million sites. Task "taxa" evaluates 50,000 taxa of
+1,500 sites on their true tree, as it is and with lengths and model optimised; task "sites" does so with 1,000 taxa of
+100,000 sites, and searches. Every figure is that of a process of its own, on one thread: CPU seconds (user and
+system), wall seconds, its largest resident memory, and what it held on the device beside what plltool had foretold.
+
+The alignments of "taxa" and "sites" are those of `simulate_alignment.py --seed 1 --mean-length 0.03`; that of "read" is
+split into two again and again, and each half changes at one site of fifty. They stay in FOLDER, and what FILE.json
+holds of other tasks is kept.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from compare_large import prepare
+
+TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
+CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
+MODEL = "GTR+F+G4"
+
+READ = """
+import sys
+from plltool.alignment.duplicates import without_duplicates
+from plltool.alignment.patterns import compress
+from plltool.run.inputs import resolve_inputs
+data, _ = resolve_inputs(sys.argv[1], sys.argv[2])
+print(compress(without_duplicates(data)[0].alignments[0]).n_patterns)
+"""
+
+
+def write_split_sequences(path: Path, n_taxa: int, n_sites: int) -> None:
+    """A FASTA alignment of `n_taxa` sequences, which split into two until there are enough."""
+    rng = np.random.default_rng(1)
+    letters = np.frombuffer(b"ACGT", dtype=np.uint8)
+    rows = [rng.integers(0, 4, n_sites, dtype=np.uint8)]
+    while len(rows) < n_taxa:
+        rows = [change(row, rng) for row in rows for _ in range(2)]
+    with path.open("wb") as file:
+        for number, row in enumerate(rows[:n_taxa]):
+            file.write(b">t%d\n%s\n" % (number, letters[row].tobytes()))
+
+
+def change(row: Any, rng: np.random.Generator) -> Any:
+    """A copy that differs at CHANGED_SHARE of the sites, or a little less."""
+    row = row.copy()
+    sites = rng.integers(0, len(row), int(CHANGED_SHARE * len(row)))
+    row[sites] = (row[sites] + rng.integers(1, 4, len(sites), dtype=np.uint8)) % 4
+    return row
+
+
+def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
+    """Run one process: what it took, and what it printed."""
+    load, began = os.getloadavg()[0], time.perf_counter()
+    with subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        printed = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{command[0]} ended with status {process.returncode}")
+    figures = {
+        "cpu_seconds": round(usage.ru_utime + usage.ru_stime, 1),
+        "seconds": round(time.perf_counter() - began, 1),
+        "resident_bytes": 1024 * usage.ru_maxrss,
+        "load": [round(load, 1), round(os.getloadavg()[0], 1)],
+    }
+    return figures, printed
+
+
+def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> dict[str, Any]:
+    alignment = folder / "read.fasta"
+    if not alignment.exists():
+        write_split_sequences(alignment, n_taxa, n_sites)
+    figures, printed = measure([sys.executable, "-c", READ, alignment, MODEL])
+    return {"read": {**figures, "n_patterns": int(printed)}}
+
+
+def measure_runs(folder: Path, n_taxa: int, n_sites: int, memory: str, searches: bool) -> dict[str, Any]:
+    """Evaluations of the true tree, and if asked for a fast search, of simulated data."""
+    alignment = prepare(n_taxa, folder, n_sites)
+    settings = ["--model", MODEL, "--memory", memory, "--threads", "1"]
+    evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings, "--json"]
+    found = {"fixed": run([*evaluate, "--fixed"]), "optimised": run(evaluate)}
+    if searches:
+        prefix = alignment.with_suffix("")
+        command = ["plltool", "search", alignment, *settings, "--effort", "fast", "--prefix", prefix, "--redo"]
+        foretold = json.loads(measure(["plltool", "check", alignment, *settings, "--json"])[1])["device_bytes"]
+        found["search"] = {**run([*command, "--json"]), "foretold_bytes": foretold}
+    return found
+
+
+def run(command: Sequence[object]) -> dict[str, Any]:
+    """What a command took, its lnL, and the bytes that it held on the device."""
+    figures, printed = measure(command)
+    record = json.loads(printed)
+    return {**figures, "lnl": record["lnl"], "device_bytes": record["counters"]["peak_bytes"]}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--task", action="append", choices=TASKS)
+    parser.add_argument("--memory", default="8G", help="for conditional likelihoods (default: 8G)")
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True).stdout
+    figures: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {"tasks": {}}
+    for task in options.task or TASKS:
+        n_taxa, n_sites = TASKS[task]
+        if task == "read":
+            found = measure_reading(options.folder, n_taxa, n_sites)
+        else:
+            found = measure_runs(options.folder, n_taxa, n_sites, options.memory, searches=task == "sites")
+        figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory, **found}
+        print(task, json.dumps(figures["tasks"][task], indent=1), flush=True)
+        figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
+        options.output.write_text(json.dumps(figures, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
