@@ -58,6 +58,11 @@ class ModelOptimiser:
         self.curvatures = Curvatures(len(models))
         self._lay_out(scale and any(chosen))
 
+    @property
+    def most_parameters(self) -> int:
+        """The largest number of parameters of a part that are optimised, without factors of lengths."""
+        return max(self._sizes)
+
     def _lay_out(self, scale: bool) -> None:
         """Number the variables, part by part, the factor of a part last; a factor that parts share comes at the end."""
         bounds: list[tuple[float, float]] = []

@@ -14,6 +14,7 @@ from plltool.constants import (
     LENGTHS_PRECISION,
     MAX_POLISH_ROUNDS,
     POLISH_GAIN,
+    POLISH_PARAMETERS,
     POLISH_PRECISION,
     POLISH_SHARE,
 )
@@ -64,8 +65,9 @@ def polish(
     report: Callable[[PolishRound], None] = lambda done: None,
     done: PolishRound | None = None,
 ) -> float:
-    """Optimise in place until a round gains less than POLISH_GAIN; return lnL, which never falls.
+    """Optimise in place until a round gains less than POLISH_GAIN, or a share of it; return lnL, which never falls.
 
+    Models with more than POLISH_PARAMETERS parameters approach the optimum in many small steps, so less counts there.
     Lengths are optimised to a share of what the last round gained. As soon as a round gains little, other optima of the
     parts are looked for, once. When nothing else gains, rates over sites change together with the lengths, and the
     lengths get a second start.
@@ -85,6 +87,8 @@ def polish(
         precision = max(LENGTHS_PRECISION, FIRST_POLISH_SHARE * abs(lnl)) if lengths and chosen else LENGTHS_PRECISION
         done = PolishRound(0, lnl, False, precision, not chosen, optimiser.curvatures)
     optimiser.curvatures = done.curvatures
+    share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))
+    least_gain = share * POLISH_GAIN
     while not done.is_last:
         lnl, has_explored = done.lnl, done.has_explored
         if lengths:
@@ -92,18 +96,18 @@ def polish(
             if not done.number:
                 lnl = try_scales(likelihood, lnl, done.precision)
         if chosen:
-            lnl = optimiser.run(POLISH_PRECISION)
+            lnl = optimiser.run(share * POLISH_PRECISION)
         if not has_explored and lnl - done.lnl < EXPLORING_SHARE * abs(lnl):
             lnl, has_explored = optimiser.explore(), True
         is_near = lengths and has_explored and done.precision == LENGTHS_PRECISION
-        if is_near and lnl - done.lnl < POLISH_GAIN:
+        if is_near and lnl - done.lnl < least_gain:
             lnl = climb_ridge(likelihood, chosen, lnl)
-        if is_near and lnl - done.lnl < POLISH_GAIN:
+        if is_near and lnl - done.lnl < least_gain:
             lnl = revive_rates(likelihood, chosen, lnl)
-        if is_near and lnl - done.lnl < POLISH_GAIN:
+        if is_near and lnl - done.lnl < least_gain:
             lnl = try_longer(likelihood, lnl)
         gain, number = lnl - done.lnl, done.number + 1
-        is_enough = gain < POLISH_GAIN and done.precision == LENGTHS_PRECISION and has_explored
+        is_enough = gain < least_gain and done.precision == LENGTHS_PRECISION and has_explored
         is_last = is_enough or not chosen or number == MAX_POLISH_ROUNDS
         precision = min(done.precision, POLISH_SHARE * gain)
         precision = precision if precision > POLISH_PRECISION else LENGTHS_PRECISION
