@@ -1,0 +1,96 @@
+#!/usr/bin/env python3
+"""Repeat the experiments of the papers that plltool implements: the tables of docs/experiments.md.
+
+    python scripts/experiments.py [EXPERIMENT ...] [--device auto] [--threads N] --output FILE.json
+
+Experiments, each a number of runs of `plltool bench`:
+- sizes: 15 taxa, 1,024 to 262,144 patterns, one pattern after another (VW 1, the standard layout) and in vectors
+  (Izquierdo-Carrasco et al. 2013, table I)
+- states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012, figure 1)
+- columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
+- taxa: 4 to 62 taxa, 200 patterns of codons (the same)
+
+What FILE.json holds of other experiments is kept. `time_gradients.py` makes the table of gradients.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+STATES = (4, 20, 61, 122)
+CODON_COLUMNS = (1, 10, 100, 500, 1000, 3600)
+CODON_TAXA = (4, 8, 16, 32, 62)
+KEPT = ("item", "states", "precision", "taxa", "patterns", "seconds", "pattern_nodes_per_second", "flops")
+
+Run = list[str]  # options of `plltool bench`
+EXPERIMENTS: dict[str, list[Run]] = {
+    "sizes": [["--shape", f"15x{2**power}", *vw] for power in range(10, 19) for vw in (["--vw", "1"], [])],
+    "states": [
+        ["--states", str(states), "--shape", "64x1000", "--precision", precision]
+        for states in STATES
+        for precision in ("double", "single")
+    ],
+    "columns": [["--states", "61", "--shape", f"62x{patterns}"] for patterns in CODON_COLUMNS],
+    "taxa": [["--states", "61", "--shape", f"{taxa}x200"] for taxa in CODON_TAXA],
+}
+
+
+def bench(options: Run) -> dict[str, Any]:
+    """The record of one run of `plltool bench`."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bench.json"
+        command = ["plltool", "bench", *options, "--output", str(file), "--quiet"]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+        record: dict[str, Any] = json.loads(file.read_text())
+    return record
+
+
+def rows_of(record: dict[str, Any], options: Run) -> list[dict[str, Any]]:
+    """The rows of a run, with the layout that it had: "standard" for VW 1 on request, else "vectors"."""
+    layout = "standard" if "--vw" in options else "vectors"
+    return [{**{key: row[key] for key in KEPT}, "layout": layout, "vw": row["layout"]["vw"]} for row in record["rows"]]
+
+
+def run_experiment(name: str, options: Run, save: Callable[[list[dict[str, Any]], str], None]) -> None:
+    """Run an experiment; `save` gets all rows so far and the device, after each run."""
+    rows: list[dict[str, Any]] = []
+    for own in EXPERIMENTS[name]:
+        record = bench([*own, *options])
+        rows += rows_of(record, own)
+        save(rows, f"{record['device']}, {record['driver']}")
+        print(name, " ".join(own), flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiments", nargs="*", metavar="EXPERIMENT", help="all by default")
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--output", type=Path, required=True)
+    options = parser.parse_args()
+    unknown = sorted(set(options.experiments) - set(EXPERIMENTS))
+    if unknown:
+        parser.error(f"found {', '.join(unknown)}, expected some of: {', '.join(EXPERIMENTS)}")
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+    figures: dict[str, Any] = json.loads(options.output.read_text()) if options.output.exists() else {}
+    common = ["--device", options.device, "--repetitions", str(options.repetitions)]
+    common += ["--threads", str(options.threads)] if options.threads else []
+    for name in options.experiments or EXPERIMENTS:
+
+        def save(rows: list[dict[str, Any]], device: str, name: str = name) -> None:
+            figures[name] = rows
+            facts = {"date": datetime.now(UTC).date().isoformat(), "commit": commit, "device": device}
+            options.output.write_text(json.dumps(facts | {"command": sys.argv[1:]} | figures, indent=1) + "\n")
+
+        run_experiment(name, common, save)
+
+
+if __name__ == "__main__":
+    main()
