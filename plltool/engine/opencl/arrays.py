@@ -100,6 +100,14 @@ class DeviceArrays:
             self._sent[name] = content
             self._counters.bytes_to_device += len(content)
 
+    def write(self, name: str, array: npt.NDArray[Any], offset: int) -> None:
+        """Enqueue a copy to byte `offset` of an array that kernels fill otherwise; nothing waits for the copy."""
+        content = array.tobytes()
+        self._sending.append(
+            cl.enqueue_copy(self._queue, self.held[name].buffer, content, dst_offset=offset, is_blocking=False)
+        )
+        self._counters.bytes_to_device += len(content)
+
     def reserve(self, name: str, sizes: Mapping[str, int]) -> None:
         """Make sure that an array which grows is large enough for a launch of these sizes; kernels fill it."""
         shape = self._shapes[name]

@@ -1,0 +1,197 @@
+"""An OpenCL engine of explicit buffers: wrapper of `kernels/buffers.cl`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyopencl as cl
+
+from plltool.arrays import ByteArray, FloatArray, IntArray
+from plltool.engine.base import Tables
+from plltool.engine.buffers import BufferEngine, Pending
+from plltool.engine.contract import ARRAYS
+from plltool.engine.layout import Layout
+from plltool.engine.opencl.arrays import DeviceArray
+from plltool.engine.opencl.engine import Chunk, OpenCLEngine
+from plltool.engine.opencl.kernels import Kernel, build_program
+from plltool.engine.program import Request
+from plltool.errors import DeviceMemoryError
+
+
+class OpenCLBuffers(OpenCLEngine, BufferEngine):
+    """See `plltool.engine.buffers.BufferEngine`.
+
+    Matrices and codes are kept on the host, too, and go to the device before the next program if they have changed.
+    """
+
+    def prepare_buffers(self, n_matrices: int) -> None:
+        if len(self._chunks) > 1 or not self.resident:
+            needed = self.storage.n_bytes(self.layout)
+            raise DeviceMemoryError(f"{self.device_name}: no room for {needed} bytes of partials in one piece")
+        super().prepare_buffers(n_matrices)
+        with self._driver_errors():
+            program = build_program(self._context, self.layout, ("layout.h", "buffers.cl"))
+            self._log_maxima, self._dot_clas = (
+                Kernel(program, name, self.layout) for name in ("log_maxima", "dot_clas")
+            )
+        self._packed = np.zeros((n_matrices, self.layout.branch_values), dtype=self.layout.real)
+        self._stale: set[int] = set()
+        self._codes_are_stale = False
+
+    @property
+    def _chunk(self) -> Chunk:
+        self._chunks = self._chunks or self._make_chunks()
+        return self._chunks[0]
+
+    def _numbers(self) -> dict[str, Any]:
+        tile_stride, slot_stride = self.layout.strides(self.n_slots, self._chunk.n_tiles)
+        sizes = {"n_held_tiles": self._chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
+        return self._fixed | sizes
+
+    # --- what goes to the device ----------------------------------------------------------------------------
+
+    def set_codes(self, tip: int, codes: npt.NDArray[np.integer]) -> None:
+        layout = self.layout
+        lanes = self.to_lanes(codes, layout.padding_code)
+        self._codes[:, tip] = lanes.reshape(layout.n_tiles, layout.tile_blocks, layout.vw)
+        self._codes_are_stale = True
+
+    def set_matrices(self, indices: Sequence[int], matrices: FloatArray) -> None:
+        self._packed[list(indices)] = pack_matrices(self.layout, matrices)
+        self._stale.update(indices)
+
+    def _make_matrices(self, lengths: FloatArray, tables: Tables, at_tips: ByteArray, numbers: dict[str, Any]) -> None:
+        """Enqueue copies of the matrices that have changed, neighbours together."""
+        stale = np.array(sorted(self._stale), dtype=np.intp)
+        for run in np.split(stale, np.flatnonzero(np.diff(stale) > 1) + 1):
+            if len(run):
+                self._arrays.write("matrices", self._packed[run[0] : run[-1] + 1], int(run[0]) * self._packed[0].nbytes)
+        self._stale.clear()
+
+    def write_slot(self, slot: int, values: FloatArray) -> None:
+        blocks = np.ascontiguousarray(self.to_lanes(values, 1.0).transpose(0, 2, 3, 1), dtype=self.layout.real)
+        with self._driver_errors():
+            self._copy_slot("clas", slot, blocks, to_device=True)
+            counts = np.zeros((self.layout.n_blocks, self.layout.n_components, self.layout.vw), dtype=np.int32)
+            self._copy_slot("scales", slot, counts, to_device=True)
+
+    def read_slot(self, slot: int) -> tuple[FloatArray, IntArray]:
+        layout = self.layout
+        cla = np.empty((layout.n_blocks, layout.n_components, layout.n_states, layout.vw), dtype=layout.real)
+        counts = np.empty((layout.n_blocks, layout.n_components, layout.vw), dtype=np.int32)
+        with self._driver_errors():
+            self._copy_slot("clas", slot, cla, to_device=False)
+            self._copy_slot("scales", slot, counts, to_device=False)
+            self._settle()
+        lanes = layout.lane_of_pattern
+        values = cla.transpose(0, 3, 1, 2).reshape(layout.n_lanes, layout.n_components, layout.n_states)[lanes]
+        return values.astype(np.float64), counts.transpose(0, 2, 1).reshape(layout.n_lanes, -1)[lanes]
+
+    def _copy_slot(self, name: str, slot: int, blocks: npt.NDArray[Any], to_device: bool) -> None:
+        """Copy a slot of all tiles, which lie a tile's stride apart, from or to consecutive blocks; waits for it."""
+        numbers = self._numbers()
+        piece = blocks[0].nbytes * self.layout.tile_blocks
+        pitch = int(numbers["tile_stride"]) * blocks[0].nbytes
+        row, column = divmod(slot * int(numbers["slot_stride"]) * blocks[0].nbytes, pitch)
+        buffer = self._chunk.storage[name].buffer
+        ends: tuple[Any, Any] = (buffer, blocks) if to_device else (blocks, buffer)
+        copy: Any = cl.enqueue_copy
+        copy(
+            self._queue,
+            *ends,
+            buffer_origin=(column, row, 0),
+            host_origin=(0, 0, 0),
+            region=(piece, self._chunk.n_tiles, 1),
+            buffer_pitches=(pitch, 0),
+            host_pitches=(piece, 0),
+            is_blocking=True,
+        )
+
+    # --- what the device makes ------------------------------------------------------------------------------
+
+    def make(self, program: IntArray) -> None:
+        self._check_slots(program)
+        self.counters.count("partials", program)
+        with self._driver_errors():
+            if self._codes_are_stale:
+                self._arrays.overwrite("tips", self._codes)
+                self._codes_are_stale = False
+            self._launch(Request(program), np.zeros((1, self.n_matrices)), Tables())
+
+    def log_maxima(self, slots: Sequence[int]) -> Pending:
+        numbers = self._numbers() | {"n_listed": len(slots)}
+        with self._driver_errors():
+            self._arrays.send("slot_list", np.array(slots, dtype=np.int32), numbers)
+            out = self._result("maxima", numbers)
+            held = self._arrays.held | self._chunk.storage | {"maxima": out}
+            items = self.layout.n_lanes, len(slots)
+            self._clock.watch(self._log_maxima(self._queue, items, (self.layout.vw, 1), held, numbers))
+        return self._reader(out, len(slots))
+
+    def dot_clas(self, a: int, first_b: int, n: int, masses: FloatArray) -> Pending:
+        numbers = self._numbers() | {"slot_a": a, "first_b": first_b, "n_products": n, "n_product_rows": n + 1}
+        with self._driver_errors():
+            self._arrays.send("masses", masses, numbers)
+            out = self._result("products", numbers)
+            held = self._arrays.held | self._chunk.storage | {"products": out}
+            items = (self.layout.n_lanes,)
+            self._clock.watch(self._dot_clas(self._queue, items, (self.layout.vw,), held, numbers))
+        return self._reader(out, n + 1)
+
+    def _result(self, name: str, numbers: dict[str, Any]) -> DeviceArray:
+        """An array of its own for numbers that are read later."""
+        size = self.layout.array_bytes(ARRAYS[name], numbers)
+        return DeviceArray(size, cl.Buffer(self._context, cl.mem_flags.READ_WRITE, size))
+
+    def _reader(self, out: DeviceArray, n_rows: int) -> Pending:
+        def read() -> FloatArray:
+            values = np.empty((n_rows, self.layout.n_lanes))
+            with self._driver_errors():
+                cl.enqueue_copy(self._queue, values, out.buffer)
+                self._settle()
+            out.buffer.release()
+            self.counters.bytes_from_device += values.nbytes
+            return values[:, self.layout.lane_of_pattern]
+
+        return read
+
+    def finish(self) -> None:
+        with self._driver_errors():
+            self._queue.finish()
+            self._settle()
+
+
+def pack_matrices(layout: Layout, matrices: FloatArray) -> npt.NDArray[Any]:
+    """Matrices (n, n_components, S, S) as the kernels read those of a branch, (n, branch_values), tables for tips too.
+
+    See `kernels/layout.h` and `kernels/many_states.h`.
+    """
+    n, n_components = matrices.shape[:2]
+    packed = np.zeros((n, layout.branch_values), dtype=layout.real)
+    if layout.many_states:
+        columns = np.concatenate([matrices, matrices.sum(axis=3, keepdims=True)], axis=3).swapaxes(2, 3)
+        packed[:, : columns[0].size] = columns.reshape(n, -1)
+        return packed
+    packed[:, : matrices[0].size] = matrices.reshape(n, -1)
+    if layout.table_rows:
+        tables = _tip_tables(layout, matrices.astype(layout.real))
+        packed[:, -n_components * layout.table_rows * layout.vw :] = tables.reshape(n, -1)
+    return packed
+
+
+def _tip_tables(layout: Layout, matrices: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """(n, n_components, table_rows, vw) the tables of sums for tips, see `kernels/layout.h`."""
+    n_states, vw = layout.n_states, layout.vw
+    if layout.table_rows > n_states:  # a vector for each set of states, a lane for each row
+        members = (np.arange(layout.table_rows)[:, None] >> np.arange(n_states)) & 1
+        rows = np.minimum(np.arange(vw), n_states - 1)
+        return np.asarray(np.einsum("ncij,ej->ncei", matrices, members)[..., rows])
+    n_in_table = 4 if vw == 16 and n_states >= 4 else min(n_states, 3)
+    members = (np.arange(vw)[:, None] >> np.arange(n_in_table)) & 1
+    tables = np.einsum("ncij,ej->ncie", matrices[..., :n_in_table], members)
+    if n_in_table < n_states:
+        tables[..., 0] += matrices[..., n_in_table]
+    return np.asarray(tables)
