@@ -6,7 +6,8 @@
 Experiments, each a number of runs of `plltool bench`:
 - sizes: 15 taxa, 1,024 to 262,144 patterns, one pattern after another (VW 1, the standard layout) and in vectors
   (Izquierdo-Carrasco et al. 2013, table I)
-- states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012, figure 1)
+- states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012,
+  figure 1)
 - columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
 - taxa: 4 to 62 taxa, 200 patterns of codons (the same)
 
