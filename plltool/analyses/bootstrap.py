@@ -49,6 +49,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import START_OVER, Checkpoint
 from plltool.io.newick_writer import write_newick
 from plltool.run.climbers import share_hardware
+from plltool.run.engines import settle_share
 from plltool.run.identity import identify_replicates
 from plltool.run.inputs import (
     AlignmentLike,
@@ -160,7 +161,7 @@ def bootstrap(
         If the device cannot be used.
     """
     began = time.perf_counter()
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     wanted = _read_number(replicates)
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen)
@@ -170,6 +171,7 @@ def bootstrap(
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
+    asked = settle_share(parts, models, asked, checkpoint)
     n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
     options = options or replicate_options(rapid=rapid)
     n_patterns = sum(part.codes.shape[1] for part in parts)
@@ -179,7 +181,8 @@ def bootstrap(
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)
-        store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, place))
+        identity = {"share": asked.share} | identify_replicates(data, models, plan, rapid, seed, brlen, place)
+        store = Checkpoint(checkpoint, identity)
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
         resampling = hold_models(resampling, asked)

@@ -183,7 +183,7 @@ def genes(
     """
     began = time.perf_counter()
     check_least("seed", seed, 0)
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     data = _read(alignments, data_type)
     whole, ranges = join_alignments(data, _name_whole(alignments))
     _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)

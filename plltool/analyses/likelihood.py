@@ -110,7 +110,7 @@ class Likelihood(Parameters):
         roots: bool = False,
         **hardware: Unpack[HardwareSettings],
     ):
-        self.hardware = Hardware(**hardware)
+        self.hardware = Hardware.of(**hardware)
         self.data, models = resolve_inputs(alignment, model, brlen, rooted=not neighbours)
         self._brlen = brlen
         unlinked = brlen == UNLINKED

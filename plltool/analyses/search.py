@@ -36,7 +36,7 @@ from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.engines import open_engine
+from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import identify_search, open_checkpoint
 from plltool.run.inputs import (
     AlignmentLike,
@@ -144,7 +144,7 @@ def search(
         continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = perf_counter()
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     if time is not None and not 0 < time < math.inf:
         raise InputError(f"time: found {time}, expected a positive number of seconds")
     deadline = None if time is None else Deadline(time, began)
@@ -160,6 +160,7 @@ def search(
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
     announce_data(data, problem.parts)
+    asked = settle_share(problem.parts, models, asked, checkpoint)
     _announce_constraint(parsed)
 
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
@@ -169,8 +170,8 @@ def search(
         with engine:
             fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, options)
-            identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-            identity["timed"] = deadline is not None
+            identity = {"timed": deadline is not None, "share": hardware.share}
+            identity |= identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, Watch(trace.hear, deadline))
