@@ -172,12 +172,12 @@ def bootstrap(
     reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
     asked = settle_share(parts, models, asked, checkpoint)
-    n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
+    shares = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
     options = options or replicate_options(rapid=rapid)
     n_patterns = sum(part.codes.shape[1] for part in parts)
     plan = replace(options.plan(0.0, len(reduced.names), n_patterns), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share)
+    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, asked)
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)
@@ -186,7 +186,7 @@ def bootstrap(
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
         resampling = hold_models(resampling, asked)
-    made = make_replicates(resampling, wanted.most, n_workers, store)
+    made = make_replicates(resampling, wanted.most, shares, store)
     found = _collect(_tell(made, taken), wanted, seed, listener, began)
     if target is None or not found.trees:
         return found

@@ -328,14 +328,14 @@ def _find(
     if deadline is not None:
         _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
         workers, plan = 1, replace(plan, perturbations=ENDLESS)
-    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    shares = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = deadline or Forecast(planned_stages(plan))
     climbing = Climbing(starts, engine, plan, forecast, watch)
     pool = Pool(climbing, watch, generator(problem.seed, PERTURBATIONS))
-    if n_workers == 1:
+    if len(shares) == 1:
         return pool.search()
     engine.release_clas()  # the children may take all of the memory
-    elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, watch, engine.add_closed)
+    elsewhere = (shares, starts, problem.parts, plan, forecast, watch, engine.add_closed)
     return pool.search(climb_at_once(*elsewhere))
 
 

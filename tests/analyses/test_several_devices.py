@@ -7,6 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
+from plltool.alignment.patterns import compress
 from plltool.analyses.alrt import alrt
 from plltool.analyses.bench.run import bench
 from plltool.analyses.bootstrap import bootstrap
@@ -19,6 +20,9 @@ from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
 from plltool.run import engines
+from plltool.run.climbers import share_hardware
+from plltool.run.inputs import resolve_inputs
+from plltool.run.memory import plan_memory
 from plltool.tree.splits import rf_distance
 from plltool.tree_search.effort import SearchOptions
 
@@ -206,6 +210,35 @@ def test_check_and_compare_and_bench(few):
     assert abs(found.a.lnl - found.b.lnl) < 1e-6
     with pytest.raises(InputError, match="device: found 'numpy,numpy', expected one device only"):
         bench(b, quick=True)
+
+
+class TestWorkers:
+    def test_process_i_has_device_i_modulo_their_number(self, few):
+        data, models = resolve_inputs(few, "HKY+G2")
+        parts = [compress(part) for part in data.alignments]
+        several = Hardware(device="numpy,NUMPY", share=(0.5, 0.5), threads=4)
+        own = share_hardware(3, 10, parts, models, several)
+        assert [one.device for one in own] == ["numpy", "numpy", "numpy"]
+        assert all(one.threads == 1 and one.share is None for one in own)
+        together = sum(one.memory for one in own[:2])
+        (alone,) = share_hardware(1, 10, parts, models, Hardware(device="numpy", threads=4))
+        assert alone == Hardware(device="numpy", threads=4)
+        offered = plan_memory(parts, models, alone).offered_bytes
+        assert own[0].memory == pytest.approx(offered / 2 / 2, rel=0.1), "two devices, two processes on the first"
+        assert together <= offered
+        assert share_hardware(None, 10, parts, models, several) == (several,)
+
+    def test_starts_and_replicates(self, few):
+        run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=3, radii=(1, 2), perturbations=1)}
+        expected = search(few, device="numpy", workers=1, **run)
+        found = search(few, device="numpy,numpy", share=(0.5, 0.5), workers=2, **run)
+        assert rf_distance(found.tree, expected.tree) == 0
+        assert abs(found.lnl - expected.lnl) < 0.01
+        one, two = (
+            bootstrap(few, "HKY+G2", replicates=3, seed=2, workers=workers, device=device)
+            for workers, device in ((1, "numpy"), (2, "numpy,numpy"))
+        )
+        assert one.lnls == two.lnls, "each replicate has one device"
 
 
 def test_a_device_that_is_missing_is_named(few):
