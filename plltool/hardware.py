@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict, Unpack
 
 from plltool.constants import PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name
@@ -21,11 +23,12 @@ class Hardware:
     Attributes
     ----------
     device : "auto", "numpy", "opencl", "cpu", "gpu", the index "platform:device" of an OpenCL device, or part
-        of the name of a device or platform
+        of the name of a device or platform. Several, in a list or separated by commas, or "all", divide the patterns
     precision : "double", "single", or "mixed": CLAs and P matrices single, sums over states and components double
     vw : lanes of a block; None lets the device decide
     threads : most cores of a CPU device to use; None for all
-    memory : bytes that conditional likelihoods may take on the device; None for what it offers
+    memory : bytes that conditional likelihoods may take on each device; None for what it offers
+    share : of several devices, in proportion to which they divide the patterns; None for their speeds
     """
 
     device: str = "auto"
@@ -33,12 +36,51 @@ class Hardware:
     vw: int | None = None
     threads: int | None = None
     memory: int | None = None
+    share: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
+        if self.share is not None:
+            self._check_share(self.share)
         check_one_of("precision", self.precision, PRECISIONS)
         for name, value in (("vw", self.vw), ("threads", self.threads), ("memory", self.memory)):
             if value is not None and not (isinstance(value, int) and value > 0):
                 raise InputError(f"{name}: found {value!r}, expected a whole number above 0")
+
+    @classmethod
+    def of(cls, **settings: Unpack[HardwareSettings]) -> Hardware:
+        """From keywords; several devices, and their shares, may be any sequences."""
+        device, share = settings.get("device", cls.device), settings.get("share")
+        plain: dict[str, Any] = {
+            **settings,
+            "device": device if isinstance(device, str) else ",".join(device),
+            "share": None if share is None else tuple(share),
+        }
+        return cls(**plain)
+
+    def _check_share(self, share: tuple[float, ...]) -> None:
+        if not self.is_several:
+            found = f"found {format_share(share)} for device {show_name(self.device)}"
+            raise InputError(f"share: {found}, expected several devices")
+        if not (all(0 <= part < math.inf for part in share) and sum(share) > 0):
+            raise InputError(f"share: found {format_share(share)}, expected numbers of 0 or more that are not all 0")
+        if not self.is_all and len(share) != len(self.words):
+            found = f"found {len(share)} for device {show_name(self.device)}"
+            raise InputError(f"share: {found}, expected {len(self.words)}: one for each device")
+
+    @property
+    def is_all(self) -> bool:
+        """Whether all devices are asked for."""
+        return self._word == "all"
+
+    @property
+    def is_several(self) -> bool:
+        """Whether patterns are divided over several devices."""
+        return self.is_all or "," in self.device
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The name of each device."""
+        return tuple(word.strip() for word in self._word.split(","))
 
     @property
     def is_auto(self) -> bool:
@@ -58,11 +100,12 @@ class Hardware:
 class HardwareSettings(TypedDict, total=False):
     """The fields of `Hardware`, for functions that take them as keywords."""
 
-    device: str
+    device: str | Sequence[str]
     precision: str
     vw: int | None
     threads: int | None
     memory: int | None
+    share: Sequence[float] | None
 
 
 def is_count(text: str) -> bool:
@@ -85,13 +128,31 @@ def parse_size(text: str) -> int:
     return size
 
 
-def parse_hardware(text: str) -> Hardware:
-    """Read DEVICE[:SETTING=VALUE]..., such as ``numpy:vw=2`` or ``0:0:precision=single``.
+def parse_share(text: str) -> tuple[float, ...]:
+    """Shares of several devices, such as ``0.6,0.4``.
 
     Raises
     ------
     InputError
-        If a setting is none of vw, precision, threads and memory, or its value cannot be used.
+        If they are not numbers of 0 or more.
+    """
+    if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?(,[0-9]{1,9}(\.[0-9]{1,9})?)*", text):
+        raise InputError(f"share: found {show_name(text)}, expected a number for each device, such as 0.6,0.4")
+    return tuple(float(part) for part in text.split(","))
+
+
+def format_share(share: Sequence[float]) -> str:
+    """What `parse_share` reads."""
+    return ",".join(f"{part:g}" for part in share)
+
+
+def parse_hardware(text: str) -> Hardware:
+    """Read DEVICE[:SETTING=VALUE]..., such as ``numpy:vw=2``, ``0:0:precision=single`` or ``intel,pocl``.
+
+    Raises
+    ------
+    InputError
+        If a setting is none of vw, precision, threads, memory and share, or its value cannot be used.
     """
     fields = text.split(":")
     device = ":".join(field for field in fields if "=" not in field)
@@ -111,8 +172,10 @@ def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
         return replace(hardware, threads=int(value))
     if setting == "memory":
         return replace(hardware, memory=parse_size(value))
+    if setting == "share":
+        return replace(hardware, share=parse_share(value))
     found = show_name(f"{setting}={value}")
-    expected = f"vw=N, threads=N, memory=SIZE or precision={'|'.join(PRECISIONS)}"
+    expected = f"vw=N, threads=N, memory=SIZE, share=N,N... or precision={'|'.join(PRECISIONS)}"
     raise InputError(f"{show_name(text)}: found {found}, expected {expected}")
 
 

@@ -48,7 +48,7 @@ class Task:
 
 
 def workers(number=2, **environment):
-    return Workers(number, Task, (100,), environment)
+    return Workers(Task, [(100,)] * number, environment)
 
 
 def ignore(_number, _message):

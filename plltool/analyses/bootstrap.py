@@ -52,6 +52,7 @@ from plltool.io.newick_writer import write_newick
 from plltool.pages.blocks import Drawn, Row
 from plltool.pages.shown import Shown
 from plltool.run.climbers import share_hardware
+from plltool.run.engines import settle_share
 from plltool.run.identity import identify_replicates
 from plltool.run.inputs import (
     AlignmentLike,
@@ -174,7 +175,7 @@ def bootstrap(
         If the device cannot be used.
     """
     began = time.perf_counter()
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     wanted = _read_number(replicates)
     check_least("seed", seed, 0)
     data, models = resolve_inputs(alignment, model, brlen, rooted=True)
@@ -185,20 +186,22 @@ def bootstrap(
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     reduced, groups, restricted = leave_out_duplicates(data, parsed)
     parts = [compress(part) for part in reduced.alignments]
-    n_workers, share = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
+    asked = settle_share(parts, models, asked, checkpoint)
+    shares = share_hardware(workers, most_at_once(wanted.most, rapid), parts, models, asked)
     options = options or replicate_options(rapid=rapid)
     n_patterns = sum(part.codes.shape[1] for part in parts)
     plan = replace(options.plan(0.0, len(reduced.names), n_patterns), starts=1, constraint=restricted)
     unlinked = brlen == UNLINKED and len(models) > 1
-    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, share)
+    resampling = Resampling(data.names, reduced.names, groups, parts, models, plan, rapid, seed, unlinked, asked)
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, asked)
-        store = Checkpoint(checkpoint, identify_replicates(data, models, plan, rapid, seed, brlen, place))
+        identity = {"share": asked.share} | identify_replicates(data, models, plan, rapid, seed, brlen, place)
+        store = Checkpoint(checkpoint, identity)
         wanted = wanted.with_kept(count_kept(store), checkpoint)
     if rapid and plan.optimise_parameters:
         resampling = hold_models(resampling, asked)
-    made = make_replicates(resampling, wanted.most, n_workers, store)
+    made = make_replicates(resampling, wanted.most, shares, store)
     found = _collect(_tell(made, taken), wanted, seed, listener, began)
     if target is None or not found.trees:
         return found

@@ -55,7 +55,7 @@ def check(
     data, models = resolve_inputs(alignment, model, rooted=True)
     reduced = without_duplicates(data)[0]
     patterns = [compress(part) for part in reduced.alignments]
-    memory = plan_memory(patterns, models, Hardware(**hardware))
+    memory = plan_memory(patterns, models, Hardware.of(**hardware))
     parts = [_check_part(part, own, model) for part, own, model in zip(data.parts, patterns, models, strict=True)]
     sites = sum(part["n_sites"] for part in parts)
     warnings = [*data.warnings, *remarks_on_data(data, models, DEFAULT_LINKAGE)]

@@ -147,7 +147,7 @@ def evaluate_and_ask(
         }
         return common | answer
 
-    found = until_memory_suffices(attempt, Hardware(**hardware))
+    found = until_memory_suffices(attempt, Hardware.of(**hardware))
     return kind(brlen=brlen, seconds=time.perf_counter() - began, **found)
 
 

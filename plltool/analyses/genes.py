@@ -198,7 +198,7 @@ def genes(
     """
     began = time.perf_counter()
     check_least("seed", seed, 0)
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     data = _read(alignments, data_type)
     whole, ranges = join_alignments(data, _name_whole(alignments))
     _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
@@ -290,7 +290,7 @@ def _find_genes(
     largest = max(data.values(), key=lambda own: own.n_taxa * own.n_sites)
     cut, models = resolve_inputs(largest, None)
     parts = [compress(alignment) for alignment in cut.alignments]
-    n_workers, share = share_hardware(workers, len(data), parts, models, hardware)
+    shares = share_hardware(workers, len(data), parts, models, hardware)
     store = None
     if checkpoint is not None:
         place = plan_memory(parts, models, hardware)
@@ -299,9 +299,9 @@ def _find_genes(
     announce(GENE_STAGE)
     began = time.perf_counter()
     found: list[Gene] = []
-    settings = model, seed, options, share
+    settings = [(model, seed, options, share) for share in shares]
     with store or nullcontext():
-        for gene in _in_order(data, store, settings, n_workers):
+        for gene in _in_order(data, store, settings):
             found.append(gene)
             seconds, n_left = time.perf_counter() - began, len(data) - len(found)
             _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.tree.n_taxa, gene.lnl, ", kept" * gene.kept)
@@ -313,16 +313,18 @@ def _find_genes(
 def _in_order(
     data: Mapping[str, Sequences],
     store: Checkpoint | None,
-    settings: tuple[str | None, int, SearchOptions, Hardware],
-    n_workers: int,
+    settings: Sequence[tuple[str | None, int, SearchOptions, Hardware]],
 ) -> Iterator[Gene]:
-    """The genes in the order of their names; what is new is saved as soon as it is there and those before it are."""
+    """The genes in the order of their names; what is new is saved as soon as it is there and those before it are.
+
+    There is a process for each of `settings`.
+    """
     names = list(data)
     kept = {name: gene for k, name in enumerate(names) if (gene := _restore(store, k, name, data[name])) is not None}
     new = [name for name in names if name not in kept]
-    threads = settings[-1].threads
+    threads = settings[0][-1].threads
     environment = {} if threads is None else child_environment(threads)
-    with Workers(min(n_workers, len(new)), GeneSearcher, settings, environment) as workers:
+    with Workers(GeneSearcher, settings[: len(new)], environment) as workers:
         made = workers.map(((name, data[name]) for name in new), lambda *_: None)
         for number, name in enumerate(names):
             gene = kept.get(name) or next(made)

@@ -111,7 +111,7 @@ class Likelihood(Parameters, Density):
         roots: bool = False,
         **hardware: Unpack[HardwareSettings],
     ):
-        self.hardware = Hardware(**hardware)
+        self.hardware = Hardware.of(**hardware)
         self.data, models = resolve_inputs(alignment, model, brlen, rooted=True)
         self._brlen = brlen
         unlinked = brlen == UNLINKED

@@ -226,10 +226,13 @@ def count_kept(store: Checkpoint | None) -> int:
     return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
 
-def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Checkpoint | None) -> Replicates:
+def make_replicates(
+    resampling: Resampling, most: int, shares: Sequence[Hardware], store: Checkpoint | None
+) -> Replicates:
     """The first `most` replicates, in order: those that the store keeps, then new ones, which are saved there.
 
-    A kept replicate that is missing or damaged is made again. The number of workers changes no bit.
+    There is a process for each of `shares` of the hardware; on one device their number changes no bit. A kept replicate
+    that is missing or damaged is made again.
     """
     made: list[Tree] = []
     with store or nullcontext():
@@ -237,7 +240,7 @@ def make_replicates(resampling: Resampling, most: int, n_workers: int, store: Ch
             made.append(replicate.tree)
             yield replicate
         tasks = ((number, resampling.tree_before(number, made)) for number in range(len(made), most))
-        make = partial(_make_at_once, n_workers=n_workers) if n_workers > 1 else _make_in_turn
+        make = partial(_make_at_once, shares=shares) if len(shares) > 1 else _make_in_turn
         with closing(make(resampling, tasks)) as new:
             for replicate in new:
                 if store:
@@ -273,9 +276,10 @@ def _make_in_turn(resampling: Resampling, tasks: Iterable[Task]) -> Replicates:
         yield make(number, before)
 
 
-def _make_at_once(resampling: Resampling, tasks: Iterable[Task], n_workers: int) -> Replicates:
-    threads = resampling.hardware.threads or 1
-    _log.info("replicates: %d at the same time, threads of each: %d", n_workers, threads)
+def _make_at_once(resampling: Resampling, tasks: Iterable[Task], shares: Sequence[Hardware]) -> Replicates:
+    threads = shares[0].threads or 1
+    _log.info("replicates: %d at the same time, threads of each: %d", len(shares), threads)
     ahead = RAPID_CHAINS if resampling.rapid else None
-    with Workers(n_workers, Replicator, (resampling,), child_environment(threads)) as workers:
+    arguments = [(replace(resampling, hardware=own),) for own in shares]
+    with Workers(Replicator, arguments, child_environment(threads)) as workers:
         yield from workers.map(tasks, lambda *_: None, ahead)

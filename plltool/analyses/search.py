@@ -36,7 +36,7 @@ from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.engines import open_engine
+from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import identify_search, open_checkpoint
 from plltool.run.inputs import (
     AlignmentLike,
@@ -141,7 +141,7 @@ def search(
         continues with less for conditional likelihoods, from the checkpoint if there is one.
     """
     began = perf_counter()
-    asked = Hardware(**hardware)
+    asked = Hardware.of(**hardware)
     if time is not None and not 0 < time < math.inf:
         raise InputError(f"time: found {time}, expected a positive number of seconds")
     deadline = None if time is None else Deadline(time, began)
@@ -157,6 +157,7 @@ def search(
     parsed = None if constraint is None else as_constraint(constraint, data.names)
     problem = _reduce(data, start, options.starts, seed, brlen == UNLINKED and len(models) > 1, parsed)
     announce_data(data, problem.parts)
+    asked = settle_share(problem.parts, models, asked, checkpoint)
     _announce_constraint(parsed)
 
     def attempt(hardware: Hardware) -> tuple[SearchOutcome, FloatArray, dict[str, Any], list[str], str]:
@@ -166,8 +167,8 @@ def search(
         with engine:
             fallback = announce_engine(engine, reason, hardware)
             plan = _plan(problem, options)
-            identity = identify_search(data, models, engine, plan, problem.start, seed, brlen)
-            identity["timed"] = deadline is not None
+            identity = {"timed": deadline is not None, "share": hardware.share}
+            identity |= identify_search(data, models, engine, plan, problem.start, seed, brlen)
             with open_checkpoint(checkpoint, identity, data, problem.groups, outgroup) as store:
                 n_workers = 1 if profile else workers
                 found = _find(problem, models, plan, engine, hardware, n_workers, store, Watch(trace.hear, deadline))
@@ -324,14 +325,14 @@ def _find(
     if deadline is not None:
         _log.info("time: %g s; how many start trees and perturbations fit depends on the machine", deadline.limit)
         workers, plan = 1, replace(plan, perturbations=ENDLESS)
-    n_workers, share = share_hardware(workers, plan.starts, problem.parts, models, hardware)
+    shares = share_hardware(workers, plan.starts, problem.parts, models, hardware)
     forecast = deadline or Forecast(planned_stages(plan))
     climbing = Climbing(starts, engine, plan, forecast, watch)
     pool = Pool(climbing, watch, generator(problem.seed, PERTURBATIONS))
-    if n_workers == 1:
+    if len(shares) == 1:
         return pool.search()
     engine.release_clas()  # the children may take all of the memory
-    elsewhere = (n_workers, starts, problem.parts, share, plan, forecast, watch, engine.add_closed)
+    elsewhere = (shares, starts, problem.parts, plan, forecast, watch, engine.add_closed)
     return pool.search(climb_at_once(*elsewhere))
 
 

@@ -129,7 +129,7 @@ def search_supports(
     if ultrafast is not None:
         found = found.joined(ultrafast)
     if by_neighbours and not heard.stopped:
-        found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware(**hardware)))
+        found = found.joined(_compare_neighbours(result, by_neighbours, shared["seed"], Hardware.of(**hardware)))
     if replicates is not None and not heard.stopped:
         made = bootstrap(
             result.data,

@@ -87,7 +87,7 @@ def select_model(
             run_together([selection], fitter)
         return selection, fitter
 
-    selection, fitter = until_memory_suffices(attempt, Hardware(**hardware))
+    selection, fitter = until_memory_suffices(attempt, Hardware.of(**hardware))
     best = selection.best
     return ModelChoice(
         candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),

@@ -113,7 +113,7 @@ def select_scheme(
             return task.run(fitter) | fitter.facts | {"warnings": warn(data, fitter.fallback, remarks)}
 
     announce_data(data, [block.patterns for block in task.blocks])
-    chosen = until_memory_suffices(attempt, Hardware(**hardware))
+    chosen = until_memory_suffices(attempt, Hardware.of(**hardware))
     seconds = perf_counter() - began
     return SchemeChoice(criterion=criterion, brlen=brlen, data=data, seed=seed, seconds=seconds, **chosen)
 

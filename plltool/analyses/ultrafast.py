@@ -39,7 +39,7 @@ from plltool.errors import check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.run.engines import open_engine
+from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import identify_ultrafast
 from plltool.run.inputs import (
     AlignmentLike,
@@ -135,8 +135,8 @@ def ultrafast_bootstrap(
         rng = generator(seed, ULTRAFAST)
         weights = draw_weights([part.site_pattern for part in task.parts], replicates, rng)
         engine, _ = open_engine(task.parts, models, search_slots(task.start.n_taxa), hardware, screening=True)
-        identity = identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
-        identity["adopts better trees"] = climb is not None
+        identity = {"adopts better trees": climb is not None, "share": hardware.share}
+        identity |= identify_ultrafast(data, models, engine, task.start, task.constraint, replicates, seed, brlen)
         with engine, _open_store(checkpoint, identity) as store:
             likelihood = TreeLikelihood(task.start.copy(), models, engine)
             at = _resume(store, task.start, weights, rng)
@@ -161,7 +161,8 @@ def ultrafast_bootstrap(
         supports = task.count(target, at.pool, rng)
         return replace(supports, better=task.better(at) if at.has_better else None)
 
-    supports = until_memory_suffices(attempt, Hardware(**hardware))
+    asked = settle_share(task.parts, models, Hardware.of(**hardware), checkpoint)
+    supports = until_memory_suffices(attempt, asked)
     if climb is None and supports.better is not None:
         _log.warning("%s; a search that starts from it may find better ones yet", supports.better)
     return supports

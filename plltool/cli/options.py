@@ -33,6 +33,7 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.errors import InputError, show_name
+from plltool.hardware import parse_share
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
@@ -142,6 +143,13 @@ def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
     try:
         return None if value is None else plltool.parse_size(value)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def _parse_share(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    try:
+        return None if value is None else parse_share(value)
     except InputError as error:
         raise click.BadParameter(str(error)) from error
 
@@ -257,9 +265,9 @@ hardware_options = packed(
         metavar="DEVICE",
         default="auto",
         show_default=True,
-        **completes("auto", "numpy", "opencl", "cpu", "gpu", files=False),
+        **completes("auto", "numpy", "opencl", "cpu", "gpu", "all", files=False),
         help="Device: auto, numpy, opencl, cpu, gpu, an index such as 0:0, or a part of a name that `plltool devices`"
-        " shows.",
+        " shows. Several, such as 0:0,1:0, or all, divide the patterns among them.",
     ),
     click.option(
         "--precision",
@@ -277,6 +285,12 @@ hardware_options = packed(
         callback=_parse_memory,
         metavar="SIZE",
         help="Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
+    ),
+    click.option(
+        "--share",
+        callback=_parse_share,
+        metavar="N,N[,N]...",
+        help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
     ),
 )
 start_options = packed(

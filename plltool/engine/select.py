@@ -17,7 +17,14 @@ from plltool.engine.numpy_engine import NumpyEngine
 from plltool.engine.opencl.device import Device, list_devices
 from plltool.engine.opencl.environment import INTEL_THREADS, INTEL_THREADS_VARIABLE
 from plltool.engine.storage import Slots, Storage, data_bytes, plan_storage
-from plltool.errors import DeviceError, DeviceMemoryError, MemoryShortageError, warn_caller
+from plltool.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    InputError,
+    MemoryShortageError,
+    show_name,
+    warn_caller,
+)
 from plltool.hardware import Hardware, available_memory
 
 INSTALL_HINT = "`pip install 'plltool[pocl]'` installs a driver for the CPU"
@@ -191,8 +198,12 @@ def make_engine(
     DeviceError
         If a device asked for by name is missing, fails or has too little memory, or if `hardware.memory` is too little.
         "auto" tries the next device instead of one that fails, and numpy last.
+    InputError
+        If `hardware` names several devices; see `engine/several.py`.
     """
     request = EngineRequest(data, shape, slots, hardware, share, profile)
+    if hardware.is_several:
+        raise InputError(f"device: found {show_name(hardware.device)}, expected one device only")
     if hardware.is_auto:
         return _automatic_engine(request)
     if hardware.is_numpy:

@@ -234,6 +234,13 @@ def remove_checkpoint(folder: str | os.PathLike[str]) -> None:
         root.rmdir()
 
 
+def recorded_item(folder: str | os.PathLike[str] | None, item: str) -> Any:
+    """An item of the identity of the run whose checkpoint a folder holds; None if there is none."""
+    if folder is None or not has_checkpoint(folder):
+        return None
+    return read_object(Path(folder) / RUN_FILE, (), "what a checkpoint is of").get(item)
+
+
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(exist_ok=True)

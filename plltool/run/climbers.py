@@ -12,6 +12,7 @@ from plltool.children import can_start_children
 from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
+from plltool.engine.several import Devices, find_places, name_devices
 from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
@@ -29,12 +30,15 @@ _log = logging.getLogger("plltool")
 
 def share_hardware(
     wanted: int | None, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
-) -> tuple[int, Hardware]:
-    """The number of processes that search at the same time, and the share of the hardware that each may use.
+) -> tuple[Hardware, ...]:
+    """The share of the hardware of each of the processes that search at the same time.
 
     The default on a CPU is the number of threads: two searches at once, with one thread each, took 0.60 to 0.86 of the
     time of two searches one after the other with two threads (354 and 101 taxa, 460 and 1,630 patterns). There are at
     most as many as there are tasks, and as the memory has room for conditional likelihoods.
+
+    Of several devices process i has device i modulo their number, for itself. The default there is one process, which
+    has all of them and divides the patterns.
 
     Raises
     ------
@@ -43,15 +47,29 @@ def share_hardware(
     """
     if wanted is not None:
         check_least("workers", wanted, 1)
-    if min(n_tasks, wanted or n_tasks) == 1:
-        return 1, hardware
-    plan = plan_memory(parts, models, hardware)
+    hardware = name_devices(hardware)
+    if min(n_tasks, wanted or n_tasks) == 1 or (hardware.is_several and wanted is None):
+        return (hardware,)
+    each, shares = [hardware], [1.0]
+    if hardware.is_several:
+        places = find_places(hardware)
+        each, shares = [place.hardware for place in places], list(map(Devices(places).memory_share, places))
+    plans = [plan_memory(parts, models, own) for own in each]
+    offered = [int(share * plan.offered_bytes) for share, plan in zip(shares, plans, strict=True)]
+    fitting = min(bytes_there // plan.full_bytes for bytes_there, plan in zip(offered, plans, strict=True))
     threads = hardware.threads or len(os.sched_getaffinity(0))
-    default = threads if plan.kind != "gpu" and can_start_children() else 1
-    number = max(1, min(wanted or default, n_tasks, plan.offered_bytes // plan.full_bytes))
+    default = threads if plans[0].kind != "gpu" and can_start_children() else 1
+    number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):
         _log.warning("memory is short: %d searches at the same time, not %d", number, wanted)
-    return number, replace(hardware, threads=max(1, threads // number), memory=plan.offered_bytes // number)
+    if number == 1:
+        return (hardware,)
+    of_one = -(-number // len(each))  # processes that share a device
+    memory = [bytes_there // of_one for bytes_there in offered]
+    return tuple(
+        replace(each[k % len(each)], threads=max(1, threads // number), memory=memory[k % len(each)])
+        for k in range(number)
+    )
 
 
 class Climber:
@@ -86,23 +104,22 @@ class Climber:
 
 
 def climb_at_once(
-    n_workers: int,
+    shares: Sequence[Hardware],
     starts: ClimbStarts,
     parts: Sequence[Patterns],
-    hardware: Hardware,
     plan: SearchPlan,
     forecast: Forecast,
     report: Listener,
     count: Callable[[Counters], None],
 ) -> Iterator[ClimbState]:
-    """The climbs that one process would make one after the other, bit for bit, from `n_workers` processes.
+    """The climbs that one process would make one after the other, bit for bit on one device, from several processes.
 
     A climb is judged by those before it in the order of the start trees, whichever is faster. It is given up early if
     the climbs that have ended suffice for that.
 
     Parameters
     ----------
-    hardware : share of each process
+    shares : the hardware of each process
     count : is called with the work of all processes at the end
     """
     rivals: list[Sequence[float]] = []
@@ -117,10 +134,11 @@ def climb_at_once(
             interrupted = True
             workers.stop()
 
+    n_workers, threads = len(shares), shares[0].threads or 1
     tasks = ((number, tuple(rivals)) for number in range(plan.starts))
-    _log.info("start trees: %d at the same time, threads of each: %s", n_workers, hardware.threads)
-    arguments = (starts, parts, hardware, plan)
-    with Workers(n_workers, Climber, arguments, child_environment(hardware.threads or 1)) as workers:
+    _log.info("start trees: %d at the same time, threads of each: %s", n_workers, threads)
+    arguments = [(starts, parts, hardware, plan) for hardware in shares]
+    with Workers(Climber, arguments, child_environment(threads)) as workers:
         for climbed, process, work in workers.map(tasks, heard):
             done[process] = work
             if climbed.interrupted or interrupted:

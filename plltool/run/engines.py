@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -18,12 +19,16 @@ from plltool.engine.categories import CategoryEngine
 from plltool.engine.kinds import AnyEngine
 from plltool.engine.layout_choice import DataShape
 from plltool.engine.select import make_engine
+from plltool.engine.several import Devices, find_places, measure_shares, measure_speed, name_devices
 from plltool.engine.shards import PatternEngine, Shards
 from plltool.engine.storage import Slots
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, format_share
+from plltool.io.checkpoint import recorded_item
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
+
+_MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 
 
 def state_sets(states: StateSpace, n_states: int) -> BoolArray | None:
@@ -173,16 +178,28 @@ def open_engine(
 
     With `screening` it can open a screen, see `TreeLikelihood.screen`.
 
+    Several devices divide the patterns of each shape of parts, see `settle_share`.
+
     Raises
     ------
     DeviceError
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
     plan = plan_shards(parts, models, screening)
+    hardware = settle_share(parts, models, hardware)
+    devices = Devices(find_places(hardware)) if hardware.is_several else None
     reasons: list[str] = []
 
-    def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> Engine:
-        engine, reason = make_engine(data, shard.shape_of(part_patterns), slots, hardware, shard.share, profile)
+    def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> PatternEngine:
+        if devices is None:
+            return make_alone(shard, data, part_patterns, hardware)
+        return devices.open(data, part_patterns, partial(make_alone, shard))
+
+    def make_alone(
+        shard: PartsShard, data: EngineData, sizes: tuple[int, ...], hardware: Hardware, memory_share: float = 1.0
+    ) -> Engine:
+        share = memory_share * shard.share
+        engine, reason = make_engine(data, shard.shape_of(sizes), slots, hardware, share, profile)
         reasons.append(reason)
         return engine
 
@@ -204,4 +221,36 @@ def open_engine(
     engine = make_all(plan.engine)
     if plan.screen:
         engine.offer_screen(partial(make_all, plan.screen))
-    return engine, "; ".join(dict.fromkeys(reasons))
+    shares = [f"patterns are divided {format_share(hardware.share)}"] if hardware.share else []
+    return engine, "; ".join([*dict.fromkeys(reasons), *shares])
+
+
+def settle_share(
+    parts: Sequence[Patterns],
+    models: Sequence[Model],
+    hardware: Hardware,
+    checkpoint: str | os.PathLike[str] | None = None,
+) -> Hardware:
+    """The same hardware; several devices have names, and shares by which they divide the patterns.
+
+    Where the user gives no shares, they are those of the run that a checkpoint continues, or else in proportion to how
+    fast each device is with the largest shape of parts, see `measure_speed`. They are measured once in a process.
+
+    Raises
+    ------
+    DeviceError
+        If one of the devices cannot be used.
+    """
+    hardware = name_devices(hardware)
+    if not hardware.is_several or hardware.share is not None:
+        return hardware
+    recorded = recorded_item(checkpoint, "share")
+    if recorded is not None and len(recorded) == len(hardware.words):
+        return replace(hardware, share=tuple(recorded))
+    shard = max(plan_shards(parts, models).engine, key=lambda shard: shard.share)
+    measured = (replace(hardware, memory=None), shard.components.n_states)
+    if measured not in _MEASURED:
+        components = shard.components.category(0) if shard.categories else shard.components
+        measure = partial(measure_speed, shard.data, shard.shape, components)
+        _MEASURED[measured] = measure_shares(find_places(hardware), measure)
+    return replace(hardware, share=_MEASURED[measured])

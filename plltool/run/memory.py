@@ -15,13 +15,13 @@ from plltool.constants import (
     MIN_SCRATCH_SLOTS,
 )
 from plltool.engine.layout import Layout
-from plltool.engine.opencl.device import list_devices
-from plltool.engine.select import find_automatic, find_device, plan_engine
+from plltool.engine.select import find_automatic, plan_engine
+from plltool.engine.several import Devices, Place, find_places
 from plltool.engine.storage import RequestSize, Slots, Storage, engine_bytes, numpy_bytes, plan_storage
 from plltool.errors import DeviceMemoryError
 from plltool.hardware import Hardware
 from plltool.model.model import Model
-from plltool.run.engines import plan_shards
+from plltool.run.engines import plan_shards, settle_share
 from plltool.tree.operations import directed_slots
 from plltool.tree_search.scan import scan_limit
 
@@ -101,7 +101,7 @@ class MemoryPlan:
 
     Attributes
     ----------
-    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the device calls itself
+    device, kind : where it would run; "numpy", "cpu", "gpu" or what else the (first) device calls itself
     device_name, layouts : what digits depend on: the device without its index, and the layout of each shard
     n_bytes : memory that it would hold there at most
     resident : whether all CLAs fit at once; otherwise patterns are streamed through the memory that there is
@@ -127,33 +127,35 @@ def plan_memory(parts: Sequence[Patterns], models: Sequence[Model], hardware: Ha
     DeviceError
         If a device asked for by name is missing, cannot use the settings or has too little memory.
     """
+    hardware = settle_share(parts, models, hardware)
     if hardware.is_auto:
-        devices = find_automatic()[0][:1]
-    elif hardware.is_numpy:
-        devices = []
+        automatic = find_automatic()[0]
+        places = [Place(hardware, automatic[0] if automatic else None, 1.0)]
     else:
-        found, failures = list_devices()
-        devices = [find_device(found, hardware.device, failures)]
-    device = devices[0] if devices else None
+        places = find_places(hardware)
+    devices = Devices(places)
     slots = search_slots(parts[0].n_taxa)
     plans = []
     shards = plan_shards(parts, models, screening=True)
     for shard in (*shards.engine, *shards.screen):
-        plan = plan_engine(device, shard.shape, slots, hardware, shard.share)
-        layout, storage = plan.layout, plan.storage
-        if device is None:
-            n_bytes = numpy_bytes(layout, storage)
-        else:
-            is_screen = shard in shards.screen
-            requests = search_requests(layout, storage, is_screen or not shards.screen, not is_screen)
-            n_bytes = engine_bytes(layout, storage, requests=requests)
-        full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
-        plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
+        is_screen = shard in shards.screen
+        for place, sizes in devices.divide(shard.shape.part_patterns):
+            shape = replace(shard.shape, part_patterns=sizes)
+            share = shard.share * devices.memory_share(place)
+            plan = plan_engine(place.device, shape, slots, place.hardware, share)
+            layout, storage = plan.layout, plan.storage
+            if place.device is None:
+                n_bytes = numpy_bytes(layout, storage)
+            else:
+                requests = search_requests(layout, storage, is_screen or not shards.screen, not is_screen)
+                n_bytes = engine_bytes(layout, storage, requests=requests)
+            full = plan_storage(layout, slots.choose(layout, sys.maxsize)).n_bytes(layout)
+            plans.append((layout.describe(), n_bytes, storage.resident, full, plan.memory))
     layouts, held, resident, full_bytes, offered = zip(*plans, strict=True)
     return MemoryPlan(
-        device.label if device else "numpy",
-        device.kind if device else "numpy",
-        device.full_name if device else "numpy",
+        ", ".join(place.device.label if place.device else "numpy" for place in places),
+        places[0].kind,
+        ", ".join(place.device.full_name if place.device else "numpy" for place in places),
         layouts,
         sum(held),
         all(resident),

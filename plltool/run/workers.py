@@ -14,7 +14,7 @@ import signal
 import subprocess
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Self, TypeAlias
@@ -38,20 +38,20 @@ class Workers:
 
     Parameters
     ----------
-    number : of processes
-    make, arguments : ``make(*arguments)`` is called once in each child and returns its task, which is called as
-        ``task(*arguments, report=report)``. `report` sends a message to the parent and returns False once the task
-        should end. `make` is pickled, like everything that is sent, so it must be a function or class of a module
+    make, arguments : there is a child for each of these arguments. ``make(*arguments)`` is called once in it and
+        returns its task, which is called as ``task(*arguments, report=report)``. `report` sends a message to the parent
+        and returns False once the task should end. `make` is pickled, like everything that is sent, so it must be a
+        function or class of a module
     environment : variables of the children, added to those of this process
     """
 
     def __init__(
-        self, number: int, make: Callable[..., Task], arguments: tuple[Any, ...], environment: Mapping[str, str]
+        self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]
     ):
         self._children: dict[Connection, subprocess.Popen[bytes]] = {}
         self._running: dict[Connection, int] = {}
         self._stopped = False
-        for _ in range(number):
+        for own in arguments:
             ours, theirs = Pipe()
             with theirs:
                 child = subprocess.Popen(
@@ -62,7 +62,7 @@ class Workers:
                     env={**os.environ, **environment},
                 )
             self._children[ours] = child
-            self._send(ours, (make, arguments))
+            self._send(ours, (make, own))
 
     def __enter__(self) -> Self:
         return self

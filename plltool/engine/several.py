@@ -1,0 +1,262 @@
+"""Several devices for one likelihood: which they are, how fast each is, and which patterns each takes.
+
+Every device holds a run of consecutive patterns, in proportion to its *share*. The shares decide the order of the sums
+and so the last bits of every value.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from time import perf_counter
+
+import numpy as np
+
+from plltool.engine import program as prog
+from plltool.engine.base import Engine, EngineData
+from plltool.engine.layout_choice import DataShape
+from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.program import Request
+from plltool.engine.select import find_device, make_engine, rank_devices
+from plltool.engine.shards import PatternEngine, Shard, Shards
+from plltool.engine.storage import Slots
+from plltool.errors import DeviceError, EngineError, warn_caller
+from plltool.hardware import Hardware
+from plltool.model.components import Components
+
+SPEED_SAMPLE = 1 << 23  # sequence characters that are enough to measure the speed of a device
+SPEED_RUNS = 4  # the first of which warms up: a driver may compile kernels then
+SPEED_SECONDS = 0.5  # of the others, after which there are no more
+SPEED_LENGTH = 0.1  # of every branch
+WHOLE_PARTS = 0.05  # of the smaller share beside a cut: how far it moves so that parts stay whole
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True)
+class Place:
+    """One of the devices of a run.
+
+    Attributes
+    ----------
+    hardware : asks for this device alone
+    device : the OpenCL device, None for numpy
+    share : its share of the patterns; all together 1
+    """
+
+    hardware: Hardware
+    device: Device | None
+    share: float
+
+    @property
+    def kind(self) -> str:
+        """ "numpy", "cpu", "gpu" or what else the device calls itself."""
+        return "numpy" if self.device is None else self.device.kind
+
+    @property
+    def shares_host_memory(self) -> bool:
+        return self.device is None or self.device.shares_host_memory
+
+
+def name_devices(hardware: Hardware) -> Hardware:
+    """The same hardware with the devices that "all" means by their indices.
+
+    These are all that can be used, the best first; but only one of several drivers of the CPU, because they would
+    compete for its cores.
+
+    Raises
+    ------
+    DeviceError
+        If there is none.
+    """
+    if not hardware.is_all:
+        return hardware
+    found, failures = list_devices()
+    ranked = rank_devices(found)
+    cpus = [device for device in ranked if device.kind == "cpu"]
+    named = [device.index for device in ranked if device not in cpus[1:]]
+    if not named:
+        raise DeviceError("; ".join(["no OpenCL device can be used", *failures]))
+    return replace(hardware, device=",".join(named))
+
+
+def find_places(hardware: Hardware) -> list[Place]:
+    """The devices that are named, in their order, with equal shares if none are given.
+
+    Raises
+    ------
+    DeviceError
+        If one of them cannot be used.
+    """
+    words = hardware.words
+    shares = hardware.share or (1.0,) * len(words)
+    found, failures = list_devices() if any(word != "numpy" for word in words) else ([], [])
+    return [
+        Place(
+            replace(hardware, device=word, share=None),
+            None if word == "numpy" else find_device(found, word, failures),
+            share / sum(shares),
+        )
+        for word, share in zip(words, shares, strict=True)
+    ]
+
+
+def measure_speed(data: EngineData, shape: DataShape, components: Components, hardware: Hardware) -> float:
+    """Pattern-nodes a second that a device does of these data under a model.
+
+    It takes a sample of the patterns through the newviews of a caterpillar, which takes about half a second.
+    """
+    n_taxa, n_patterns = data.codes.shape
+    n = min(n_patterns, max(1, SPEED_SAMPLE // n_taxa))
+    chosen = np.linspace(0, n_patterns - 1, n).astype(np.intp)
+    sample = EngineData(np.ascontiguousarray(data.codes[:, chosen]), data.weights[chosen], data.state_sets)
+    tips = np.arange(2, n_taxa - 1)
+    slots = tips % 2
+    rows = [prog.newview(1, ~0, 0, ~1, 1), prog.newview(slots, 1 - slots, 0, ~tips, tips)]
+    across = prog.evaluate(0, ~(n_taxa - 1), n_taxa % 2, 0)
+    request = Request(np.concatenate([*rows, across]), 1, "speed", keep=False)
+    lengths = np.full(n_taxa, SPEED_LENGTH)
+    engine, _ = make_engine(sample, replace(shape, part_patterns=(n,)), Slots(2), hardware)
+    seconds: list[float] = []
+    with engine:
+        engine.set_model([components])
+        while len(seconds) < 2 or (len(seconds) < SPEED_RUNS and sum(seconds[1:]) < SPEED_SECONDS):
+            began = perf_counter()
+            with suppress(EngineError):  # a pattern that is impossible under this model takes as long as any other
+                engine.execute(request, lengths)
+            seconds.append(perf_counter() - began)
+    return n * (n_taxa - 2) / min(seconds[1:])
+
+
+def measure_shares(places: Sequence[Place], measure: Callable[[Hardware], float]) -> tuple[float, ...]:
+    """Shares in proportion to what `measure` finds, in whole hundredths, so that they are often the same."""
+    speeds = [measure(place.hardware) for place in places]
+    shares = [round(speed / sum(speeds), 2) for speed in speeds]
+    for place, speed, share in zip(places, speeds, shares, strict=True):
+        _log.info("device %s: %.3g million pattern-nodes a second, share %g", place.hardware.device, speed / 1e6, share)
+    return tuple(shares)
+
+
+def cut_patterns(part_patterns: Sequence[int], shares: Sequence[float]) -> list[range]:
+    """The patterns of each device, which may be none: consecutive, in proportion to the shares.
+
+    A cut that nearly falls between two parts does so, and both parts stay whole.
+    """
+    ends = np.cumsum(part_patterns)
+    total = int(ends[-1])
+    cuts = [0]
+    for at, before, after in zip(np.cumsum(shares)[:-1] * total, shares, shares[1:], strict=False):
+        nearest = int(ends[np.argmin(np.abs(ends - at))])
+        near_enough = abs(nearest - at) <= WHOLE_PARTS * min(before, after) * total
+        cuts.append(max(cuts[-1], nearest if near_enough else min(round(float(at)), total)))
+    return [range(first, last) for first, last in pairwise([*cuts, total])]
+
+
+def parts_within(part_patterns: Sequence[int], patterns: range) -> dict[int, int]:
+    """How many patterns of each part are among these consecutive ones; parts without any are left out."""
+    starts = np.cumsum((0, *part_patterns)).tolist()
+    sizes = [min(patterns.stop, last) - max(patterns.start, first) for first, last in pairwise(starts)]
+    return {part: size for part, size in enumerate(sizes) if size > 0}
+
+
+class Devices:
+    """The devices of a run, for all engines that it opens there.
+
+    Parameters
+    ----------
+    places : the devices
+    """
+
+    def __init__(self, places: Sequence[Place]):
+        self._places = list(places)
+        self._failed: set[int] = set()
+
+    def memory_share(self, place: Place) -> float:
+        """The share of a device's memory that is there for it, where others of these devices take the same memory."""
+        if place.hardware.memory is not None:
+            return 1.0
+        index = None if place.device is None else place.device.index
+        rivals = [
+            other
+            for other in self._places
+            if (other.shares_host_memory and place.shares_host_memory)
+            or (other.device is not None and other.device.index == index)
+        ]
+        return 1 / len(rivals)
+
+    def divide(self, part_patterns: Sequence[int]) -> list[tuple[Place, tuple[int, ...]]]:
+        """The devices that get patterns, and how many of each part that they hold."""
+        ranges = cut_patterns(part_patterns, [place.share for place in self._places])
+        divided = zip(self._places, ranges, strict=True)
+        return [(place, tuple(parts_within(part_patterns, own).values())) for place, own in divided if len(own)]
+
+    def open(
+        self,
+        data: EngineData,
+        part_patterns: Sequence[int],
+        make: Callable[[EngineData, tuple[int, ...], Hardware, float], Engine],
+    ) -> PatternEngine:
+        """Engines for the patterns of parts of one shape, as one.
+
+        If a device fails in mid-run, its patterns move to the one with the largest share that is left. A
+        `PlltoolWarning` says so once.
+
+        Parameters
+        ----------
+        make : makes an engine from data, the patterns of each part, the device, and the share of its memory
+
+        Raises
+        ------
+        DeviceError
+            If a device fails here already.
+        """
+        ranges = cut_patterns(part_patterns, [place.share for place in self._places])
+        used = [number for number, patterns in enumerate(ranges) if len(patterns)]
+        shards, contents = [], []
+        for number in used:
+            own = ranges[number]
+            sizes = parts_within(part_patterns, own)
+            shards.append(Shard(np.array(list(sizes), dtype=np.intp), np.arange(own.start, own.stop)))
+            codes = np.ascontiguousarray(data.codes[:, own.start : own.stop])
+            weights = data.weights[own.start : own.stop]
+            contents.append((EngineData(codes, weights, data.state_sets), tuple(sizes.values())))
+
+        def make_at(number: int, place: Place) -> Engine:
+            return make(*contents[number], place.hardware, self.memory_share(place))
+
+        where = list(used)
+
+        def move(number: int, error: DeviceError) -> Engine:
+            """The engine of a shard on another device."""
+            while True:
+                where[number] = self._another(where[number], error)
+                try:
+                    return make_at(number, self._places[where[number]])
+                except DeviceError as another:
+                    error = another
+
+        engines: list[Engine] = []
+        try:
+            for number, at in enumerate(used):
+                engines.append(make_at(number, self._places[at]))
+        except DeviceError:
+            for engine in engines:
+                engine.close()
+            raise
+        return Shards(engines, shards, data.weights, part_patterns, move)
+
+    def _another(self, number: int, error: DeviceError) -> int:
+        """The device to take the place of one that has failed; raises the error if there is none."""
+        is_news = number not in self._failed
+        self._failed.add(number)
+        left = [other for other in range(len(self._places)) if other not in self._failed]
+        if not left:
+            raise error
+        best = max(left, key=lambda other: self._places[other].share)
+        if is_news:
+            taken, device = self._places[best].hardware.device, self._places[number].hardware.device
+            warn_caller(f"device {device} has failed, its patterns move to {taken}: {error}")
+        return best
