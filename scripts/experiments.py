@@ -19,7 +19,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,7 @@ CODON_COLUMNS = (1, 10, 100, 500, 1000, 3600)
 CODON_TAXA = (4, 8, 16, 32, 62)
 KEPT = ("item", "states", "precision", "taxa", "patterns", "seconds", "pattern_nodes_per_second", "flops")
 
-Run = list[str]  # options of `plltool bench`
-EXPERIMENTS: dict[str, list[Run]] = {
+EXPERIMENTS = {  # options of each run of `plltool bench`
     "sizes": [["--shape", f"15x{2**power}", *vw] for power in range(10, 19) for vw in (["--vw", "1"], [])],
     "states": [
         ["--states", str(states), "--shape", "64x1000", "--precision", precision]
@@ -42,30 +41,29 @@ EXPERIMENTS: dict[str, list[Run]] = {
 }
 
 
-def bench(options: Run) -> dict[str, Any]:
+def bench(options: Sequence[str]) -> dict[str, Any]:
     """The record of one run of `plltool bench`."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bench.json"
-        command = ["plltool", "bench", *options, "--output", str(file), "--quiet"]
+        code = "from plltool.cli import main; main(prog_name='plltool')"  # gpu_day.sh does not install plltool
+        command = [sys.executable, "-c", code, "bench", *options, "--output", str(file), "--quiet"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         record: dict[str, Any] = json.loads(file.read_text())
     return record
 
 
-def rows_of(record: dict[str, Any], options: Run) -> list[dict[str, Any]]:
+def rows_of(record: dict[str, Any], options: Sequence[str]) -> list[dict[str, Any]]:
     """The rows of a run, with the layout that it had: "standard" for VW 1 on request, else "vectors"."""
     layout = "standard" if "--vw" in options else "vectors"
     return [{**{key: row[key] for key in KEPT}, "layout": layout, "vw": row["layout"]["vw"]} for row in record["rows"]]
 
 
-def run_experiment(name: str, options: Run, save: Callable[[list[dict[str, Any]], str], None]) -> None:
-    """Run an experiment; `save` gets all rows so far and the device, after each run."""
-    rows: list[dict[str, Any]] = []
-    for own in EXPERIMENTS[name]:
+def run_experiment(name: str, options: Sequence[str], most: int | None = None) -> Iterator[dict[str, Any]]:
+    """The rows of an experiment, or of its first `most` runs, and the device of each."""
+    for own in EXPERIMENTS[name][:most]:
         record = bench([*own, *options])
-        rows += rows_of(record, own)
-        save(rows, f"{record['device']}, {record['driver']}")
-        print(name, " ".join(own), flush=True)
+        device = f"{record['device']}, {record['driver']}"
+        yield from ({**row, "device": device} for row in rows_of(record, own))
 
 
 def main() -> None:
@@ -84,13 +82,11 @@ def main() -> None:
     common = ["--device", options.device, "--repetitions", str(options.repetitions)]
     common += ["--threads", str(options.threads)] if options.threads else []
     for name in options.experiments or EXPERIMENTS:
-
-        def save(rows: list[dict[str, Any]], device: str, name: str = name) -> None:
-            figures[name] = rows
-            facts = {"date": datetime.now(UTC).date().isoformat(), "commit": commit, "device": device}
-            options.output.write_text(json.dumps(facts | {"command": sys.argv[1:]} | figures, indent=1) + "\n")
-
-        run_experiment(name, common, save)
+        figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit, "command": sys.argv[1:], name: []}
+        for row in run_experiment(name, common):
+            figures[name].append(row)
+            options.output.write_text(json.dumps(figures, indent=1) + "\n")
+            print(name, row["item"], row["taxa"], row["patterns"], f"{row['seconds']:.3g} s", flush=True)
 
 
 if __name__ == "__main__":

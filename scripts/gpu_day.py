@@ -12,7 +12,7 @@ Parts:
 - compare: searches on the device and on numpy, which must end alike, on four alignments
 - bench: throughput for 4, 20 and 61 states, 32 and 64 lanes, with and without launches by levels, with 4, 8 and
   16 work-groups for each compute unit
-- sizes: 15 taxa and 1,024 to 262,144 patterns
+- experiments: those of the papers, for docs/experiments.md; see `experiments.py`
 - wide: 100 taxa, 100,000 and 1,000,000 patterns
 - gradients: derivatives of all branches of 50 to 800 taxa
 - searches: fast and default searches, seconds and lnL
@@ -32,6 +32,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from experiments import EXPERIMENTS, run_experiment
+
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
 LIMITS = {  # seconds
@@ -39,7 +41,7 @@ LIMITS = {  # seconds
     "tests": 360,
     "compare": 150,
     "bench": 240,
-    "sizes": 90,
+    "experiments": 200,
     "wide": 120,
     "gradients": 60,
     "searches": 120,
@@ -118,9 +120,10 @@ class Day:
                 constants = f"c.GPU_GROUPS_PER_UNIT = {groups}"
                 yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, constants): self._bench(*a)
 
-    def sizes(self) -> Iterator[Step]:
-        for power in range(10, 14 if self.small else 19):
-            yield f"{2**power} patterns", lambda shape=f"15x{2**power}": self._bench(4, shape)
+    def experiments(self) -> Iterator[Step]:
+        options = ["--device", self.kind, "--repetitions", "1" if self.small else "3"]
+        for name in EXPERIMENTS:
+            yield name, lambda name=name: list(run_experiment(name, options, 2 if self.small else None))
 
     def wide(self) -> Iterator[Step]:
         for patterns in (2000,) if self.small else (100_000, 1_000_000):
