@@ -52,6 +52,7 @@ from .errors import PlltoolError as PlltoolError
 from .errors import PlltoolWarning as PlltoolWarning
 from .hardware import Hardware as Hardware
 from .hardware import parse_hardware as parse_hardware
+from .hardware import parse_share as parse_share
 from .hardware import parse_size as parse_size
 from .io.alignment_reader import read_alignment as read_alignment
 from .io.alignment_writer import format_fasta as format_fasta

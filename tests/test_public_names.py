@@ -58,6 +58,7 @@ CALLS = {
     "has_checkpoint": lambda at: plltool.has_checkpoint(at / "x.checkpoint"),
     "mark_checkpoint": lambda at: plltool.mark_checkpoint(at / "x.checkpoint", {"a": 1}) is None,
     "parse_hardware": lambda at: plltool.parse_hardware("numpy:vw=2"),
+    "parse_share": lambda at: plltool.parse_share("0.6,0.4"),
     "parse_size": lambda at: plltool.parse_size("2G"),
     "place": lambda at: plltool.place(ROWS, TREE, write_query(at / "q.fasta"), "JC", **NUMPY),
     "read_alignment": lambda at: plltool.read_alignment(at / "x.fasta"),

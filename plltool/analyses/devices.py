@@ -13,6 +13,7 @@ from plltool.engine.opencl.drivers import advise_on_gpus
 from plltool.engine.opencl.environment import describe_offer
 from plltool.engine.opencl.probe import probe_device
 from plltool.engine.select import describe_problems, explain_numpy, explain_rank, rank_devices
+from plltool.engine.several import all_indices
 from plltool.errors import DeviceError, PlltoolWarning
 
 PACKAGES = ("pyopencl", "pocl-binary-distribution", "intel-opencl-rt", "matplotlib")
@@ -32,6 +33,7 @@ def devices() -> dict[str, Any]:
 
     - ``devices`` : a dictionary for each device; ``problem`` is None if its test passed, otherwise one line
     - ``auto`` : ``device`` and ``reason``, what the device "auto" means and why
+    - ``all`` : the indices of the devices that "all" means
     - ``failures`` : a line for each driver, platform or device that does not answer
     - ``environment`` : a line for each driver that plltool had to load
     - ``install`` : what to install if no device works, otherwise empty
@@ -50,6 +52,7 @@ def devices() -> dict[str, Any]:
         "devices": rows,
         "failures": failures,
         "auto": _automatic(found, failures, {row["index"]: row["problem"] for row in rows}),
+        "all": all_indices([device for device, row in zip(found, rows, strict=True) if row["problem"] is None]),
         "install": [] if any(row["problem"] is None for row in rows) else list(INSTALL_LINES),
         "packages": {package: _version_of(package) for package in PACKAGES},
         "advice": [] if any(row["type"] == "gpu" for row in rows) else advise_on_gpus(),

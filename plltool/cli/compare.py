@@ -83,7 +83,13 @@ compare_task_options = packed(
     metavar="SPEC",
     help="First device, DEVICE[:SETTING=VALUE]...; settings are vw, precision, threads and memory.",
 )
-@click.option("--b", "spec_b", metavar="SPEC", help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4.")
+@click.option(
+    "--b",
+    "spec_b",
+    metavar="SPEC",
+    help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as"
+    " 0:0,1:0, divide the patterns.",
+)
 @compare_task_options
 @start_options
 @effort_options

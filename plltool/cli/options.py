@@ -33,7 +33,6 @@ from plltool.constants import (
     UNLINKED,
 )
 from plltool.errors import InputError, show_name
-from plltool.hardware import parse_share
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
@@ -148,8 +147,10 @@ def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | Non
 
 
 def _parse_share(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    import plltool
+
     try:
-        return None if value is None else parse_share(value)
+        return None if value is None else plltool.parse_share(value)
     except InputError as error:
         raise click.BadParameter(str(error)) from error
 

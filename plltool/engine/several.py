@@ -61,6 +61,13 @@ class Place:
         return self.device is None or self.device.shares_host_memory
 
 
+def all_indices(devices: Sequence[Device]) -> list[str]:
+    """The indices of the devices that "all" means, see `name_devices`."""
+    ranked = rank_devices(devices)
+    cpus = [device for device in ranked if device.kind == "cpu"]
+    return [device.index for device in ranked if device not in cpus[1:]]
+
+
 def name_devices(hardware: Hardware) -> Hardware:
     """The same hardware with the devices that "all" means by their indices.
 
@@ -75,9 +82,7 @@ def name_devices(hardware: Hardware) -> Hardware:
     if not hardware.is_all:
         return hardware
     found, failures = list_devices()
-    ranked = rank_devices(found)
-    cpus = [device for device in ranked if device.kind == "cpu"]
-    named = [device.index for device in ranked if device not in cpus[1:]]
+    named = all_indices(found)
     if not named:
         raise DeviceError("; ".join(["no OpenCL device can be used", *failures]))
     return replace(hardware, device=",".join(named))
