@@ -241,8 +241,8 @@ def minimise(
 def _eliminate(rows: FloatArray, count: int) -> None:
     """Eliminate the first variables of linear equations in place; each row holds coefficients and a right-hand side."""
     for k in range(count):
-        rows[k] /= rows[k, k]
-        rows[k + 1 :] -= np.outer(rows[k + 1 :, k], rows[k])
+        rows[k, k + 1 :] /= rows[k, k]
+        rows[k + 1 :, k + 1 :] -= rows[k + 1 :, k, None] * rows[k, k + 1 :]
 
 
 def _link(members: Sequence[IndexArray]) -> list[list[int]]:

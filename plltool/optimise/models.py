@@ -9,6 +9,7 @@ import numpy as np
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
     EXPLORING_EPSILON,
+    LEAST_CHANGES,
     MAX_BRANCH_LENGTH,
     MAX_LOG_SCALE,
     MAX_MODEL_EVALUATIONS,
@@ -25,7 +26,7 @@ from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import parameter_slopes, scale_slope
+from plltool.optimise.parameters import has_many_rates, parameter_slopes, scale_slope, seen_changes
 from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
 
 
@@ -94,6 +95,7 @@ class ModelOptimiser:
         if not len(self._bounds):
             return self.likelihood.lnl()
         choose_site_rates(self.likelihood, self._groups)
+        self._expect_curvatures()
         return self._improve(lambda start: self._minimise(start, self.members, epsilon, self.curvatures))
 
     def explore(self, factors: Sequence[float] = OTHER_FACTORS) -> float:
@@ -218,6 +220,25 @@ class ModelOptimiser:
             slopes[number][:size] = -parameter_slopes(model, self._groups[number], matrices[number], masses[number])
             slopes[number][size:] = -scale_slope(model, matrices[number])
         return -lnls, slopes
+
+    def _expect_curvatures(self) -> None:
+        """Begin with the curvatures of `seen_changes` in directed models of many rates, where none are known.
+
+        From equal curvatures for all rates the optimisation would need hundreds of steps more.
+        """
+        models = self.likelihood.models
+        many = np.array([
+            matrix is None and has_many_rates(model, groups)
+            for matrix, model, groups in zip(self.curvatures.matrices, models, self._groups, strict=True)
+        ])  # fmt: skip
+        if not many.any():
+            return
+        _, matrices, _ = self.likelihood.rate_matrix_gradient(many)
+        for number in np.flatnonzero(many).tolist():
+            changes = seen_changes(models[number], matrices[number])
+            diagonal = np.full(len(self.members[number]), changes.sum())
+            diagonal[: len(changes)] = changes
+            self.curvatures.matrices[number] = np.diag(np.maximum(diagonal, LEAST_CHANGES))
 
     def _settle_factors(self, vector: FloatArray) -> None:
         """Bring factors from the rates to the lengths, except for scalers; if all are free, their mean becomes 1."""

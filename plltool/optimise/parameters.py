@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.constants import DIFFERENCE_STEP
+from plltool.constants import DIFFERENCE_STEP, MANY_RATES
 from plltool.model.components import partners
 from plltool.model.covarion import observed_slopes
 from plltool.model.model import SCALER, Model
@@ -38,6 +38,26 @@ def parameter_slopes(model: Model, names: Sequence[str], matrices: FloatArray, m
 def directed_slopes(model: Model, matrices: FloatArray, masses: FloatArray) -> FloatArray:
     """d lnL / d log of each rate (S (S - 1),) of a directed model, taken as independent; arguments as above."""
     return _directed_slopes(model, _slopes_in_matrices(model, matrices), masses)
+
+
+def has_many_rates(model: Model, names: Sequence[str]) -> bool:
+    """Whether the parameters of the groups `names` begin with MANY_RATES rates of a directed model."""
+    return model.spec.is_directed and names[:1] == ["rates"] and len(model.ratios("rates")) >= MANY_RATES
+
+
+def seen_changes(model: Model, matrices: FloatArray) -> FloatArray:
+    """The curvature of -lnL in the logarithm of each free rate (n_free,), were all changes on the tree to be seen.
+
+    That is the number of changes that the rate has made, which given the data is expected to be Q_ij d lnL / d Q_ij
+    (Fisher's identity), or that without the data in the time that was spent in i, Q_ij d lnL / d Q_ii, if that is more:
+    so no step along a slope, which is the difference of both, is longer than 1. What is not seen makes the curvature
+    smaller. `matrices` is as for `parameter_slopes`; the model is directed, and its rates are not sums of rays.
+    """
+    slopes, rates = _slopes_in_matrices(model, matrices), model.rate_matrices()[0]
+    given = (rates * slopes).sum(axis=0)
+    changes = np.maximum(given, (rates * np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]).sum(axis=0))
+    design = model.spec.named.rates
+    return np.asarray((changes[~np.eye(len(changes), dtype=bool)] @ design.powers)[design.is_free])
 
 
 def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
