@@ -8,12 +8,18 @@ project = "plltool"
 copyright = "2026, the plltool authors"
 version = release = plltool.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_click"]
-exclude_patterns = ["_build"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx_click"]
+exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 root_doc = "index"
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["deflist"]
+
+nb_execution_mode = "force"  # notebooks are kept without outputs
+nb_execution_in_temp = False  # where they find data/
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_ipywidgets_js: dict[str, dict[str, str]] = {}  # pages load nothing
 
 smartquotes = False  # help texts and docstrings are full of --options
 default_role = "code"  # docstrings write `name` for what is typed

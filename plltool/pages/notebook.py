@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from plltool.errors import shorten
 from plltool.io.newick import parse_nodes
 from plltool.pages.blocks import Block, Drawn, Items, Prose, Row, Table, TreePicture
 from plltool.pages.figures import count
@@ -14,6 +13,7 @@ from plltool.pages.markup import Markup, element
 from plltool.pages.page import draw_tree, read_part, write_block
 
 SHOWN_ROWS = 12  # of a table
+_WIDEST = 48  # letters of a cell
 _LARGE = 100.0  # numbers beyond this have decimals, others significant digits
 
 
@@ -48,4 +48,4 @@ def _write_value(value: Any) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
     text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return "-" if value is None else shorten(text)
+    return "-" if value is None else text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -104,7 +104,10 @@ class ModelChoice(Shown):
         return f"<{type(self).__name__}: {self.best.name} by {self.criterion}, lnL {self.lnl:.3f}, {fitted}>"
 
     def _rows(self) -> Sequence[Row]:
-        return [asdict(own) for own in self.candidates]
+        rows = [asdict(own) for own in self.candidates]
+        for row in rows:
+            row["model"] = row.pop("model")  # the longest text comes last
+        return rows
 
     def table(self, most: int | None = None) -> str:
         """The candidates as text, one a line, the best one first; at most as many as given."""
