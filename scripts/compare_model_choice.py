@@ -3,11 +3,13 @@
     python scripts/compare_model_choice.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...]
         [--device DEVICE] [--cpu-limit SECONDS] [--output FILE.json]
 
-Both programs get trees/NAME.start.nwk of REFERENCE_DIR and one thread; IQ-TREE is therefore spared the search for a
-tree that it begins with. Then plltool, and IQ-TREE where it knows the matrix, optimise both choices on that tree and
-compute BIC. CPU seconds are those of the whole process. A program that needs more than --cpu-limit is stopped: its row
-has no model, `stopped` is true, and `fitted` counts the models that it had printed by then. Rows are added to those
-that FILE.json has.
+Both programs get the same tree and one thread; IQ-TREE is therefore spared the search for a tree that it begins with.
+It is trees/NAME.start.nwk of REFERENCE_DIR, or, where there is none, a parsimony tree of plltool. abglobin is a set of
+codons. cynmix, four genes, is in parts, which both programs may merge (greedily, `-m MF+MERGE`), with scaled lengths.
+
+Then plltool, and IQ-TREE where it knows the matrix, optimise both choices on that tree and compute BIC. CPU seconds are
+those of the whole process. A program that needs more than --cpu-limit is stopped: its row has no model, `stopped` is
+true, and `fitted` counts the models that it had printed by then. Rows are added to those that FILE.json has.
 """
 
 import json
@@ -17,20 +19,59 @@ import resource
 import signal
 import subprocess
 import tempfile
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from compare_rivals import comparison_parser, plain_alignment, report_row
+from compare_partitions import prepare
+from compare_rivals import comparison_parser, parsimony_tree, plain_alignment, report_row
 
 import plltool
-from plltool.model.model_string import parse_model
+from plltool.io.model_reader import read_scheme
 from plltool.model.nucleotides import is_nucleotide, symmetry
 from plltool.model.spec import ModelSpec
 
-SETS = ("primates", "avian", "dna150", "dna101", "dna218", "dna59", "aa140")
+SETS = ("primates", "avian", "dna150", "dna101", "dna218", "dna59", "aa140", "abglobin", "cynmix")
 PROGRAMS = ("plltool", "iqtree")
 FILES = {"avian": "avian_ovomucoids"}  # names of alignments that differ from those of their trees
+CODONS, IN_PARTS = ("abglobin",), ("cynmix",)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What both programs get; `partition` is empty, or the file that names the parts."""
+
+    alignment: Path
+    tree: Path
+    is_codons: bool = False
+    partition: str = ""
+
+    @classmethod
+    def of(cls, name: str, data: Path, reference: Path, folder: Path) -> "Task":
+        """That of a set, with the files that it needs in `folder`."""
+        if name in IN_PARTS:
+            alignment, scheme, tree = prepare(name, data, reference, folder)
+            return cls(alignment, tree, partition=str(scheme))
+        if name in CODONS:
+            tree = folder / "start.nwk"
+            alignment = (data / f"{name}.nuc").resolve()
+            tree.write_text(parsimony_tree(alignment, "GY+F3X4", seed=1) + "\n")
+            return cls(alignment, tree, is_codons=True)
+        alignment = plain_alignment(data, FILES.get(name, name), folder)
+        return cls(alignment, reference.resolve() / "trees" / f"{name}.start.nwk")
+
+    @property
+    def for_iqtree(self) -> list[str]:
+        """The arguments of IQ-TREE that name the data and the tree."""
+        given = ["-s", str(self.alignment), "-te", str(self.tree), "-nt", "1", "-keep-ident", "-seed", "1"]
+        return [*given, *(["-st", "CODON"] if self.is_codons else [])]
+
+    @property
+    def for_plltool(self) -> list[str]:
+        """The same for plltool, except parts."""
+        given = [str(self.alignment), "--tree", str(self.tree), "--threads", "1"]
+        return [*given, *(["--data-type", "codon"] if self.is_codons else [])]
 
 
 def run_timed(command: list[str], cpu_limit: int, folder: Path) -> dict[str, Any]:
@@ -46,28 +87,33 @@ def run_timed(command: list[str], cpu_limit: int, folder: Path) -> dict[str, Any
     return {"cpu_seconds": round(seconds, 2), "stopped": stopped}
 
 
-def choose(program: str, alignment: Path, tree: Path, device: str, cpu_limit: int, folder: Path) -> dict[str, Any]:
-    """The choice of a program, None if it was stopped; its CPU seconds; and how many models it fitted."""
-    own = ["plltool", "select-model", alignment, "--tree", tree, "--threads", "1", "--device", device]
-    theirs = ["iqtree2", "-s", alignment, "-te", tree, "-m", "MF", "-nt", "1", "-seed", "1", "-keep-ident"]
-    command, log, fitted, chosen = {
-        "plltool": ([*own, "--prefix", "own"], "own.select-model.log", r"^(\S+) +lnL -", r"\nmodel +lnL .*\n(\S+)"),
-        "iqtree": (
-            [*theirs, "-pre", "theirs"],
-            "theirs.log",
-            r"^ *[0-9]+  (\S+) +[0-9.]+ +[0-9]+ +[0-9.]+ ",
-            r"Best-fit model: (\S+) chosen according to BIC",
-        ),
+def choose(program: str, task: Task, device: str, cpu_limit: int, folder: Path) -> dict[str, Any]:
+    """The choice of a program, None if it was stopped; its CPU seconds; and how many models it fitted.
+
+    The choice is a model string, or the lines of a partition file, which for IQ-TREE are in NEXUS.
+    """
+    own = ["plltool", "select-model", *task.for_plltool, "--device", device, "--prefix", "own"]
+    theirs = ["iqtree2", *task.for_iqtree, "-pre", "theirs"]
+    if task.partition:
+        own += ["--partitions", task.partition, "--merge", "greedy"]
+        theirs += ["-p", task.partition, "-m", "MF+MERGE"]
+    else:
+        theirs += ["-m", "MF"]
+    command, log, fitted = {
+        "plltool": (own, "own.select-model.log", r"(\S+) +lnL -"),
+        "iqtree": (theirs, "theirs.log", r"^ *[0-9]+  (\S+) +[0-9.]+ +[0-9]+ +[0-9.]+ "),
     }[program]
-    timed = run_timed([*map(str, command)], cpu_limit, folder)
-    text = (folder / log).read_text()
-    found = re.search(chosen, text)
-    assert timed["stopped"] or found is not None
-    return {
-        "model": None if found is None else found[1],
-        **timed,
-        "fitted": len(set(re.findall(fitted, text, re.MULTILINE))),
-    }
+    timed = run_timed(command, cpu_limit, folder)
+    log_text = (folder / log).read_text()
+    model = None
+    if program == "plltool" and not timed["stopped"]:
+        model = (folder / "own.select-model.model").read_text().strip()
+    elif task.partition and not timed["stopped"]:
+        model = (folder / "theirs.best_scheme.nex").read_text()
+    elif found := re.search(r"Best-fit model: (\S+) chosen according to BIC", log_text):
+        model = found[1]
+    assert timed["stopped"] or model is not None
+    return {"model": model, **timed, "fitted": len(set(re.findall(fitted, log_text, re.MULTILINE)))}
 
 
 def iqtree_name(spec: ModelSpec) -> str:
@@ -76,22 +122,43 @@ def iqtree_name(spec: ModelSpec) -> str:
         frequencies = {"equal": "+FQ", "empirical": "+F", "optimised": "+FO"}[spec.frequency_mode]
         name = symmetry(spec.name) + frequencies
     else:
-        name = spec.name + ("+F" if spec.frequency_mode == "empirical" else "")
+        counted = {"empirical": "+F", "f1x4": "+F1X4", "f3x4": "+F3X4"}
+        name = spec.name + counted.get(spec.frequency_mode, "")
     return name + str(spec.sites).replace("+IO", "+I")
 
 
-def judge(model: str, alignment: Path, tree: Path, device: str, folder: Path) -> dict[str, Any]:
-    """BIC of a model on the tree by either program; None where IQ-TREE does not know it."""
-    result = plltool.evaluate(alignment, tree, model, device=device, threads=1)
-    n_branches = 2 * result.n_taxa - 3
-    n_parameters = result.parameters["n_free_parameters"] + n_branches
-    judged: dict[str, Any] = {"bic": n_parameters * math.log(result.n_sites) - 2 * result.lnl, "lnl": result.lnl}
-    command = ["iqtree2", "-s", str(alignment), "-te", str(tree), "-m", iqtree_name(parse_model(model)), "-nt", "1"]
-    done = subprocess.run([*command, "-pre", "judge", "-redo", "-keep-ident"], cwd=folder, capture_output=True)
-    score = None
+def judge(model: str, task: Task, device: str, folder: Path) -> dict[str, Any]:
+    """BIC of a choice on the tree by either program; None where a program does not know it."""
+    scheme = folder / "scheme"
+    scheme.write_text(model + "\n")
+    judged: dict[str, Any] = {"bic": None, "lnl": None, "iqtree_bic": None}
+    try:
+        parts = read_scheme(str(scheme))
+        alignment = plltool.read_alignment(task.alignment, "codon" if task.is_codons else None)
+        result = plltool.evaluate(alignment, task.tree, str(scheme), device=device, threads=1)
+    except plltool.InputError as problem:
+        print(f"not judged: {problem}")
+        return judged
+    n_sites = sum(len(part.sites) for part in result.data.parts)
+    n_parameters = result.parameters["n_free_parameters"] + 2 * result.n_taxa - 3
+    judged |= {"bic": n_parameters * math.log(n_sites) - 2 * result.lnl, "lnl": result.lnl}
+    names = [iqtree_name(part.model) for part in parts if part.model is not None]
+    given = ["-m", names[0]]
+    if task.partition:
+        own = [part.ranges for part in result.data.parts]
+        sets = [f"charset p{number} = {ranges.replace(',', '')};" for number, ranges in enumerate(own)]
+        chosen = ", ".join(f"{name}: p{number}" for number, name in enumerate(names))
+        (folder / "judge.nex").write_text(
+            "\n".join(["#nexus", "begin sets;", *sets, f"charpartition c = {chosen};", "end;\n"])
+        )
+        given = ["-p", "judge.nex"]
+    command = ["iqtree2", *task.for_iqtree, *given, "-pre", "judge", "-redo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True)
     if done.returncode == 0:
         score = re.search(r"\(BIC\) score: ([0-9.]+)", (folder / "judge.iqtree").read_text())
-    return judged | {"iqtree_bic": None if score is None else float(score[1])}
+        assert score is not None
+        judged["iqtree_bic"] = float(score[1])
+    return judged
 
 
 def main() -> None:
@@ -103,12 +170,11 @@ def main() -> None:
     for name in options.set or SETS:
         with tempfile.TemporaryDirectory() as made:
             folder = Path(made)
-            alignment = plain_alignment(options.data, FILES.get(name, name), folder)
-            tree = options.reference.resolve() / "trees" / f"{name}.start.nwk"
+            task = Task.of(name, options.data, options.reference, folder)
             for program in options.program or PROGRAMS:
-                row = choose(program, alignment, tree, options.device, options.cpu_limit, folder)
+                row = choose(program, task, options.device, options.cpu_limit, folder)
                 if row["model"] is not None:
-                    row |= judge(row["model"], alignment, tree, options.device, folder)
+                    row |= judge(row["model"], task, options.device, folder)
                 report_row(results, {"set": name, "program": program, **row}, options.output)
 
 

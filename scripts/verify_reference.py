@@ -5,16 +5,14 @@
 DATA_DIR holds NAME.phy or NAME.phy.gz; REFERENCE_DIR holds fixed.json, trees/NAME.{fixed,start}.nwk and partition files
 with all values, NAME.fixed.part, as tests/README.md describes. The script prints one line per value. It exits with 1 if
 one differs by more than its tolerance: 1e-3 lnL for fixed trees, 0.05 for lengths optimised from 0.1, 1e-6 and 5.
-data/stems.phy is also compared under models of doublets, and some sets under models for which trees have a root, +COV
-and +C10+F.
 
-It also compares the rows of reference_rows.json: codons, morphology, models that are not time-reversible, corrections
-for ascertainment bias, under IQ-TREE 2, RAxML 8 and codeml. `make_reference_rows.py` makes them; --set chooses those
-whose data have one of the names, and REFERENCE_DIR plays no part in them.
+It also compares the rows of reference_rows.json: codons, morphology, doublets, models that are not time-reversible,
+corrections for ascertainment bias, +COV, under IQ-TREE, RAxML 8, codeml and MrBayes. Most are made by
+`make_reference_rows.py`; --set chooses those whose data have one of the names, and REFERENCE_DIR plays no part in them.
 
 With --rival PROGRAM, the path of IQ-TREE 2, the same models are also optimised on NAME.fixed.nwk by both programs: all
 lengths, and all parameters but frequencies, which are plltool's. plltool may end at most 0.01 lower. With --optimise
-the same holds for the rows, whose values are those that the other program ended with.
+the same holds for the rows, whose values are those that the other program ended with, unless they were given to it.
 """
 
 import argparse
@@ -33,10 +31,8 @@ import numpy as np
 import plltool
 from plltool.alignment.facts import may_be_invariable
 from plltool.alignment.partition import PartSpec, cut_alignment
-from plltool.constants import LINKAGES
+from plltool.constants import LINKAGES, LINKED
 from plltool.io.bridge import alignment_from_object
-from plltool.model.model_string import parse_model
-from plltool.tree.rooted import add_root
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 ROWS = Path(__file__).parent / "reference_rows.json"
@@ -45,38 +41,6 @@ LENGTHS_TOLERANCE = 0.05
 OPTIMISED_TOLERANCE = 0.01
 FILES = {"avian": "avian_ovomucoids"}  # sets with a shorter name in fixed.json
 START_LENGTHS = (0.1, 1e-6, 5.0)
-# {name: tree, models of loops and stems, lnL} of data/stems.phy as RAxML 8.2.12 found them (`-A NAME -S stems.str`)
-DOUBLETS = REPOSITORY / "tests" / "model" / "doublet_reference.json"
-# (model, lnL) on NAME.fixed.nwk with the root in the middle of the branch of the first taxon, by IQ-TREE 2.0.7
-# (`-te TREE -blfix --keep-ident`), of proteins by IQ-TREE 3 (piqtree 0.7.0)
-ROOTED = {
-    "primates": [
-        ("RY8.8{0.3,0.2,0.1,-0.2,0.6,0.1,0.2}", -7114.8704),
-        ("WS5.7a{0.4,-0.3,0.5,0.2}", -6786.8403),
-        ("MK10.34{0.45,-0.4,0.57,-0.16,0.1,0.33,0.03,-0.46,0.91}", -7442.2623),
-        ("RY3.4{0.5,-0.2}+G4{0.45}", -6014.6428),
-        ("6.17a{0.1,0.2,0.3,0.4,-0.5}+G4{0.6}", -6205.8843),
-    ],
-    "aa140": [
-        ("NQ.pfam+G4{0.7}", -121110.162748),
-        ("NQ.bird", -135048.449866),
-        ("NQ.mammal+I{0.1}+G4{0.5}", -123873.246526),
-        ("NQ.insect", -130203.072018),
-        ("NQ.plant", -131572.065767),
-        ("NQ.yeast", -130421.756579),
-    ],
-}
-_GTR = "GTR{1.2/3.4/0.8/1.1/4.1/1.0}+FU{0.28/0.21/0.24/0.27}"
-_C10_WEIGHTS = "0.5544513144/0.01540636855/0.1291936828/1e-9/0.01750446022/1e-9/0.06381895809/0.1249689742/1e-9"
-# (model, lnL) on NAME.fixed.nwk: +COV by MrBayes 3.2.7a (`lset covarion=yes`, values fixed, `mcmc ngen=1`), which is in
-# single precision; +C10+F by IQ-TREE 2.0.7 with the weights and alpha that it found
-FURTHER = {
-    "primates": [(_GTR + "+COV{0.7/1.9}", -6051.238834), (_GTR + "+G4{0.5}+COV{0.7/1.9}", -6120.111460)],
-    "avian": [
-        ("WAG+G4{0.7}+COV{0.4/0.9}", -3178.483664),
-        (f"LG+C10{{{_C10_WEIGHTS}/0.04915478565/0.045501456}}+F+G4{{1.380876917}}", -3104.27145357),
-    ],
-}
 PARTITIONED = {"dna59": -55550.836925650}  # lnL under NAME.fixed.part, lengths linked: RAxML-NG 1.2.2, IQ-TREE 3.1.3
 
 
@@ -87,12 +51,13 @@ def find_alignment(folder: Path, name: str) -> Path | None:
 
 
 def take_data(folder: Path, name: str, take: Mapping[str, Any]) -> dict[str, str]:
-    """The sequences of a file in `folder`, or what a row takes of them.
+    """The sequences of a file in `folder`, or else in data/, or what a row takes of them.
 
     `columns` are the first and the last one, from 1; `symbols` are kept, all others become ``?``, among them sets of
     states, which not all programs read; with `variable`, columns that may be invariable are left out.
     """
-    given = plltool.read_alignment(next(path for path in (folder / name, folder / f"{name}.gz") if path.exists()))
+    paths = (folder / name, folder / f"{name}.gz", REPOSITORY / "data" / name)
+    given = plltool.read_alignment(next(path for path in paths if path.exists()))
     first, last = take.get("columns", (1, None))
     rows = {taxon: row[first - 1 : last] for taxon, row in zip(given.names, given.rows, strict=True)}
     allowed = take.get("symbols")
@@ -146,58 +111,31 @@ def check_parts(name: str, alignment: Path, reference: Path, device: str) -> boo
     return good
 
 
+def row_label(row: Mapping[str, Any]) -> str:
+    """What a row is called: its data, its models without values, and the program."""
+    model = re.sub(r"\{[^}]*\}|,.*", "", row["model"]).replace("\n", " and ")
+    return f"{row['data'].split('.')[0]} {model} {row['program'].split(',')[0]}"
+
+
 def check_rows(folder: Path, rows: Sequence[Mapping[str, Any]], devices: Sequence[str], optimise: bool) -> bool:
     """Rows of other programs with all values fixed; with `optimise` also with none, where a higher lnL passes."""
     good = True
     worst: dict[str, float] = {}
     for row in rows:
         data = take_data(folder, row["data"], row["take"])
-        label = f"{row['data'].split('.')[0]} {row['model']} {row['program'].split(',')[0]}"
+        label = row_label(row)
         for device in devices:
-            found = plltool.evaluate(data, row["tree"], row["fixed"], fixed=True, device=device).lnl
+            found = plltool.evaluate(data, row["tree"], row["fixed"], fixed=True, brlen=LINKED, device=device).lnl
             worst["fixed"] = max(worst.get("fixed", 0.0), abs(found - row["lnl"]))
             good &= check(f"{device} {label}", found, row["lnl"], FIXED_TOLERANCE)
-        if optimise:
-            found = plltool.evaluate(data, row["tree"], row["model"], threads=1).lnl
+        if optimise and not row.get("given"):
+            found = plltool.evaluate(data, row["tree"], row["model"], brlen=LINKED, threads=1).lnl
             worst["optimised, below"] = max(worst.get("optimised, below", 0.0), row["lnl"] - found)
             good &= check(f"{label} optimised", min(found, row["lnl"]), row["lnl"], OPTIMISED_TOLERANCE)
             if found > row["lnl"]:
                 print(f"     higher by {found - row['lnl']:.4f}")
     for what, difference in worst.items():
         print(f"worst difference of {len(rows)} rows, {what}: {difference:.6f}")
-    return good
-
-
-def check_doublets(device: str) -> bool:
-    """Stems of RNA, in which pairs of columns are characters with 16 states."""
-    structure = REPOSITORY / "data" / "stems.str"
-    good = True
-    for name, row in json.loads(DOUBLETS.read_text()).items():
-        scheme = f"{row['loops']}, l = unpaired{{{structure}}}\n{row['stems']}, s = pairs{{{structure}}}"
-        alignment = REPOSITORY / "data" / "stems.phy"
-        found = plltool.evaluate(alignment, row["tree"], scheme, fixed=True, brlen="linked", device=device).lnl
-        good &= check(f"{device} stems {name}", found, row["lnl"], FIXED_TOLERANCE)
-    return good
-
-
-def check_rooted(name: str, alignment: Any, tree: Path, device: str) -> bool:
-    """Models with a rate for each change, most of which need a root; the tree gets one."""
-    unrooted = plltool.read_tree(tree, alignment.names)
-    rooted = add_root(unrooted, int(unrooted.edges[0, 0]))
-    good = True
-    for model, expected in ROOTED.get(name, []):
-        on = rooted if not parse_model(model).is_reversible else unrooted
-        found = plltool.evaluate(alignment, on, model, fixed=True, device=device).lnl
-        good &= check(f"{device} {name} {model.split('{')[0]} with a root", found, expected, FIXED_TOLERANCE)
-    return good
-
-
-def check_further(name: str, alignment: Any, tree: Path, device: str) -> bool:
-    """Models that fixed.json has not."""
-    good = True
-    for model, expected in FURTHER.get(name, []):
-        found = plltool.evaluate(alignment, tree, model, fixed=True, device=device).lnl
-        good &= check(f"{device} {name} {model[:12]}...{model[-16:]}", found, expected, FIXED_TOLERANCE)
     return good
 
 
@@ -265,8 +203,6 @@ def main() -> int:
     if arguments.set:
         rows = [row for row in rows if Path(row["data"]).stem in arguments.set]
     good &= check_rows(arguments.data, rows, devices, arguments.optimise)
-    for device in devices:
-        good &= check_doublets(device)
     for name in arguments.set or reference:
         if name not in reference:
             continue
@@ -282,8 +218,6 @@ def main() -> int:
         tree = arguments.reference / "trees" / f"{name}.fixed.nwk"
         for device in devices:
             good &= check_fixed(name, alignment, arguments.reference / "trees", reference[name], device)
-            good &= check_further(name, alignment, tree, device)
-            good &= check_rooted(name, alignment, tree, device)
             if name in PARTITIONED:
                 good &= check_parts(name, path, arguments.reference, device)
             if "bl_optimised" in reference[name]:

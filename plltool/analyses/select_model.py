@@ -90,6 +90,7 @@ def select_model(
     selection, fitter = until_memory_suffices(attempt, Hardware.of(**hardware))
     best = selection.best
     return ModelChoice(
+        lnl=best.lnl,
         candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),
         criterion=criterion,
         left_out=tuple(selection.left_out),

@@ -36,7 +36,7 @@ from plltool.constants import (
     SELECTION_PRECISION,
     UNLINKED,
 )
-from plltool.errors import InputError, check_least, check_one_of
+from plltool.errors import InputError, check_least, check_one_of, show_name
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.model import SCALER, Model
@@ -47,7 +47,7 @@ from plltool.optimise.polish import polish
 from plltool.run.inputs import AlignmentLike, TreeLike, cut_inputs, default_model
 from plltool.run.keywords import takes_keywords
 from plltool.run.memory import until_memory_suffices
-from plltool.run.merging import PartGroup, Scheme, block_of
+from plltool.run.merging import PartGroup, Scheme, block_of, distinct_names
 from plltool.run.messages import announce_data, warn
 from plltool.run.model_choice import compare_fits, finite_or_none
 from plltool.run.model_fits import Block, Fit, ModelFitter
@@ -170,11 +170,14 @@ class _Task:
         return self._describe(scheme, selections, likelihood)
 
     def _candidates(self) -> dict[str, Candidates]:
-        """The models to choose from for each part, by its name."""
-        return {
-            part.name: Candidates.of(part.alignment.states, self.free_rates, correction)
-            for part, correction in zip(self.data.parts, self.corrections, strict=True)
-        }
+        """The models to choose from for each part, by its name; InputError for a part whose data have none."""
+        possible = {}
+        for part, correction in zip(self.data.parts, self.corrections, strict=True):
+            try:
+                possible[part.name] = Candidates.of(part.alignment.states, self.free_rates, correction)
+            except InputError as problem:
+                raise InputError(f"part {show_name(part.name)}: {problem}") from None
+        return possible
 
     def _default_models(self) -> list[Model]:
         models = []
@@ -217,7 +220,7 @@ class _Task:
         scores = {name: information_score(name, sum(lnls), n_parameters, scheme.n_sites) for name in CRITERIA}
         parts = tuple(
             PartChoice(
-                name=group.name,
+                name=name,
                 members=tuple(part.name for part in group.parts),
                 sites=group.ranges,
                 n_sites=group.n_sites,
@@ -227,13 +230,16 @@ class _Task:
                 candidates=compare_fits(list(selection.fits.values()), scheme.n_sites, self.criterion),
                 left_out=tuple(selection.left_out),
             )
-            for group, selection, model, lnl in zip(scheme.groups, selections, likelihood.models, lnls, strict=True)
+            for name, group, selection, model, lnl in zip(
+                distinct_names(scheme.groups), scheme.groups, selections, likelihood.models, lnls, strict=True
+            )
         )
         sites = np.array([part.n_sites for part in parts])
         return {
             "parts": parts,
             "merges": tuple(scheme.merges),
             "lnl": sum(lnls),
+            "n_patterns": sum(part.n_patterns for part in parts),
             "n_parameters": n_parameters,
             **{name.lower(): finite_or_none(score) for name, score in scores.items()},
             "newick": write_rooted(mean_tree(likelihood.tree, sites), None)[0],

@@ -19,12 +19,13 @@ from plltool.cli.options import (
 )
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
-from plltool.constants import SIGNIFICANCE
+from plltool.constants import MAX_SHOWN_VALUES, SIGNIFICANCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MEBIBYTE = 1 << 20
+TABLE_WIDTH = 8  # frequencies in a row
 LISTED = 5  # taxa of another composition
 
 
@@ -77,10 +78,15 @@ def _describe_parts(parts: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _describe_frequencies(part: dict[str, Any]) -> str:
+def _describe_frequencies(part: dict[str, Any]) -> list[str]:
+    """One line, or for many states a table below it."""
     whats = {"DNA": "base", "protein": "amino acid", "codon": "codon"}
     what = whats.get(part["data"].rstrip("0123456789"), "state")
-    return f"{what} frequencies: " + "  ".join(f"{base} {share:.4f}" for base, share in part["frequencies"].items())
+    shares = [f"{state} {share:.4f}" for state, share in part["frequencies"].items()]
+    if len(shares) <= MAX_SHOWN_VALUES:
+        return [f"{what} frequencies: " + "  ".join(shares)]
+    rows = ["  ".join(shares[k : k + TABLE_WIDTH]) for k in range(0, len(shares), TABLE_WIDTH)]
+    return [f"{what} frequencies:", *(f"  {row}" for row in rows)]
 
 
 def _describe_data(part: dict[str, Any]) -> list[str]:
@@ -90,7 +96,7 @@ def _describe_data(part: dict[str, Any]) -> list[str]:
     listed = "  ".join(f"{name} {value:.4f}" for value, name in failed[:LISTED])
     more = f"  and {len(failed) - LISTED} more" if len(failed) > LISTED else ""
     found = f"composition: {len(failed)} of {len(values)} taxa differ from all (p < {SIGNIFICANCE})"
-    lines = [_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
+    lines = [*_describe_frequencies(part), f"{found}: {listed}{more}" if failed else found]
     for name, own in (part["symmetry"] or {}).items():
         value = "-" if own["p_value"] is None else f"{own['p_value']:.4g}"
         n_pairs = own["significant"] + own["others"]

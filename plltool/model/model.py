@@ -23,7 +23,7 @@ from plltool.model.initial import (
     initial_sites,
     initial_switch_rates,
 )
-from plltool.model.nonreversible import directed_components, frequencies_of_rates
+from plltool.model.nonreversible import directed_components, frequencies_of_rates, rates_matrix, scaled_matrix
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.rates_over_sites import RatesOverSites
 from plltool.model.spec import ModelSpec
@@ -153,11 +153,11 @@ class Model(RatesOverSites):
         +COV the components have twice the states, see `plltool.model.covarion`.
         """
         class_of, frequencies, rates, weights = self.mixture()
-        if self.spec.is_directed:
+        if self.spec.is_directed and self.switching is None:
             reversible, category_of = self.spec.is_reversible, self._sites.category_of
             return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
         if self._systems is None:
-            self._systems = [eigensystem(*pair) for pair in self.classes.processes()]
+            self._systems = [eigensystem(*pair) for pair in self._processes()]
         stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
         eigenvalues, right, left = map(np.ascontiguousarray, stacks)
         if self.switching is not None:
@@ -175,16 +175,23 @@ class Model(RatesOverSites):
         masses : float64 (C, S), weight times frequency
         """
         class_of, frequencies, rates, weights = self.mixture()
-        if self.spec.is_directed:
+        if self.spec.is_directed and self.switching is None:
             return rates[:, None, None] * self.components().rate_matrices(), weights[:, None] * frequencies
         if self._matrices is None:
-            self._matrices = np.stack([rate_matrix(*pair) for pair in self.classes.processes()])
+            self._matrices = np.stack([rate_matrix(*pair) for pair in self._processes()])
         if self.switching is not None:
             of_on = (rates / self._scaler)[:, None, None] * self._matrices[class_of]
             matrices = self._scaler * switching_matrices(of_on, self.switching)
             matrices[rates == 0] = 0.0
             return matrices, weights[:, None] * hidden_frequencies(frequencies, self.switching)
         return rates[:, None, None] * self._matrices[class_of], weights[:, None] * frequencies
+
+    def _processes(self) -> list[tuple[FloatArray, FloatArray]]:
+        """Exchangeabilities (S, S) and frequencies (S,) of the time-reversible process of each class."""
+        if not self.spec.is_directed:
+            return self.classes.processes()
+        matrix, pi = scaled_matrix(rates_matrix(self.exchangeabilities))
+        return [(matrix / pi, pi)]
 
     def mixture(self) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies (C, S), rate and weight of each component, (C,), without switching."""

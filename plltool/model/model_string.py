@@ -206,8 +206,8 @@ def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:
 
 
 def _read_switching(token: Token, spec: ModelSpec) -> ModelSpec:
-    if spec.is_directed:
-        raise token.error("switching needs a time-reversible model with exchangeabilities")
+    if not spec.is_reversible:
+        raise token.error("switching needs a time-reversible model")
     if token.values is None:
         return replace(spec, switching=True)
     rates = token.numbers()

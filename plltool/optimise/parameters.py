@@ -67,8 +67,16 @@ def _slopes_in_matrices(model: Model, matrices: FloatArray) -> FloatArray:
 
 
 def _directed_slopes(model: Model, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
-    by_matrix = np.einsum("c,cij->ij", model.mixture()[2], by_rates)
-    return rate_slopes(model.exchangeabilities, by_matrix, masses.sum(axis=0))
+    by_matrices, masses = _observed(model, by_rates, masses)
+    return rate_slopes(model.exchangeabilities, by_matrices.sum(axis=0), masses.sum(axis=0))
+
+
+def _observed(model: Model, by_rates: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Slopes in Q of each component (C, S, S), and in the logarithms of its masses (C, S), without switching."""
+    rates = model.mixture()[2]
+    if model.switching is None:
+        return rates[:, None, None] * by_rates, masses
+    return observed_slopes(by_rates, masses, rates, model.switching)
 
 
 def _shared_groups(model: Model) -> tuple[str, ...]:
@@ -81,16 +89,12 @@ def _shared_groups(model: Model) -> tuple[str, ...]:
 def _process_slopes(model: Model, name: str, by_rates: FloatArray, masses: FloatArray) -> FloatArray:
     """Slopes in exchangeabilities or frequencies, which all components share; arguments as in `_difference_slopes`."""
     design = model.spec.named.rates
-    _, frequencies, rates, _ = model.mixture()
     if model.spec.is_directed:
         by_log = _directed_slopes(model, by_rates, masses)
         return design.free_slopes(by_log, design.with_reference(model.ratios("rates")))
     exchangeabilities = exchangeability_matrix(model.exchangeabilities)
-    if model.switching is None:
-        by_matrices = rates[:, None, None] * by_rates
-    else:
-        by_matrices, masses = observed_slopes(by_rates, masses, rates, model.switching)
-    by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, frequencies, by_matrices)
+    by_matrices, masses = _observed(model, by_rates, masses)
+    by_pair, by_frequency = rate_matrix_slopes(exchangeabilities, model.mixture()[1], by_matrices)
     if name == "rates":
         return design.free_slopes(by_pair, design.with_reference(model.ratios("rates")))
     pi = model.frequencies

@@ -7,7 +7,7 @@
 
 Parts are merged as long as the score of the whole scheme falls, under the default model of their data. It is that of
 the sum of lnL on the branch lengths of the scheme before any merge. Parts with numbers of unseen sites (+ASC_FELS,
-+ASC_STAM) stay apart.
++ASC_STAM) stay apart, and so do parts of codons if a codon of one has columns between those of a codon of the other.
 """
 
 from __future__ import annotations
@@ -134,7 +134,8 @@ class Scheme:
     def _pairs(self) -> list[tuple[PartGroup, PartGroup]]:
         """All pairs of groups that the same model can describe."""
         able = [group for group in self.groups if not _has_own_unseen(group.fit.spec)]
-        return [pair for pair in itertools.combinations(able, 2) if pair[0].fit.spec == pair[1].fit.spec]
+        pairs = [pair for pair in itertools.combinations(able, 2) if pair[0].fit.spec == pair[1].fit.spec]
+        return [pair for pair in pairs if _keeps_codons(pair)]
 
     def _try(self, pairs: Sequence[tuple[PartGroup, PartGroup]], fitter: ModelFitter) -> None:
         """Fit the model to the pairs that have not been tried yet, from the values of either group."""
@@ -164,9 +165,25 @@ class Scheme:
         _log.info("merged %s and %s: %s %.3f", pair[0].name, pair[1].name, self._criterion, self.merges[-1].score)
 
 
+def distinct_names(groups: Sequence[PartGroup]) -> list[str]:
+    """The name of each group, with a number where another group has it: of parts a, b and a_b two may be called a_b."""
+    names: list[str] = []
+    for group in groups:
+        numbered = (f"{group.name}_{number}" for number in itertools.count(2))
+        taken = {*names, *(other.name for other in groups if len(other.parts) < len(group.parts))}
+        names.append(next(name for name in itertools.chain([group.name], numbered) if name not in taken))
+    return names
+
+
 def _has_own_unseen(spec: ModelSpec) -> bool:
     """Whether the numbers of unseen sites are given, which are those of one part."""
     return spec.ascertainment is not None and bool(spec.ascertainment.unseen)
+
+
+def _keeps_codons(pair: tuple[PartGroup, PartGroup]) -> bool:
+    """Whether both groups as one part, whose columns are read from left to right, have the same codons."""
+    columns = np.concatenate([part.columns for group in pair for part in group.parts])
+    return bool(np.array_equal(np.sort(columns.ravel()).reshape(columns.shape), columns[np.argsort(columns[:, 0])]))
 
 
 def _members(pair: tuple[PartGroup, PartGroup]) -> frozenset[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from plltool.alignment.partition import Dataset
@@ -52,21 +53,17 @@ class FittedModel:
         return value
 
 
-@dataclass(frozen=True, eq=False)
-class ModelChoice(Shown):
-    """The models that were fitted to an alignment, and which of them is the best.
-
-    The columns of its table are the attributes of `FittedModel`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Choice(Shown, ABC):
+    """What is chosen for an alignment, or for its parts, and how.
 
     Attributes
     ----------
-    candidates : the models that were fitted, the best one by the criterion first
     criterion : one of BIC, AIC and AICc
-    left_out : names of the candidates that were clearly worse, and not optimised
-    newick : the tree, with the lengths of the best model
-    spec : the specification of the best model, without values
-    data : the alignment
-    n_patterns : number of its distinct columns
+    lnl : log-likelihood under what was chosen
+    newick : the tree with its lengths; mean ones if each part has its own
+    data : the alignment in the parts that were given
+    n_patterns : number of distinct columns, added up over the parts that were chosen
     device, driver, reason : the device that did the arithmetic, its driver, and why it was chosen
     seed : of the start tree
     seconds : wall time
@@ -74,11 +71,9 @@ class ModelChoice(Shown):
     version : version of plltool
     """
 
-    candidates: tuple[FittedModel, ...]
     criterion: str
-    left_out: tuple[str, ...]
+    lnl: float
     newick: str
-    spec: ModelSpec
     data: Dataset
     n_patterns: int
     device: str
@@ -87,7 +82,69 @@ class ModelChoice(Shown):
     seed: int
     seconds: float
     warnings: tuple[str, ...]
-    version: str = field(default=VERSION, kw_only=True)
+    version: str = VERSION
+
+    @property
+    @abstractmethod
+    def model(self) -> str:
+        """What was chosen, with all values: a model string, or the lines of a partition file."""
+
+    @property
+    @abstractmethod
+    def scheme(self) -> str:
+        """The same without values."""
+
+    @abstractmethod
+    def summary(self) -> dict[str, Any]:
+        """What the record of any run says of the choice."""
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
+        return {
+            "lnl": self.lnl,
+            "model": self.model,
+            "n_taxa": self.data.n_taxa,
+            "n_sites": self.data.n_sites,
+            "n_patterns": self.n_patterns,
+            "device": self.device,
+            "driver": self.driver,
+            "reason": self.reason,
+            "seconds": round(self.seconds, 3),
+            "tree": self.newick,
+            "seed": self.seed,
+            "model_choice": self.summary(),
+            "warnings": list(self.warnings),
+            "version": self.version,
+            "software": software_versions(),
+            "command": command,
+            "data": describe_data(self.data),
+        }
+
+    def to_json(self, command: str | None = None) -> str:
+        """`as_record` as JSON text."""
+        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool select-model` writes, by the ends of their names."""
+        return {"select-model.model": f"{self.scheme}\n", "select-model.json": self.to_json(command) + "\n"}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelChoice(Choice):
+    """The models that were fitted to an alignment, and which of them is the best; see `Choice` for more attributes.
+
+    The columns of its table are the attributes of `FittedModel`.
+
+    Attributes
+    ----------
+    candidates : the models that were fitted, the best one by the criterion first
+    left_out : names of the candidates that were clearly worse, and not optimised
+    spec : the specification of the best model, without values
+    """
+
+    candidates: tuple[FittedModel, ...]
+    left_out: tuple[str, ...]
+    spec: ModelSpec
 
     @property
     def best(self) -> FittedModel:
@@ -95,9 +152,14 @@ class ModelChoice(Shown):
         return self.candidates[0]
 
     @property
-    def lnl(self) -> float:
-        """Log-likelihood of the chosen model."""
-        return self.best.lnl
+    def model(self) -> str:
+        """Model string of the chosen model with all values."""
+        return self.best.model
+
+    @property
+    def scheme(self) -> str:
+        """Model string of the chosen model without values."""
+        return self.best.name
 
     def __repr__(self) -> str:
         fitted = f"{len(self.candidates)} models fitted, {len(self.left_out)} left out"
@@ -130,28 +192,6 @@ class ModelChoice(Shown):
         """The chosen model, in one line."""
         return f"best by {self.criterion}: {self.best.name}"
 
-    def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
-        return {
-            "lnl": self.lnl,
-            "model": self.best.model,
-            "n_taxa": self.data.n_taxa,
-            "n_sites": self.data.n_sites,
-            "n_patterns": self.n_patterns,
-            "device": self.device,
-            "driver": self.driver,
-            "reason": self.reason,
-            "seconds": round(self.seconds, 3),
-            "tree": self.newick,
-            "seed": self.seed,
-            "model_choice": self.summary(),
-            "warnings": list(self.warnings),
-            "version": self.version,
-            "software": software_versions(),
-            "command": command,
-            "data": describe_data(self.data),
-        }
-
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
         return {
@@ -160,14 +200,6 @@ class ModelChoice(Shown):
             "candidates": [asdict(own) for own in self.candidates],
             "left_out": list(self.left_out),
         }
-
-    def to_json(self, command: str | None = None) -> str:
-        """`as_record` as JSON text."""
-        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
-
-    def texts(self, command: str | None = None) -> dict[str, str]:
-        """The files that `plltool select-model` writes, by the ends of their names."""
-        return {"select-model.model": f"{self.best.name}\n", "select-model.json": self.to_json(command) + "\n"}
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> str:

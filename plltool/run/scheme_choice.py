@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from plltool.alignment.partition import Dataset
-from plltool.constants import VERSION
 from plltool.pages.blocks import Row
-from plltool.pages.shown import Shown
 from plltool.run.merging import Merge
-from plltool.run.model_choice import FittedModel, format_table
-from plltool.run.software import software_versions
-from plltool.statistics.description import describe_data
+from plltool.run.model_choice import Choice, FittedModel, format_table
 
 
 @dataclass(frozen=True)
@@ -49,9 +43,9 @@ class PartChoice:
         return self.candidates[0]
 
 
-@dataclass(frozen=True, eq=False)
-class SchemeChoice(Shown):
-    """The models that were chosen for the parts of an alignment, and which parts share one.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SchemeChoice(Choice):
+    """The models of the parts of an alignment, and which parts share one; see `Choice` for more attributes.
 
     The columns of its table are name, sites, n_sites, n_patterns, best, lnl and model, of each part.
 
@@ -59,47 +53,28 @@ class SchemeChoice(Shown):
     ----------
     parts : in the order of the alignment's parts; those that were merged are one
     merges : what was merged, in turn
-    criterion : one of BIC, AIC and AICc
     brlen : how parts share branch lengths
-    lnl : log-likelihood under the chosen models, everything optimised together
     n_parameters : free parameters of all models, and branch lengths
     aic, aicc, bic : scores of all parts together; None for AICc if there are too few sites
-    newick : the tree, with mean lengths if each part has its own
-    data : the alignment in the parts that were given
-    device, driver, reason : the device that did the arithmetic, its driver, and why it was chosen
-    seed : of the start tree
-    seconds : wall time
-    warnings : what a user should know, one line each
-    version : version of plltool
     """
 
     parts: tuple[PartChoice, ...]
     merges: tuple[Merge, ...]
-    criterion: str
     brlen: str
-    lnl: float
     n_parameters: int
     aic: float
     aicc: float | None
     bic: float
-    newick: str
-    data: Dataset
-    device: str
-    driver: str
-    reason: str
-    seed: int
-    seconds: float
-    warnings: tuple[str, ...]
-    version: str = field(default=VERSION, kw_only=True)
+
+    @property
+    def model(self) -> str:
+        """The chosen models with all values, optimised together, a line for each part."""
+        return _lines(self.parts, [part.model for part in self.parts])
 
     @property
     def scheme(self) -> str:
         """The chosen models without values, a line for each part: a partition file."""
         return _lines(self.parts, [part.best.name for part in self.parts])
-
-    @property
-    def n_patterns(self) -> int:
-        return sum(part.n_patterns for part in self.parts)
 
     def __repr__(self) -> str:
         numbers = f"{len(self.data.parts)} parts, {len(self.parts)} models"
@@ -126,27 +101,8 @@ class SchemeChoice(Shown):
         return f"{models} by {self.criterion}: {score:.3f}, lnL {self.lnl:.3f}{merged}"
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """The result as strings, numbers, lists and dictionaries, see `plltool.write_record`."""
-        return {
-            "lnl": self.lnl,
-            "model": _lines(self.parts, [part.model for part in self.parts]),
-            "n_taxa": self.data.n_taxa,
-            "n_sites": self.data.n_sites,
-            "n_patterns": self.n_patterns,
-            "device": self.device,
-            "driver": self.driver,
-            "reason": self.reason,
-            "seconds": round(self.seconds, 3),
-            "tree": self.newick,
-            "brlen": self.brlen,
-            "seed": self.seed,
-            "model_choice": self.summary(),
-            "warnings": list(self.warnings),
-            "version": self.version,
-            "software": software_versions(),
-            "command": command,
-            "data": describe_data(self.data),
-        }
+        """As that of `Choice`, with `brlen`."""
+        return super().as_record(command) | {"brlen": self.brlen}
 
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""
@@ -154,14 +110,6 @@ class SchemeChoice(Shown):
         parts = [asdict(part) | {"best": part.best.name} for part in self.parts]
         merges = [asdict(merge) for merge in self.merges]
         return {"criterion": self.criterion, **scores, "parts": parts, "merges": merges}
-
-    def to_json(self, command: str | None = None) -> str:
-        """`as_record` as JSON text."""
-        return json.dumps(self.as_record(command), indent=1, allow_nan=False)
-
-    def texts(self, command: str | None = None) -> dict[str, str]:
-        """The files that `plltool select-model` writes, by the ends of their names."""
-        return {"select-model.model": f"{self.scheme}\n", "select-model.json": self.to_json(command) + "\n"}
 
 
 def _lines(parts: Sequence[PartChoice], models: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from verify_reference import ROWS, take_data
+from verify_reference import ROWS, row_label, take_data
 
 import plltool
 
@@ -11,14 +11,10 @@ LARGE = {"dna59.phy", "aa140.phy"}  # scripts/verify_reference.py has the time
 READ = [row for row in json.loads(ROWS.read_text(encoding="utf-8")) if row["data"] not in LARGE]
 
 
-def label(row):
-    return "-".join([row["data"].split(".")[0], row["model"], row["program"].split()[0].strip(",")])
-
-
-@pytest.mark.parametrize("row", READ, ids=label)
+@pytest.mark.parametrize("row", READ, ids=row_label)
 def test_another_programs_likelihood(shared, row):
     data = take_data(shared / "data", row["data"], row["take"])
-    found = plltool.evaluate(data, row["tree"], row["fixed"], fixed=True, device="numpy")
+    found = plltool.evaluate(data, row["tree"], row["fixed"], fixed=True, brlen="linked", device="numpy")
     assert found.lnl == pytest.approx(row["lnl"], abs=1e-3)  # its parameters have 6 digits, and those of IQ-TREE 10
 
 

@@ -10,7 +10,8 @@ import pytest
 import plltool
 from plltool.model.candidates import is_nested
 from plltool.model.model_string import parse_model
-from plltool.run.merging import PartGroup, Scheme
+from plltool.run.inputs import resolve_inputs
+from plltool.run.merging import PartGroup, Scheme, distinct_names
 
 TREE = (
     "((Saimiri_sciureus,((Hylobates,(Pongo,(Gorilla,(Homo_sapiens,Pan)))),(M_sylvanus,((M_mulatta,Macaca_fuscata),"
@@ -126,6 +127,7 @@ def test_a_search_chooses_the_same_models_with_the_same_digits(choice, simulated
 # --- merging by hand: lnL of each group of parts from a table ------------------------------------------------
 
 N_SITES = 100
+COLUMNS = np.arange(N_SITES // 4)[:, None]
 PARAMETERS = 10
 
 
@@ -162,7 +164,7 @@ def by_hand(monkeypatch):
     monkeypatch.setattr("plltool.run.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts)))
 
     def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4):
-        parts = [SimpleNamespace(name=name, ranges=name, sites=np.arange(N_SITES // 4)) for name in "abcd"]
+        parts = [SimpleNamespace(name=name, ranges=name, sites=np.arange(25), columns=COLUMNS) for name in "abcd"]
         rates = [0.1, 1.0, 0.11, 5.0]
         groups = [
             PartGroup((part,), fit(part.name, -100.0, rate, model))
@@ -213,6 +215,35 @@ def test_parts_with_corrections_of_their_own_stay_apart(by_hand):
     assert [group.name for group in scheme.groups] == ["a_c", "b", "d"]
 
 
+def test_merged_parts_have_names_of_their_own():
+    """Parts a, b and a_b: the group of a and b gets a number, since that of a_b alone keeps its name."""
+    parts = {name: SimpleNamespace(name=name) for name in ("a", "b", "a_b", "c", "b_c")}
+    groups = [("a", "b"), ("a_b",), ("c",)]
+    made = [PartGroup(tuple(parts[name] for name in names), None) for names in groups]
+    assert distinct_names(made) == ["a_b_2", "a_b", "c"]
+    made = [PartGroup(tuple(parts[name] for name in names), None) for names in [("a", "b_c"), ("a_b", "c")]]
+    assert distinct_names(made) == ["a_b_c", "a_b_c_2"]
+
+
+CODONS = {"x": "ACGGCCAGGACGGCC", "y": "ACGGCAAGGACGGCC", "z": "ACGGACAGCACGGCA"}
+
+
+@pytest.mark.parametrize(
+    ("second", "merged"),
+    [("4-6, 13-15", True), ("2, 4, 6", False), ("4-5, 7", False)],
+)
+def test_parts_of_codons_merge_only_if_no_codon_is_torn(second, merged):
+    """Under one model two parts with few sites always gain by a merge, which must keep their triplets."""
+    first = {"4-6, 13-15": "1-3, 7-12", "2, 4, 6": "1, 3, 5", "4-5, 7": "6, 8-9"}[second]
+    text = f"CODON, a = {first}\nCODON, b = {second}"
+    found = plltool.select_scheme(CODONS, text, None, merge="greedy", device="numpy", free_rates=False)
+    assert len(found.parts) == (1 if merged else 2)
+    data, _ = resolve_inputs(CODONS, found.scheme)
+    given, _ = resolve_inputs(CODONS, text)
+    triplets = [sorted(row for part in some.parts for row in part.columns.tolist()) for some in (data, given)]
+    assert triplets[0] == triplets[1]
+
+
 def test_a_merge_that_costs_more_than_it_saves_is_not_made(by_hand):
     scheme, _ = by_hand(dict.fromkeys(PAIRS, -200 - SAVED - 0.01), "greedy")
     assert not scheme.merges
@@ -230,6 +261,7 @@ def test_a_merge_that_costs_more_than_it_saves_is_not_made(by_hand):
         ({"merge": "rcluster", "percent": 0}, "percent: found 0, expected more than 0 and at most 100"),
         ({"merge": "rcluster", "brlen": "linked"}, "merge: found 'rcluster' with linked lengths"),
         ({"brlen": "equal"}, "brlen: found 'equal', expected one of: linked, scaled, unlinked"),
+        ({"partitions": "DNA, a = 1-14\nGT10, b = 15-24"}, "part 'b': .*no candidates for genotype data"),
         ({"criterion": "DIC"}, "criterion: found 'DIC'"),
         ({"partitions": "GTR+G4"}, r"partitions: found a model, 'GTR\+FO\+G4', expected a file with the parts"),
         ({"partitions": "DNA, a = 1-14\nDNA, b = 15-24", "criterion": "AICc"}, "24 sites are too few for AICc"),

@@ -9,6 +9,7 @@ import pytest
 from oracles.codons import IUPAC
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
+from verify_reference import ROWS, row_label
 
 from plltool.analyses.ancestral import ancestral_states
 from plltool.analyses.evaluate import evaluate
@@ -23,7 +24,7 @@ ALIGNMENT, STRUCTURE = str(DATA / "stems.phy"), str(DATA / "stems.str")
 PAIRS = ["".join(pair) for pair in product("ACGT", repeat=2)]
 TREE = "((a:0.1,b:0.2):0.3,c:0.1,d:0.2);"
 BRANCHES, LENGTHS = [(0, 4), (1, 4), (4, 5), (2, 5), (3, 5)], [0.1, 0.2, 0.3, 0.1, 0.2]
-ROWS = {"a": "ACGUGRN-", "b": "GCGUGCAU", "c": "GCAUGYAU", "d": "AUGUUWC?"}
+SEQUENCES = {"a": "ACGUGRN-", "b": "GCGUGCAU", "c": "GCAUGYAU", "d": "AUGUUWC?"}
 COLUMNS = [(1, 8), (2, 7), (3, 6)]  # from 1: bases that pair; 4 and 5 are left over
 # Savill, Hoyle & Higgs 2001: alpha_s, alpha_d, beta, gamma, epsilon; None where nothing changes
 CHANGES = {
@@ -75,35 +76,30 @@ def test_likelihood_is_the_oracles(device):
     given = f"S16{braces(rates.tolist())}+FU{braces(frequencies.tolist())}"
     model = f"{given}, stems = 7:2, 3:6 1:8"
     expected = pruning(
-        BRANCHES, LENGTHS, masks(list(ROWS.values())), [(1.0, frequencies, q_matrix(rates, frequencies))]
+        BRANCHES, LENGTHS, masks(list(SEQUENCES.values())), [(1.0, frequencies, q_matrix(rates, frequencies))]
     ).sum()
-    found = evaluate(ROWS, TREE, model, fixed=True, device=device).lnl
+    found = evaluate(SEQUENCES, TREE, model, fixed=True, device=device).lnl
     assert found == pytest.approx(expected, rel=1e-11)  # exchangeabilities are divided by the last one
 
 
-def in_parts(loops, stems):
-    return f"{loops}, loops = unpaired{{{STRUCTURE}}}\n{stems}, stems = pairs{{{STRUCTURE}}}"
+STEM_ROWS = [row for row in json.loads(ROWS.read_text(encoding="utf-8")) if row["data"] == "stems.phy"]
 
 
-@pytest.mark.parametrize("name", ["S16", "S16A", "S16B"])
-def test_likelihood_is_that_of_raxml(name):
+@pytest.mark.parametrize("row", STEM_ROWS, ids=row_label)
+def test_likelihood_is_that_of_raxml(row):
     """RAxML 8.2.12, `-f e -m GTRGAMMA -A S16 -S data/stems.str`; its values have six decimals."""
-    row = json.loads((Path(__file__).parent / "doublet_reference.json").read_text())[name]
     options = {"brlen": "linked", "device": "numpy"}
-    model = in_parts(row["loops"], row["stems"])
-    found = evaluate(ALIGNMENT, row["tree"], model, fixed=True, **options).lnl
+    found = evaluate(ALIGNMENT, row["tree"], row["fixed"], fixed=True, **options).lnl
     assert found == pytest.approx(row["lnl"], abs=1e-4)
-    frequencies = row["stems"].split("+")[1]
-    free = in_parts("GTR+F+G4", f"{name}+{frequencies}+G4")
-    assert evaluate(ALIGNMENT, row["tree"], free, **options).lnl > row["lnl"] - 0.01
+    assert evaluate(ALIGNMENT, row["tree"], row["model"], **options).lnl > row["lnl"] - 0.01
 
 
 def test_partition_is_written_and_read():
-    data, models = resolve_inputs(ROWS, "S16B, stems = 8:1 2:7\nJC, loops = 3-6")
+    data, models = resolve_inputs(SEQUENCES, "S16B, stems = 8:1 2:7\nJC, loops = 3-6")
     stems = data.parts[0]
     assert stems.ranges == "1:8, 2:7"
     assert sorted(map(tuple, stems.columns.tolist())) == [(0, 7), (1, 6)]
-    again, _ = resolve_inputs(ROWS, f"{models[0].spec}, stems = {stems.ranges}")
+    again, _ = resolve_inputs(SEQUENCES, f"{models[0].spec}, stems = {stems.ranges}")
     np.testing.assert_array_equal(again.parts[0].alignment.codes, stems.alignment.codes)
 
 
@@ -146,5 +142,5 @@ def test_ancestors_have_both_bases():
 )
 def test_errors(model, message):
     with pytest.raises(InputError) as caught:
-        resolve_inputs(ROWS, model)
+        resolve_inputs(SEQUENCES, model)
     assert message in str(caught.value)

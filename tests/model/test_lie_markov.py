@@ -131,9 +131,3 @@ def test_refused(text, problem):
 def test_rates_cannot_be_set():
     with pytest.raises(InputError, match=r"of RY8\.8 follow from weights of rays and cannot be set"):
         Model(parse_model("RY8.8")).set_exchangeabilities(np.ones(12))
-
-
-def test_reversible_members_have_no_switching():
-    """They have no exchangeabilities that classes of switched-on sites could share."""
-    with pytest.raises(InputError, match="switching needs a time-reversible model with exchangeabilities"):
-        parse_model("RY3.4+COV")
