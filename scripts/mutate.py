@@ -117,6 +117,8 @@ BENCH_RUN = "plltool/analyses/bench/run.py"
 STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 SHARDS = "plltool/engine/shards.py"
+SEVERAL_PY = "plltool/engine/several.py"
+SEVERAL, DEVICES = "tests/engine/test_several.py", "tests/analyses/test_several_devices.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.py"
 PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py"
@@ -933,7 +935,7 @@ MUTANTS = [
     Mutant("parameters: as many as sites are too many", "plltool/run/data_tests.py", "if n_parameters > n_sites:", "if n_parameters >= n_sites:",
            (DATA_TESTS, "-k", "more_parameters")),
     # --- screening
-    Mutant("screen: lengths of the first parts", "plltool/engine/categories.py", "else lengths[self.part]",
+    Mutant("screen: lengths of the first parts", "plltool/engine/categories.py", "of_parts(lengths, self.part)",
            "else lengths[np.minimum(self.part, 0)]", (SCREENING, "-k", "unlinked")),
     Mutant("screen: sums of other parts", "plltool/engine/categories.py", "np.flatnonzero(np.diff(self.part, prepend=-1))",
            "np.arange(self.n_parts)", (SCREENING, "-k", "lnl_of")),
@@ -1075,12 +1077,32 @@ MUTANTS = [
            (BENCH, "-k", "twentieth")),
     Mutant("a margin that makes rescaling up", BENCH_ITEMS, "RESCALED_MARGIN) * math", "RESCALED_MARGIN) * 0.1 * math",
            (BENCH, "-k", "rescaled_patterns")),
-    Mutant("shards: parts in the order of the shards", SHARDS, "values[parts] = engine.execute(request",
-           "values[sorted(parts)[::-1]] = engine.execute(request", (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("shards: parts in the order of the shards", SHARDS, "values[shard.parts] += own",
+           "values[shard.parts[::-1]] += own", (PARTITIONS, "-k", "lnl_and and numpy")),
+    Mutant("shards: the last one instead of the sum", SHARDS, "values[shard.parts] += own",
+           "values[shard.parts] = own", (SEVERAL, "-k", "everything and numpy-numpy")),
+    Mutant("shards: gradients of the last one", SHARDS, "values[part] + row if part in values else row", "row",
+           (SEVERAL, "-k", "gradients and numpy-numpy")),
+    Mutant("shards: one after another", SHARDS, "answers.append(self._fetch(ask, number, answer))",
+           "answers.append(self._fetch(ask, number, ask(number, self.shards[number])))", (SEVERAL, "-k", "waited_for")),
+    Mutant("shards: CLAs move without what extended them", SHARDS, "for operations, lengths in steps[1:]:",
+           "for operations, lengths in steps[2:]:", (SEVERAL, "-k", "prepared and numpy-numpy")),
+    Mutant("shards: a moved engine with weights of its own", SHARDS,
+           "engine.set_weights(self.weights[shard.patterns])", "pass", (SEVERAL, "-k", "prepared and numpy-numpy")),
+    Mutant("shards: an answer that nobody fetches", SHARDS, "errors.append(error)", "raise error",
+           (SEVERAL, "-k", "waited_for")),
+    Mutant("devices: cuts far from a border of parts", SEVERAL_PY, "<= WHOLE_PARTS * min", "<= 10 * min",
+           (SEVERAL, "-k", "Cuts")),
+    Mutant("devices: the time of the first run", SEVERAL_PY, "/ min(seconds[1:])", "/ sum(seconds)",
+           (SEVERAL, "-k", "newviews")),
+    Mutant("devices: a run measures again when it is resumed", "plltool/run/engines.py",
+           'recorded = recorded_item(checkpoint, "share")', "recorded = None", (DEVICES, "-k", "shares_of_its")),
+    Mutant("devices: all processes on the first", "plltool/run/climbers.py", "replace(each[k % len(each)], threads",
+           "replace(each[0], threads", (DEVICES, "-k", "take_turns")),
     Mutant("shards: lengths of other parts", "plltool/engine/requests.py", "lengths[..., parts, :]", "lengths[..., : len(parts), :]",
            (PARTITIONS, "-k", "lnl_and and numpy")),
-    Mutant("shards: patterns not put back", SHARDS, "np.arange(ends[part] - sizes[part], ends[part]) for part in parts",
-           "np.arange(ends[part] - sizes[part], ends[part]) for part in parts[::-1]",
+    Mutant("shards: patterns not put back", SHARDS, "np.arange(starts[part], starts[part + 1]) for part in own",
+           "np.arange(starts[part], starts[part + 1]) for part in own[::-1]",
            (PARTITIONS, "-k", "lnl_and and numpy")),
     Mutant("scalers lose their mean", MODELS_PY,
            "factors[:] = sites / sites.sum() @ [model.scaler for model in models]", "pass",

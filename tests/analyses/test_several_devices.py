@@ -213,10 +213,17 @@ def test_check_and_compare_and_bench(few):
 
 
 class TestWorkers:
-    def test_process_i_has_device_i_modulo_their_number(self, few):
+    @pytest.mark.opencl
+    def test_processes_take_turns(self, few):
         data, models = resolve_inputs(few, "HKY+G2")
         parts = [compress(part) for part in data.alignments]
-        several = Hardware(device="numpy,NUMPY", share=(0.5, 0.5), threads=4)
+        own = share_hardware(3, 10, parts, models, Hardware(device="numpy,cpu", share=(0.5, 0.5)))
+        assert [one.device for one in own] == ["numpy", "cpu", "numpy"]
+
+    def test_processes_share_threads_and_memory(self, few):
+        data, models = resolve_inputs(few, "HKY+G2")
+        parts = [compress(part) for part in data.alignments]
+        several = Hardware(device="numpy,numpy", share=(0.5, 0.5), threads=4)
         own = share_hardware(3, 10, parts, models, several)
         assert [one.device for one in own] == ["numpy", "numpy", "numpy"]
         assert all(one.threads == 1 and one.share is None for one in own)

@@ -188,6 +188,11 @@ def test_all_are_asked_before_any_is_waited_for(case, make_engine):
     program, a, b = program_to_branch(case.ends, N_TAXA, 2)
     engine.execute(Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1), case.lengths)
     assert order == ["ask 0", "ask 1", "fetch 0", "fetch 1"]
+    wrong = case.lengths.copy()
+    wrong[0] = np.nan
+    with pytest.raises(EngineError, match="not positive and finite"):
+        engine.execute(Request(np.concatenate([program, prog.evaluate(0, a, b, 2)]), 1), wrong)
+    assert order[4:] == order[:4], "the second one is waited for although the first one has failed"
 
 
 def test_without_another_device_the_error_is_raised(case, make_engine):
