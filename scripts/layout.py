@@ -29,6 +29,7 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "tree_search": SEARCH,
     "run": SEARCH | {"io", "pages", "run"},
     "pages": DATA | {"io", "pages"},
+    "beagle": DATA | {"engine", "beagle"},
     "analyses": SEARCH | {"io", "run", "pages", "analyses"},
     "cli": {"plltool", "cli", "errors", "constants"},
 }

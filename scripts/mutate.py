@@ -81,6 +81,8 @@ GENES = "tests/analyses/test_genes.py"
 SITE_CONCORDANCE = "plltool/statistics/site_concordance.py"
 TREE_SUPPORTS, CONSENSUS = "plltool/tree/supports.py", "plltool/tree/consensus.py"
 TREE_SET, LENGTH_ERRORS = "plltool/tree/tree_set.py", "plltool/optimise/standard_errors.py"
+BUFFERS_CL, BUFFER_TESTS = "kernels/buffers.cl", "tests/engine/test_buffers.py"
+INSTANCE_TESTS = ("tests/beagle/test_instance.py", "-k", "numpy or scale_factors")
 DENSITY, DENSITIES = "plltool/optimise/density.py", "tests/optimise/test_density.py"
 PLACE = "tests/analyses/test_place.py"
 RESUME = "tests/tree_search/test_resume.py"
@@ -1232,6 +1234,33 @@ MUTANTS = [
            "both + tips", (TREE_SETS,)),
     Mutant("tree files: halves of the root's branch", "plltool/io/tree_files.py",
            "length = sum(parts) if parts else math.nan", "pass", (TREE_SETS,)),
+    Mutant("buffers: maxima without their counts", BUFFERS_CL, "log((double)entry) + scale[c * VW] * M_LN2", "log((double)entry)",
+           (BUFFER_TESTS, "-k", "underflow and default")),
+    Mutant("buffers: components are not aligned", BUFFERS_CL, "ldexp(sum[k], max(largest - count, -2000)) + own[k]", "sum[k] + own[k]",
+           (BUFFER_TESTS, "-k", "underflow and default")),
+    Mutant("buffers: impossible components have a say", BUFFERS_CL, "if (!is_there)", "if (0)", (BUFFER_TESTS, "-k", "underflow and default")),
+    Mutant("buffers: numpy: impossible components have a say", "plltool/engine/buffers.py", "present = np.any(own != 0, axis=0)",
+           "present = np.any(own == own, axis=0)", (BUFFER_TESTS, "-k", "underflow and numpy")),
+    Mutant("buffers: matrices stay behind", "plltool/engine/opencl/buffers.py", "self._stale.update(indices)", "pass",
+           (BUFFER_TESTS, "-k", "default")),
+    Mutant("buffers: codes stay behind", "plltool/engine/opencl/buffers.py", "self._codes_are_stale = True", "pass",
+           (BUFFER_TESTS, "-k", "default")),
+    Mutant("buffers: tables without the last state", "plltool/engine/opencl/buffers.py", "tables[..., 0] += matrices[..., n_in_table]", "pass",
+           (BUFFER_TESTS, "-k", "default")),
+    Mutant("beagle: factors below are forgotten", "plltool/beagle/partials.py", "removed[target] = removed[a] + removed[b]",
+           "removed[target] = removed[a]", INSTANCE_TESTS),
+    Mutant("beagle: factors are not accumulated", "plltool/beagle/partials.py", "scales[total, own] += factor", "pass", INSTANCE_TESTS),
+    Mutant("beagle: second derivatives without the first", "plltool/beagle/partials.py", "found[2] -= found[1] ** 2", "pass", INSTANCE_TESTS),
+    Mutant("beagle: pre-order along the edge, not against it", "plltool/beagle/instance.py", "self._matrices[used].swapaxes(-1, -2)",
+           "self._matrices[used]", INSTANCE_TESTS),
+    Mutant("beagle: derivatives without the frequencies above", "plltool/beagle/likelihoods.py", "masses = self._category_masses(",
+           "masses = self._masses(0, ", INSTANCE_TESTS),
+    Mutant("beagle: answers do not wait their turn", "plltool/beagle/likelihoods.py", "self._later.append(lambda: self._take(pieces))",
+           "self._later.insert(0, lambda: self._take(pieces))", INSTANCE_TESTS),
+    Mutant("beagle: pairs of eigenvalues turn the wrong way", "plltool/beagle/matrices.py", "a * diagonal - b * beside", "a * diagonal + b * beside",
+           ("tests/beagle/test_matrices.py",)),
+    Mutant("beagle: derivatives without rates", "plltool/beagle/matrices.py", "a, b = self.values * rates[:, None], self.turns * rates[:, None]",
+           "a, b = self.values + 0 * rates[:, None], self.turns + 0 * rates[:, None]", ("tests/beagle/test_matrices.py",)),
     Mutant("vector: slopes in lengths, not in their logarithms", DENSITY, "(slopes[self._edges, ..., 0] * likelihood.tree.lengths[self._edges])",
            "slopes[self._edges, ..., 0]", (DENSITIES, "-k", "gradient and numpy")),
     Mutant("vector: the branch of the root is an element", DENSITY, "if likelihood.is_rooted else -1", "if False else -1",

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from plltool.engine import program as prog
-from plltool.engine.buffers import open_buffers
+from plltool.engine.buffer_choice import open_buffers
 from plltool.engine.opencl.device import list_devices
 from plltool.engine.select import find_device
 

@@ -1,0 +1,113 @@
+"""BEAGLE's flags, return codes and numbers, with their values in its C interface, and checks that raise the codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import IntEnum, IntFlag
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray, IndexArray
+from plltool.errors import PlltoolError
+
+NONE = -1  # in place of an index: no buffer
+OPERATION_WORDS = 7  # destination, scale to write, scale to read, child, its matrix, other child, its matrix
+PARTITION_OPERATION_WORDS = 9  # the same, partition, scale to accumulate in
+
+
+class Flag(IntFlag):
+    """What an instance may be asked for, and what it has."""
+
+    PRECISION_SINGLE = 1 << 0
+    PRECISION_DOUBLE = 1 << 1
+    COMPUTATION_SYNCH = 1 << 2
+    COMPUTATION_ASYNCH = 1 << 3
+    EIGEN_REAL = 1 << 4
+    EIGEN_COMPLEX = 1 << 5
+    SCALING_MANUAL = 1 << 6
+    SCALING_AUTO = 1 << 7
+    SCALING_ALWAYS = 1 << 8
+    SCALERS_RAW = 1 << 9
+    SCALERS_LOG = 1 << 10
+    VECTOR_SSE = 1 << 11
+    VECTOR_NONE = 1 << 12
+    THREADING_OPENMP = 1 << 13
+    THREADING_NONE = 1 << 14
+    PROCESSOR_CPU = 1 << 15
+    PROCESSOR_GPU = 1 << 16
+    PROCESSOR_FPGA = 1 << 17
+    PROCESSOR_CELL = 1 << 18
+    PROCESSOR_PHI = 1 << 19
+    INVEVEC_STANDARD = 1 << 20
+    INVEVEC_TRANSPOSED = 1 << 21
+    FRAMEWORK_CUDA = 1 << 22
+    FRAMEWORK_OPENCL = 1 << 23
+    VECTOR_AVX = 1 << 24
+    SCALING_DYNAMIC = 1 << 25
+    PROCESSOR_OTHER = 1 << 26
+    FRAMEWORK_CPU = 1 << 27
+    PARALLELOPS_STREAMS = 1 << 28
+    PARALLELOPS_GRID = 1 << 29
+    THREADING_CPP = 1 << 30
+
+
+class Code(IntEnum):
+    """What goes wrong."""
+
+    GENERAL = -1
+    OUT_OF_MEMORY = -2
+    UNIDENTIFIED_EXCEPTION = -3
+    UNINITIALIZED_INSTANCE = -4
+    OUT_OF_RANGE = -5
+    NO_RESOURCE = -6
+    NO_IMPLEMENTATION = -7
+    FLOATING_POINT = -8
+
+
+class BeagleError(PlltoolError):
+    """A call that fails.
+
+    Attributes
+    ----------
+    code : the code that BEAGLE returns for it
+    """
+
+    def __init__(self, code: Code, message: str):
+        super().__init__(f"{code.name}: {message}")
+        self.code = code
+
+
+def check_index(what: str, index: int, count: int) -> int:
+    """The index; OUT_OF_RANGE unless it is one of `count`."""
+    if not 0 <= index < count:
+        expected = f"expected 0 .. {count - 1}" if count else "the instance has none"
+        raise BeagleError(Code.OUT_OF_RANGE, f"found {what} {index}, {expected}")
+    return int(index)
+
+
+def check_indices(what: str, indices: npt.ArrayLike, count: int, optional: bool = False) -> IndexArray:
+    """The indices (n,); OUT_OF_RANGE unless each is one of `count`, or NONE where it is `optional`."""
+    found = np.atleast_1d(np.asarray(indices, dtype=np.intp)).ravel()
+    wrong = (found >= count) | (found < (NONE if optional else 0))
+    for index in found[wrong][:1].tolist():
+        check_index(what, index, count)
+    return found
+
+
+def check_same_length(lists: Iterable[tuple[str, IndexArray | FloatArray]]) -> int:
+    """The length of all lists; OUT_OF_RANGE if one differs from the first."""
+    (first, values), *others = lists
+    for name, other in others:
+        if len(other) != len(values):
+            raise BeagleError(Code.OUT_OF_RANGE, f"found {len(values)} {first} and {len(other)} {name}")
+    return len(values)
+
+
+def check_array(what: str, values: npt.ArrayLike, shape: tuple[int, ...]) -> FloatArray:
+    """A copy of the values as float64 of this shape, which they may also come flattened in."""
+    found = np.array(values, dtype=np.float64)
+    if found.size != int(np.prod(shape)):
+        expected = " x ".join(map(str, shape))
+        raise BeagleError(Code.OUT_OF_RANGE, f"{what}: found {found.size} numbers, expected {expected}")
+    return found.reshape(shape)

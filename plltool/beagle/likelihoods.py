@@ -1,0 +1,269 @@
+"""What an instance answers: log-likelihoods at a root or across an edge, with derivatives, in all and by site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.arrays import FloatArray, IndexArray
+from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_indices, check_same_length
+from plltool.beagle.partials import PatternBlock
+
+
+@dataclass(eq=False)
+class Answer:
+    """Sums of a request, once they are there.
+
+    Attributes
+    ----------
+    sites : (1 or more, n_patterns) log-likelihoods and derivatives of patterns
+    sums : (n_parts, k) of the partitions asked for, in their order, weighted
+    """
+
+    sites: FloatArray
+    sums: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class _Piece:
+    """What one partition gives: site values (k, n) of its patterns, from each set of buffers."""
+
+    block: PatternBlock
+    weights: FloatArray
+    subsets: list[tuple[Callable[[], FloatArray], int]]  # with the scale buffer, or NONE
+
+
+class Likelihoods:
+    """The calls of an instance that integrate partials; see BEAGLE's of the same names.
+
+    Each returns what it computed, or None with COMPUTATION_ASYNCH, where a getter waits for it. `count` sets of buffers
+    are a mixture: likelihoods of sites are added up. Of more than one there are no derivatives.
+    """
+
+    flags: Flag
+    matrix_buffer_count: int
+    scale_buffer_count: int
+    pattern_count: int
+    _buffer_count: int
+    _scales: FloatArray
+    _pattern_weights: FloatArray
+    _later: list[Callable[[], None]]
+    _answer: Answer | None = None
+
+    def _blocks(self) -> list[PatternBlock]:
+        raise NotImplementedError
+
+    def _masses(self, weights: int, frequencies: int) -> FloatArray:
+        raise NotImplementedError
+
+    def _category_masses(self, weights: int) -> FloatArray:
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        raise NotImplementedError
+
+    # --- requests -------------------------------------------------------------------------------------------
+
+    def calculate_root_log_likelihoods(
+        self,
+        buffer_indices: npt.ArrayLike,
+        category_weights_indices: npt.ArrayLike,
+        state_frequencies_indices: npt.ArrayLike,
+        cumulative_scale_indices: npt.ArrayLike,
+    ) -> float | None:
+        """lnL from partials at the root."""
+        model = category_weights_indices, state_frequencies_indices
+        rows = self._rows([buffer_indices], *model, cumulative_scale_indices)
+        self._ask([self._piece(block, rows, []) for block in self._blocks()])
+        return None if self._is_asynchronous else self.get_log_likelihood()
+
+    def calculate_root_log_likelihoods_by_partition(
+        self,
+        buffer_indices: npt.ArrayLike,
+        category_weights_indices: npt.ArrayLike,
+        state_frequencies_indices: npt.ArrayLike,
+        cumulative_scale_indices: npt.ArrayLike,
+        partition_indices: npt.ArrayLike,
+        count: int = 1,
+    ) -> tuple[FloatArray, float]:
+        """lnL of each partition named, and their sum; indices are those of all partitions, `count` times over."""
+        model = category_weights_indices, state_frequencies_indices
+        rows = self._rows([buffer_indices], *model, cumulative_scale_indices)
+        self._ask(list(self._of_partitions(rows, partition_indices, count, [])))
+        sums = self._settled().sums[:, 0]
+        return sums, float(sums.sum())
+
+    def calculate_edge_log_likelihoods(
+        self,
+        parent_buffer_indices: npt.ArrayLike,
+        child_buffer_indices: npt.ArrayLike,
+        probability_indices: npt.ArrayLike,
+        first_derivative_indices: npt.ArrayLike | None,
+        second_derivative_indices: npt.ArrayLike | None,
+        category_weights_indices: npt.ArrayLike,
+        state_frequencies_indices: npt.ArrayLike,
+        cumulative_scale_indices: npt.ArrayLike,
+    ) -> tuple[float, ...] | None:
+        """lnL across an edge, and as many derivatives in its length as there are matrices for: (lnL, d1, d2)."""
+        matrices = self._derivative_matrices(probability_indices, first_derivative_indices, second_derivative_indices)
+        ends = [parent_buffer_indices, child_buffer_indices]
+        rows = self._rows(ends, category_weights_indices, state_frequencies_indices, cumulative_scale_indices)
+        self._ask([self._piece(block, rows, matrices) for block in self._blocks()])
+        return None if self._is_asynchronous else tuple(self._settled().sums.sum(axis=0).tolist())
+
+    def calculate_edge_log_likelihoods_by_partition(
+        self,
+        parent_buffer_indices: npt.ArrayLike,
+        child_buffer_indices: npt.ArrayLike,
+        probability_indices: npt.ArrayLike,
+        first_derivative_indices: npt.ArrayLike | None,
+        second_derivative_indices: npt.ArrayLike | None,
+        category_weights_indices: npt.ArrayLike,
+        state_frequencies_indices: npt.ArrayLike,
+        cumulative_scale_indices: npt.ArrayLike,
+        partition_indices: npt.ArrayLike,
+        count: int = 1,
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n_partitions, k) lnL and derivatives of each partition named, and their sums (k,)."""
+        matrices = self._derivative_matrices(probability_indices, first_derivative_indices, second_derivative_indices)
+        ends = [parent_buffer_indices, child_buffer_indices]
+        rows = self._rows(ends, category_weights_indices, state_frequencies_indices, cumulative_scale_indices)
+        self._ask(list(self._of_partitions(rows, partition_indices, count, matrices)))
+        sums = self._settled().sums
+        return sums, sums.sum(axis=0)
+
+    def calculate_edge_derivatives(
+        self,
+        post_buffer_indices: npt.ArrayLike,
+        pre_buffer_indices: npt.ArrayLike,
+        derivative_matrix_indices: npt.ArrayLike,
+        category_weights_indices: npt.ArrayLike,
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Derivatives of lnL in the lengths of edges, from partials below and above (Ji et al. 2020).
+
+        The matrix of an edge is that of `set_differential_matrix`.
+
+        Returns
+        -------
+        (n_edges, n_patterns) derivatives of sites, (n_edges,) their weighted sums, and those of their squares
+        """
+        lists = [check_indices("buffer", own, self._buffer_count) for own in (post_buffer_indices, pre_buffer_indices)]
+        lists.append(check_indices("matrix", derivative_matrix_indices, self.matrix_buffer_count))
+        weights = np.asarray(category_weights_indices, dtype=np.intp).ravel()
+        n = check_same_length([("edges", lists[0]), ("buffers above", lists[1]), ("matrices", lists[2])])
+        sites = np.empty((n, self.pattern_count))
+        for k in range(n):
+            masses = self._category_masses(int(np.resize(weights, n)[k]))
+            post, pre, matrix = (int(own[k]) for own in lists)
+            for block in self._blocks():
+                sites[k, block.patterns] = block.ratio(pre, post, matrix, masses)()
+        return sites, sites @ self._pattern_weights, sites**2 @ self._pattern_weights
+
+    # --- getters --------------------------------------------------------------------------------------------
+
+    def get_log_likelihood(self) -> float:
+        """lnL of the last request; waits for it."""
+        return float(self._settled().sums[:, 0].sum())
+
+    def get_derivatives(self) -> tuple[float, ...]:
+        """The derivatives of the last request across an edge; waits for them."""
+        return tuple(self._settled().sums[:, 1:].sum(axis=0).tolist())
+
+    def get_site_log_likelihoods(self) -> FloatArray:
+        """(n_patterns,) log-likelihoods of the last request, not weighted; waits for them."""
+        return self._settled().sites[0].copy()
+
+    def get_site_derivatives(self) -> FloatArray:
+        """(k, n_patterns) derivatives of the last request across an edge, not weighted; waits for them."""
+        return self._settled().sites[1:].copy()
+
+    @property
+    def _is_asynchronous(self) -> bool:
+        return Flag.COMPUTATION_ASYNCH in self.flags
+
+    def _settled(self) -> Answer:
+        self.settle()
+        if self._answer is None:
+            raise BeagleError(Code.GENERAL, "no likelihood has been asked for")
+        return self._answer
+
+    # --- how they are made ----------------------------------------------------------------------------------
+
+    def _rows(
+        self, ends: list[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
+    ) -> IndexArray:
+        """(n, k) the buffers, category weights, frequencies and scale buffer of each set."""
+        lists = [check_indices("buffer", own, self._buffer_count) for own in ends]
+        lists += [np.atleast_1d(np.asarray(own, dtype=np.intp)).ravel() for own in (weights, frequencies)]
+        found = np.atleast_1d(np.asarray(NONE if scales is None else scales, dtype=np.intp)).ravel()
+        of_each = np.resize(found, len(lists[0]))
+        lists.append(check_indices("scale buffer", of_each, self.scale_buffer_count, optional=True))
+        names = ["buffers", "other ends", "category weights", "frequencies", "scale buffers"]
+        check_same_length(zip(names if len(ends) == 2 else names[:1] + names[2:], lists, strict=True))
+        return np.stack(lists, axis=1)
+
+    def _derivative_matrices(self, *lists: npt.ArrayLike | None) -> list[IndexArray]:
+        """For each order of derivatives that is asked for, the matrices of each set of buffers."""
+        given = [check_indices("matrix", own, self.matrix_buffer_count) for own in lists if own is not None]
+        if len(lists) == 3 and lists[1] is None and lists[2] is not None:
+            raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
+        if len(given) > 1 and len(given[0]) > 1 and not self._has_partitions:
+            raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
+        return given
+
+    @property
+    def _has_partitions(self) -> bool:
+        return len(self._blocks()) > 1
+
+    def _piece(self, block: PatternBlock, rows: IndexArray, matrices: list[IndexArray]) -> _Piece:
+        """Ask a partition for each set of buffers; `matrices` are for each order those of the sets."""
+        subsets = []
+        for number, (*ends, weights, frequencies, scale) in enumerate(rows.tolist()):
+            masses = self._masses(weights, frequencies)
+            if len(ends) == 1:
+                subsets.append((block.at_root(ends[0], masses), scale))
+            else:
+                own = [int(order[number]) for order in matrices]
+                subsets.append((block.across(ends[0], ends[1], own, masses), scale))
+        return _Piece(block, self._pattern_weights[block.patterns], subsets)
+
+    def _of_partitions(
+        self, rows: IndexArray, partitions: npt.ArrayLike, count: int, matrices: list[IndexArray]
+    ) -> Iterator[_Piece]:
+        blocks = self._blocks()
+        indices = check_indices("partition", partitions, len(blocks))
+        if len(rows) != count * len(indices):
+            raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
+        for place, partition in enumerate(indices.tolist()):
+            own = slice(place, None, len(indices))
+            yield self._piece(blocks[partition], rows[own], [order[own] for order in matrices])
+
+    def _ask(self, pieces: list[_Piece]) -> None:
+        """Answer when it is the request's turn."""
+        self._answer = None
+        self._later.append(lambda: self._take(pieces))
+        if not self._is_asynchronous:
+            self.settle()
+
+    def _take(self, pieces: list[_Piece]) -> None:
+        found, sums = [], []
+        ignores_scales = bool(self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS))
+        for piece in pieces:
+            own = []
+            for pending, scale in piece.subsets:
+                values = pending()
+                if scale != NONE and not ignores_scales:
+                    values[0] += self._scales[scale, piece.block.patterns]
+                own.append(values)
+            values = own[0] if len(own) == 1 else np.logaddexp.reduce([values[:1] for values in own], axis=0)
+            found.append((piece.block.patterns, values))
+            sums.append(values @ piece.weights)
+        sites = np.zeros((len(found[0][1]), self.pattern_count))
+        for patterns, values in found:
+            sites[:, patterns] = values
+        self._answer = Answer(sites, np.array(sums))
+        if np.isnan(self._answer.sums[:, 0]).any():
+            raise BeagleError(Code.FLOATING_POINT, "lnL is not a number")

@@ -1,0 +1,97 @@
+"""The hardware on which an instance can run, and the choice among it by flags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from plltool.beagle.codes import BeagleError, Code, Flag, check_indices
+from plltool.constants import VERSION
+from plltool.engine.opencl.device import Device, list_devices
+from plltool.engine.select import rank_devices
+from plltool.errors import DeviceError
+
+_ANYWHERE = (
+    Flag.PRECISION_SINGLE
+    | Flag.PRECISION_DOUBLE
+    | Flag.COMPUTATION_SYNCH
+    | Flag.COMPUTATION_ASYNCH
+    | Flag.EIGEN_REAL
+    | Flag.EIGEN_COMPLEX
+    | Flag.SCALING_MANUAL
+    | Flag.SCALING_AUTO
+    | Flag.SCALING_ALWAYS
+    | Flag.SCALING_DYNAMIC
+    | Flag.SCALERS_LOG
+    | Flag.INVEVEC_STANDARD
+    | Flag.INVEVEC_TRANSPOSED
+)
+_PROCESSORS = {"cpu": Flag.PROCESSOR_CPU, "gpu": Flag.PROCESSOR_GPU}
+
+
+@dataclass(frozen=True)
+class Resource:
+    """Where an instance can run.
+
+    Attributes
+    ----------
+    number : its place in the list
+    name, description : what it is
+    support_flags : what it can do
+    required_flags : what tells its kind
+    device : the OpenCL device; None for numpy
+    """
+
+    number: int
+    name: str
+    description: str
+    support_flags: Flag
+    required_flags: Flag
+    device: Device | None = field(default=None, repr=False)
+
+
+def get_version() -> str:
+    """The version of plltool."""
+    return VERSION
+
+
+def get_citation() -> str:
+    """What to cite: this program, and the library whose calls it answers."""
+    return (
+        f"plltool {VERSION}\nAyres D.L. et al. 2012. BEAGLE: an application programming interface and high-performance "
+        "computing library for statistical phylogenetics. Systematic Biology 61:170-173."
+    )
+
+
+def get_resource_list() -> list[Resource]:
+    """All resources: numpy on the CPU first, then the usable OpenCL devices, best first."""
+    plain = _ANYWHERE | Flag.PROCESSOR_CPU | Flag.FRAMEWORK_CPU | Flag.VECTOR_NONE | Flag.THREADING_NONE
+    found = [Resource(0, "CPU", "numpy, one thread", plain, Flag.FRAMEWORK_CPU)]
+    try:
+        devices = rank_devices(list_devices()[0])
+    except DeviceError:
+        devices = []
+    for device in devices:
+        own = Flag.FRAMEWORK_OPENCL | _PROCESSORS.get(device.kind, Flag.PROCESSOR_OTHER)
+        threads = Flag.THREADING_NONE | Flag.THREADING_CPP if device.kind == "cpu" else Flag.THREADING_NONE
+        flags = _ANYWHERE | own | threads | Flag.VECTOR_NONE | Flag.VECTOR_SSE | Flag.VECTOR_AVX
+        found.append(Resource(len(found), device.name, device.version, flags, Flag.FRAMEWORK_OPENCL, device))
+    return found
+
+
+def choose_resource(numbers: Sequence[int] | None, preferred: Flag, required: Flag) -> Resource:
+    """The resource, among the `numbers` of the list, that has all required flags and most of the preferred ones.
+
+    Of several the first OpenCL device is taken, and numpy last. NO_RESOURCE if there is none.
+    """
+    resources = get_resource_list()
+    if numbers is not None:
+        resources = [resources[number] for number in check_indices("resource", list(numbers), len(resources))]
+    able = [resource for resource in resources if required & resource.support_flags == required]
+    if not able:
+        missing = required & ~max(resources, key=lambda one: (one.support_flags & required).bit_count()).support_flags
+        raise BeagleError(Code.NO_RESOURCE, f"no resource has {missing.name or int(missing)}")
+    return min(
+        able,
+        key=lambda one: (-(one.support_flags & preferred).bit_count(), one.device is None, one.number),
+    )

@@ -1,0 +1,218 @@
+"""What BEAGLE's library 3.1 lacks, against the oracle of all states; asynchronous answers, resources, errors."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from helpers import random_mixture
+from oracles.likelihood import derivative, pruning
+
+from plltool.beagle import BeagleError, Code, Flag, Instance, get_citation, get_resource_list, get_version
+
+FRAMEWORKS = [
+    pytest.param(Flag.FRAMEWORK_CPU, id="numpy"),
+    pytest.param(Flag.FRAMEWORK_OPENCL, id="opencl", marks=pytest.mark.opencl),
+]
+# the root is node 4; nodes 5 and 6 are inner ones: ((0, 1)5, (2, 3)6)4
+EDGES = [(4, 5), (4, 6), (5, 0), (5, 1), (6, 2), (6, 3)]  # edge k has matrix k, but that of node n is `OF_NODE[n]`
+OF_NODE = {child: number for number, (_, child) in enumerate(EDGES)}
+CHILDREN = {4: (5, 6), 5: (0, 1), 6: (2, 3)}
+STEP = 1e-3
+NONE = Instance.NONE
+
+
+def make(required, n_categories=4, n_patterns=7, seed=1):
+    """An instance with random data on the tree above; and what the oracle needs of it."""
+    rng = np.random.default_rng(seed)
+    rates, weights = rng.gamma(2, 0.5, n_categories), rng.dirichlet(np.full(n_categories, 4.0))
+    mixture = random_mixture(rng, 4, 1, rates=[1.0])
+    states, lengths = rng.integers(0, 5, (4, n_patterns)), rng.exponential(0.3, len(EDGES))
+    instance = Instance(4, 12, 4, 4, n_patterns, 1, 16, n_categories, 8, requirement_flags=required)
+    for tip in range(4):
+        instance.set_tip_states(tip, states[tip])
+    parts = mixture.components
+    instance.set_eigen_decomposition(0, parts.right[0], parts.left[0], parts.eigenvalues[0])
+    instance.set_state_frequencies(0, parts.frequencies[0])
+    instance.set_category_rates(rates)
+    instance.set_category_weights(0, weights)
+    counts = rng.integers(1, 5, n_patterns)
+    instance.set_pattern_weights(counts)
+    instance.update_transition_matrices(0, np.arange(len(EDGES)), None, None, lengths)
+    _, pi, q = mixture.oracle[0]
+    components = [(weight, pi, q * rate) for weight, rate in zip(weights, rates, strict=True)]
+    columns = np.where(states == 4, 15, 1 << np.minimum(states, 3)).T.tolist()
+
+    def sites(at):
+        return pruning(EDGES, at, columns, components)
+
+    return instance, SimpleNamespace(sites=sites, lengths=lengths, counts=counts, q=q, rates=rates)
+
+
+def operation(node, scale=NONE):
+    a, b = CHILDREN[node]
+    return [node, scale, NONE, a, OF_NODE[a], b, OF_NODE[b]]
+
+
+def pre_operation(node, scale=NONE):
+    """The buffer above node n is n + 7."""
+    parent = next(parent for parent, children in CHILDREN.items() if node in children)
+    sibling = next(child for child in CHILDREN[parent] if child != node)
+    return [node + 7, scale, NONE, parent + 7, OF_NODE[node], sibling, OF_NODE[sibling]]
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
+def test_gradients_of_all_edges(framework, scaled):
+    instance, oracle = make(framework)
+    with instance:
+        instance.update_partials([operation(node, scale=node - 4 if scaled else NONE) for node in (5, 6, 4)])
+        instance.set_root_pre_partials([4 + 7], [0])
+        order = (5, 6, 0, 1, 2, 3)
+        instance.update_pre_partials([pre_operation(node, 3 + node % 3 if scaled else NONE) for node in order])
+        instance.set_differential_matrix(10, oracle.rates[:, None, None] * oracle.q)
+        edges = [OF_NODE[node] for node in order]
+        sites, sums, squares = instance.calculate_edge_derivatives(
+            order, [node + 7 for node in order], [10] * len(order), [0]
+        )
+        for row, edge in enumerate(edges):
+            at = oracle.lengths.copy()
+
+            def moved(length, edge=edge, at=at):
+                at[edge] = length
+                return oracle.sites(at)
+
+            expected = derivative(moved, oracle.lengths[edge], STEP * oracle.lengths[edge])[0]
+            np.testing.assert_allclose(sites[row], expected, rtol=1e-7, atol=1e-8)  # rounding of lnL over the step
+        np.testing.assert_allclose(sums, sites @ oracle.counts, rtol=1e-12)
+        np.testing.assert_allclose(squares, sites**2 @ oracle.counts, rtol=1e-12)
+        if not scaled:  # each pre-order partial, with the one below, is the likelihood
+            for node in order[:2]:
+                above, below = (instance.get_partials(buffer) for buffer in (node + 7, node))
+                weights = instance._weights[0][:, None, None]
+                found = np.log((weights * above * below).sum(axis=(0, 2)))
+                np.testing.assert_allclose(found, oracle.sites(oracle.lengths), rtol=1e-12)
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_asynchronous_answers(framework):
+    instance, oracle = make(framework | Flag.COMPUTATION_ASYNCH)
+    with instance:
+        assert Flag.COMPUTATION_ASYNCH in instance.flags
+        instance.update_partials([operation(node, scale=node) for node in (5, 6, 4)], 7)
+        assert instance.calculate_root_log_likelihoods([4], [0], [0], [7]) is None
+        instance.reset_scale_factors(7)  # comes after the answer
+        expected = oracle.sites(oracle.lengths)
+        assert instance.get_log_likelihood() == pytest.approx(expected @ oracle.counts, rel=1e-12)
+        np.testing.assert_allclose(instance.get_site_log_likelihoods(), expected, rtol=1e-12)
+        assert np.all(instance.get_scale_factors(7) == 0)
+        instance.update_transition_matrices(0, [8], [9], [10], oracle.lengths[:1] + oracle.lengths[1:2])
+        assert instance.calculate_edge_log_likelihoods([5], [6], [8], [9], [10], [0], [0], [NONE]) is None
+        at = oracle.lengths.copy()
+
+        def along(length):  # the root divides one edge
+            at[0] = length - oracle.lengths[1]
+            return oracle.sites(at)
+
+        first, second = derivative(along, oracle.lengths[:2].sum(), STEP)
+        np.testing.assert_allclose(instance.get_site_derivatives(), [first, second], rtol=1e-5, atol=1e-6)
+        sums = first @ oracle.counts, second @ oracle.counts
+        np.testing.assert_allclose(instance.get_derivatives(), sums, rtol=1e-5)
+
+
+def test_scale_factors_are_logarithms_of_the_largest_entries():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    with instance:
+        instance.update_partials([operation(5)])
+        plain = instance.get_partials(5)
+        instance.update_partials([operation(5, scale=2)], 3)
+        np.testing.assert_allclose(instance.get_scale_factors(2), np.log(plain.max(axis=(0, 2))), rtol=1e-12)
+        np.testing.assert_allclose(instance.get_partials(5).max(axis=(0, 2)), 1.0, rtol=1e-12)
+        np.testing.assert_allclose(instance.get_partials(5, 2), plain, rtol=1e-12)
+        instance.copy_scale_factors(4, 3)
+        np.testing.assert_array_equal(instance.get_scale_factors(4), instance.get_scale_factors(2))
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_deep_trees_do_not_underflow_without_scaling(framework):
+    """A caterpillar of 3,000 operations: lnL of one site is that of the closed form of a single state."""
+    instance, _ = make(framework, n_patterns=1)
+    with instance:
+        instance.set_transition_matrix(15, np.full((4, 4, 4), 0.25))
+        instance.set_tip_states(0, [2])
+        instance.update_partials([[5, NONE, NONE, 0, 15, 0, 15]])
+        for _ in range(30):
+            rows = [[6 - k % 2, NONE, NONE, 5 + k % 2, 15, 0, 15] for k in range(100)]
+            instance.update_partials(rows)
+        instance.set_pattern_weights([1])
+        found = instance.calculate_root_log_likelihoods([5], [0], [0], [NONE])
+        assert found == pytest.approx((3000 + 2) * np.log(0.25), rel=1e-12)
+
+
+def test_tips_partials_and_matrices_come_back():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    with instance:
+        values = np.random.default_rng(3).random((4, 7, 4))
+        instance.set_partials(8, values.ravel())
+        np.testing.assert_array_equal(instance.get_partials(8), values)
+        instance.transpose_transition_matrices([0], [11])
+        np.testing.assert_array_equal(instance.get_transition_matrix(11)[2], instance.get_transition_matrix(0)[2].T)
+        instance.convolve_transition_matrices([0], [1], [12])
+        product = instance.get_transition_matrix(0) @ instance.get_transition_matrix(1)
+        np.testing.assert_array_equal(instance.get_transition_matrix(12), product)
+
+
+def nan_at_root(instance):
+    instance.set_partials(8, np.full((4, 7, 4), np.nan))
+    instance.calculate_root_log_likelihoods([8], [0], [0], [NONE])
+
+
+@pytest.mark.parametrize(
+    ("code", "message", "call"),
+    [
+        (Code.OUT_OF_RANGE, "found tip 4, expected 0 .. 3", lambda i: i.set_tip_states(4, np.zeros(7))),
+        (Code.OUT_OF_RANGE, "tip 1: found 6 states, expected 7", lambda i: i.set_tip_states(1, np.zeros(6))),
+        (Code.OUT_OF_RANGE, "tip 1: found 3 numbers, expected 7 x 4", lambda i: i.set_tip_partials(1, np.zeros(3))),
+        (Code.OUT_OF_RANGE, "found buffer 16, expected 0 .. 15", lambda i: i.get_partials(16)),
+        (Code.OUT_OF_RANGE, "found matrix 16", lambda i: i.update_partials([[5, -1, -1, 0, 16, 1, 1]])),
+        (Code.OUT_OF_RANGE, "found scale buffer 8", lambda i: i.update_partials([[5, 8, -1, 0, 0, 1, 1]])),
+        (Code.OUT_OF_RANGE, "holds neither states nor", lambda i: i.update_partials([[5, -1, -1, 9, 0, 1, 1]])),
+        (Code.OUT_OF_RANGE, "expected 7 each", lambda i: i.update_partials([5, -1, -1, 0])),
+        (Code.OUT_OF_RANGE, "found eigensystem 1", lambda i: i.set_eigen_decomposition(1, [], [], [])),
+        (Code.OUT_OF_RANGE, "found 2 lengths", lambda i: i.update_transition_matrices(0, [1], None, None, [1, 2])),
+        (Code.OUT_OF_RANGE, "found 8 partitions", lambda i: i.set_pattern_partitions(2, np.zeros(8))),
+        (Code.GENERAL, "no likelihood has been asked for", lambda i: i.get_log_likelihood()),
+        (Code.FLOATING_POINT, "not a number", nan_at_root),
+    ],
+)
+def test_errors(code, message, call):
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    with instance, pytest.raises(BeagleError, match=message) as found:
+        call(instance)
+    assert found.value.code == code
+    assert str(found.value).startswith(f"{code.name}: ")
+
+
+def test_sizes_that_cannot_be():
+    with pytest.raises(BeagleError, match="OUT_OF_RANGE: pattern_count: found 0"):
+        Instance(4, 4, 4, 4, 0, 1, 4)
+
+
+def test_resources():
+    first, *others = get_resource_list()
+    assert (first.number, first.name, first.device) == (0, "CPU", None)
+    assert all(Flag.FRAMEWORK_OPENCL in one.support_flags for one in others)
+    assert "plltool" in get_citation()
+    assert get_version() in get_citation()
+    with Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[0]) as instance:
+        assert instance.implementation_name.startswith("plltool numpy")
+        assert "4 tips, 5 patterns" in repr(instance)
+    with pytest.raises(BeagleError, match="NO_RESOURCE: no resource has FRAMEWORK_CUDA"):
+        Instance(4, 4, 4, 4, 5, 1, 4, requirement_flags=Flag.FRAMEWORK_CUDA)
+    with pytest.raises(BeagleError, match="found resource 99"):
+        Instance(4, 4, 4, 4, 5, 1, 4, resource_list=[99])
+
+
+@pytest.mark.opencl
+def test_the_preferred_resource_is_taken():
+    assert Instance(4, 4, 4, 4, 5, 1, 4, preference_flags=Flag.FRAMEWORK_CPU).resource.number == 0
+    assert Instance(4, 4, 4, 4, 5, 1, 4).resource.device is not None
