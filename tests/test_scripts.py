@@ -37,3 +37,9 @@ def test_every_script_starts(script, tmp_path):
 def test_every_script_is_listed():
     listed = (FOLDER / "README.md").read_text(encoding="utf-8")
     assert [script for script in SCRIPTS if f"`{script}`" not in listed] == []
+
+
+def test_without_a_browser_no_page_is_checked_and_a_line_says_so(tmp_path):
+    command = [sys.executable, FOLDER / "check_pages.py", "x.html"]
+    done = subprocess.run(command, env={"PATH": str(tmp_path)}, capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, "nothing is checked: found no node and no npm and no Chromium\n")

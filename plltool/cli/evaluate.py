@@ -19,7 +19,7 @@ from plltool.cli.options import (
     tree_option,
     view_options,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
 EVALUATE_FILES = (
@@ -30,6 +30,7 @@ EVALUATE_FILES = (
     OutputFile("evaluate.parts.nwk", "trees of parts", "with --brlen unlinked"),
     OutputFile("evaluate.nex", "tree as NEXUS", "with --nexus"),
     OutputFile("evaluate.collapsed.nwk", "collapsed tree", "if inner branches are as short as --collapse says"),
+    *REPORT_FILES,
 )
 
 

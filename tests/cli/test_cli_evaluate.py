@@ -76,6 +76,7 @@ def test_prefix_writes_the_same_record(plltool, small, tree, tmp_path):
     assert result.exit_code == 0, result.stderr
     assert read_record(tmp_path / "e.evaluate.json") == json.loads(result.stdout)
     assert (tmp_path / "e.evaluate.nwk").is_file()
+    assert "was computed under" in (tmp_path / "e.txt").read_text(), "the report has no methods"
 
 
 def test_taxa_that_differ_are_named(plltool, small, tmp_path):
