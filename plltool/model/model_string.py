@@ -112,8 +112,6 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
     if spec.profiles is not None:
         named = next(token for token in tokens if token.word.upper() == spec.profiles)
         spec = _weigh_profiles(named, spec, "base frequencies" in kinds_seen)
-    if spec.ascertainment is not None and not spec.is_reversible:
-        raise tokens[0].error("corrections for ascertainment bias (+ASC) need a time-reversible model")
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
     if spec.sites.kind == "psr" and (spec.sites.invariable or spec.has_classes or spec.switching):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.codons import IUPAC
 
 import plltool
 from plltool.analyses import ultrafast
@@ -261,6 +262,42 @@ def test_engines_are_compared():
     data = plltool.simulate(SMALL, SIMULATED, 100, seed=3).as_sequences()
     found = plltool.compare(data, numpy, opencl, model="RY3.3b", options=plltool.SearchOptions(effort="fast"))
     assert found.agree
+
+
+# IQ-TREE 2.0.7 -m UNREST+ASC -te IQTREE_TREE on the variable columns: tree, rates and lnL of its checkpoint
+CORRECTED_TREE = (
+    "((Tarsius_syrichta:0.4398885649,Lemur_catta:0.3325017666):0.1496438103,((((((Homo_sapiens:0.0667797279,"
+    "Pan:0.0925307819):0.0299614665,Gorilla:0.0938296686):0.0953929203,Pongo:0.1756851456):0.0615877943,"
+    "Hylobates:0.1913202527):0.1288639293,((Macaca_fuscata:0.0251904238,M_mulatta:0.0345153111):0.0534811999,"
+    "(M_fascicularis:0.0811726891,M_sylvanus:0.1554080301):0.0001927327):0.2874642005):0.1012568889,"
+    "Saimiri_sciureus:0.4271610452):0.1080882788);"
+)
+CORRECTED_MODEL = (
+    "UNREST{7.271430366/12.5972097/4.002246071/7.113282923/0.537464076/30.89836321/59.75627154/9.022309597/0.0001/"
+    "6.632260522/37.7635934/1}+ASC"
+)
+CORRECTED_LNL = -4621.68956594
+
+
+@pytest.fixture(scope="module")
+def variable_sites():
+    """The columns of the primates that cannot be invariable: those without a base that all taxa may have."""
+    whole = plltool.read_alignment(PRIMATES)
+    rows = [row.decode().upper() for row in whole.rows]
+    columns = [[set(IUPAC[letter]) for letter in column] for column in zip(*rows, strict=True)]
+    kept = [k for k, column in enumerate(columns) if not set.intersection(*column)]
+    return {name: "".join(row[k] for k in kept) for name, row in zip(whole.names, rows, strict=True)}
+
+
+def test_ascertainment_bias_beside_another_program(variable_sites):
+    assert len(next(iter(variable_sites.values()))) == 521
+    given = variable_sites, CORRECTED_TREE
+    fixed = plltool.evaluate(*given, CORRECTED_MODEL, fixed=True, device="numpy")
+    assert fixed.lnl == pytest.approx(CORRECTED_LNL, abs=1e-5)
+    found = plltool.search({name: row[:150] for name, row in variable_sites.items()}, "STRSYM+ASC", effort="fast")
+    assert found.tree.is_rooted
+    with pytest.raises(InputError, match="expected variable columns only"):
+        plltool.evaluate(PRIMATES, CORRECTED_TREE, CORRECTED_MODEL)
 
 
 # --- proteins -----------------------------------------------------------------------------------------------

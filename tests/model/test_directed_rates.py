@@ -113,7 +113,6 @@ def test_values_are_packed():
     [
         ("UNREST+FO", "the frequencies of UNREST follow from its rates, so no others are accepted"),
         ("UNREST+F{0.25/0.25/0.25/0.25}", "follow from its rates"),
-        ("UNREST+ASC", "corrections for ascertainment bias (+ASC) need a time-reversible model"),
         ("STRSYM+PSR", "per-site rates (+PSR) need a time-reversible model"),
         ("UNREST{1/2}", "expected 12 rates separated by slashes: one per distinct rate; found 2"),
         ("STRSYM{1/2/3/4/5/0}", "must be positive"),

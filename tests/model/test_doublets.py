@@ -119,6 +119,18 @@ def test_simulated_pairs_stand_in_their_columns():
     assert set(simulate(TREE, model, 4, seed=1).sequences) == {"AAGG"}
 
 
+def test_simulated_values_come_back(tmp_path):
+    """Of 3,000 pairs; rates are relative to gamma, and standard errors about a tenth."""
+    tree, path = "((a:0.1,b:0.2):0.05,(c:0.3,d:0.08):0.12,(e:0.15,f:0.2):0.2);", tmp_path / "stems.part"
+    stems = " ".join(f"{2 * k + 1}:{2 * k + 2}" for k in range(3000))
+    made = simulate(tree, f"S16A{{2/3/5/7/11}}+FE, stems = {stems}", 6000, seed=3)
+    path.write_text(f"S16A+FE, stems = {stems}\n")
+    found = evaluate(made.as_sequences(), tree, path, device="numpy")
+    rates = list(found.models[0].rate_parameters.values())
+    assert rates == pytest.approx([2 / 7, 3 / 7, 5 / 7, 1, 11 / 7], rel=0.3)
+    assert found.tree.lengths.sum() == pytest.approx(1.4, rel=0.05)
+
+
 def test_ancestors_have_both_bases():
     rows = dict.fromkeys("abcd", "AAGU")
     found = ancestral_states(rows, TREE, "S16B+FE, stems = 1:4 2:3", device="numpy").sequences()

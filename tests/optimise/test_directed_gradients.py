@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.ascertainment import correction
 from oracles.likelihood import derivative
 
 import plltool
@@ -50,5 +51,56 @@ def test_every_parameter(text, device):
             moved = model.copy()
             set_vector(moved, start + step * (np.arange(len(start)) == k))
             return oracle_with_root((ENDS, LENGTHS, codes), moved)
+
+        assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-6), k
+
+
+def variable_columns():
+    """The codes (5, n) of the columns that cannot be invariable, and their sequences."""
+    names = list(sequences())
+    rows = np.array([list(row) for row in sequences().values()])
+    codes = np.array([[SETS[letter] for letter in row] for row in rows])
+    varies = np.bitwise_and.reduce(codes) == 0
+    return codes[:, varies], dict(zip(names, map("".join, rows[:, varies]), strict=True))
+
+
+CORRECTED = [("UNREST+ASC", ()), ("STRSYM+G4+ASC_FELS{25}", (25,)), ("RY8.8+ASC_STAM{9/0/4/3.5}", (9, 0, 4, 3.5))]
+
+
+@pytest.mark.parametrize("device", [{"device": "numpy"}, *DEVICES], ids=["numpy", "opencl", "opencl-32"])
+@pytest.mark.parametrize(("text", "unseen"), CORRECTED)
+def test_corrections_for_ascertainment_bias(text, unseen, device):
+    """Sites that were not seen have a root, too."""
+    codes, rows = variable_columns()
+
+    def oracle(model, lengths=LENGTHS):
+        alike = [oracle_with_root((ENDS, lengths, np.full((5, 1), 1 << state)), model) for state in range(4)]
+        added = correction(model.spec.ascertainment.kind, unseen, alike, codes.shape[1])
+        return oracle_with_root((ENDS, lengths, codes), model) + added
+
+    with plltool.Likelihood(rows, TREE, text, **device) as likelihood:
+        inner = likelihood._likelihood
+        model = inner.models[0]
+        start = get_vector(model) + np.random.default_rng(3).normal(0, 0.4, len(get_vector(model)))
+        set_vector(model, start)
+        inner.model_changed()
+        assert inner.lnl() == pytest.approx(oracle(model), rel=1e-10)
+        _, matrices, masses = inner.rate_matrix_gradient()
+        slopes = parameter_slopes(model, model.free_parameters, matrices[0], masses[0])
+        by_length = likelihood.derivatives()[1]
+        tips = [likelihood.tree.edges[1 + tip, 0] for tip in (0, 4)]
+
+    for tip, branch in zip((0, 6), tips, strict=True):
+
+        def longer(step, tip=tip):
+            return oracle(model, LENGTHS + step * (np.arange(7) == tip))
+
+        assert by_length[branch] == pytest.approx(derivative(longer, 0.0, STEP)[0], rel=1e-6, abs=1e-6)
+    for k, found in enumerate(slopes):
+
+        def shifted(step, k=k):
+            moved = model.copy()
+            set_vector(moved, start + step * (np.arange(len(start)) == k))
+            return oracle(moved)
 
         assert found == pytest.approx(derivative(shifted, 0.0, STEP)[0], rel=1e-6, abs=1e-6), k

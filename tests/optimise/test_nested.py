@@ -10,7 +10,6 @@ from helpers import jukes_cantor_mixture, likelihood_of, make_tree, random_ends
 from oracles.likelihood import pruning
 
 import plltool
-from plltool.alignment.encoding import make_alignment
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.optimise.polish import polish
@@ -45,7 +44,14 @@ PRIMATES = (
     "(((((((Homo_sapiens,Pan),Gorilla),Pongo),Hylobates),(((Macaca_fuscata,M_mulatta),M_fascicularis),M_sylvanus)),"
     "Saimiri_sciureus),Lemur_catta,Tarsius_syrichta);"
 )
+FEW = "((a:0.1,b:0.2):0.15,((c:0.3,d:0.1):0.1,(e:0.2,f:0.1):0.2):0.05);"
 PROTEINS = "(((a:0.3,b:0.2):0.1,c:0.5):0.2,(d:0.1,e:0.4):0.2,(f:0.6,(g:0.2,h:0.3):0.2):0.1);"
+SIMULATED = {  # tree, model and number of columns
+    "proteins": (PROTEINS, "LG+G4{0.6}", 200),
+    "rooted": (FEW, "UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}+G4{0.6}", 300),
+    "multistate": (FEW, "MULTI4_MK+G4{0.6}", 200),
+    "codons": (FEW, "M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE", 120),
+}
 NESTED = {
     "primates": [
         ["JC", "K80", "HKY+FO", "GTR+FO", "GTR+FO+I", "GTR+FO+I+G4"],
@@ -56,6 +62,20 @@ NESTED = {
         ["K80+GA4", "K80+I+GA4"],
     ],
     "simulated": [["HKY+F", "HKY+F+I", "HKY+F+I+G4"], ["HKY+F+G4", "HKY+F+I+G4"], ["HKY+F+G4", "HKY+F+R4"]],
+    "rooted": [
+        ["RY3.3b", "RY4.5b", "RY6.7b", "RY10.34", "UNREST"],
+        ["1.1", "STRSYM", "WS10.12", "UNREST", "UNREST+I", "UNREST+I+G4"],
+        ["STRSYM+G4", "STRSYM+I+G4"],
+        ["STRSYM+G4", "STRSYM+R4"],
+    ],
+    "multistate": [
+        ["MK", "MK+I", "MK+I+G4"],
+        ["MK+G4", "MK+I+G4"],
+        ["MK+G4", "MK+R4"],
+        ["MK", "MK+FO", "MULTI4_GTR+FO"],
+        ["ORDERED", "ORDERED+FO", "ORDERED+FO+G4"],
+    ],
+    "codons": [["GY0K+FE", "GY+FE", "M1a+FE", "M2a+FE"], ["GY+FE", "GY+FE+I", "GY+FE+I+G2"], ["GY+FE+G2", "GY+FE+R2"]],
     "proteins": [["LG", "LG+I", "LG+I+G4"], ["LG+G4", "LG+I+G4"], ["LG+G4", "LG+R4"]],
 }
 
@@ -63,15 +83,16 @@ NESTED = {
 @cache
 def optimised(name, model):
     """lnL of a data set on its tree, lengths and model optimised from the usual start values."""
-    if name == "proteins":
-        made, tree = plltool.simulate(PROTEINS, "LG+G4{0.6}", 200, seed=5), PROTEINS
-        alignment = make_alignment(made.names, made.sequences, "simulated", made.states)
+    if name in SIMULATED:
+        tree, truth, n_sites = SIMULATED[name]
+        alignment = plltool.simulate(tree, truth, n_sites, seed=5).as_sequences()
     elif name == "primates":
         alignment, tree = DATA / "primates.phy", PRIMATES
     else:
         alignment = plltool.read_alignment(DATA / "simulated.fasta")
         tree = plltool.search(alignment, model="JC", effort="fast", seed=1).tree
-    return plltool.evaluate(alignment, tree, model).lnl
+    device = "numpy" if name == "codons" else "auto"  # of 61 states, compiling takes longer
+    return plltool.evaluate(alignment, tree, model, device=device).lnl
 
 
 @pytest.mark.parametrize(
