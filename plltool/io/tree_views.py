@@ -26,8 +26,8 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
     return write_nodes(nodes.contracted(gone)), sum(gone)
 
 
-def write_nexus(newick: str, name: str = "best") -> str:
-    """A NEXUS file of one unrooted tree, given as Newick; names are quoted unless they are letters and digits only.
+def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str:
+    """A NEXUS file of one tree, given as Newick; names are quoted unless they are letters and digits only.
 
     Comments stay where they are, such as annotations of nodes; they must not be nested.
     """
@@ -40,9 +40,10 @@ def write_nexus(newick: str, name: str = "best") -> str:
         return match[0] if match["label"] is None else match["before"] + next(waiting)
 
     taxa = "\n    ".join(labels)
+    root = "R" if is_rooted else "U"
     return (
         f"#NEXUS\nbegin taxa;\n  dimensions ntax={len(labels)};\n  taxlabels\n    {taxa};\nend;\n"
-        f"begin trees;\n  tree {name} = [&U] {_TIP.sub(relabel, newick)}\nend;\n"
+        f"begin trees;\n  tree {name} = [&{root}] {_TIP.sub(relabel, newick)}\nend;\n"
     )
 
 
