@@ -18,6 +18,8 @@ from .analyses.compare import compare as compare
 from .analyses.compare import compare_folder as compare_folder
 from .analyses.compare import compare_records as compare_records
 from .analyses.concordance import concordance as concordance
+from .analyses.date import DateResult as DateResult
+from .analyses.date import date as date
 from .analyses.devices import devices as devices
 from .analyses.evaluate import evaluate as evaluate
 from .analyses.genes import Gene as Gene

@@ -17,6 +17,7 @@ from plltool.hardware import parse_hardware
 from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
+from plltool.io.date_reader import read_dates
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
@@ -227,6 +228,13 @@ def run_report(content: bytes, path: Path) -> object:
     record = path.with_name("run.json")
     record.write_bytes(content)
     return len(report(record.with_suffix("")).html) > 0
+
+
+def run_dates(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    return [row.date for row in read_dates(path)]
+
+
 def run_table(content: bytes, path: Path) -> object:
     path.write_bytes(content)
     given = read_alignment(path)
@@ -431,6 +439,14 @@ PARSERS = {
     ),
     "report": Parser(
         run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
+    ),
+    "dates": Parser(
+        run_dates,
+        [
+            b"name\tdate\na\t2011.5\nb\t2011-05-17\nc\t2011-XX-XX\nd\t?\n",
+            b'strain,id,Date\n"a,b",1,[2011.2:2011.5]\nc,2,2011-05\n',
+        ],
+        [b"XX", b"2011-", b"[2011:", b":", b"]", b"-02-30", b"NA", b"date", b"name"],
     ),
     "table": Parser(
         run_table,

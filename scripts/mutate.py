@@ -85,6 +85,7 @@ BUFFERS_CL, BUFFER_TESTS = "kernels/buffers.cl", "tests/engine/test_buffers.py"
 INSTANCE_TESTS = ("tests/beagle/test_instance.py", "-k", "numpy or scale_factors")
 DENSITY, DENSITIES = "plltool/optimise/density.py", "tests/optimise/test_density.py"
 PLACE = "tests/analyses/test_place.py"
+DATES, DATING = "tests/io/test_date_reader.py", "tests/analyses/test_date.py"
 RESUME = "tests/tree_search/test_resume.py"
 RELL = "tests/tree_search/test_rell.py"
 ULTRAFAST = "tests/analyses/test_ultrafast.py"
@@ -864,6 +865,23 @@ MUTANTS = [
            "if False:", (PLACE, "-k", "is_free")),
     Mutant("placement: a place beyond the sum of weights", "plltool/analyses/place.py", "total >= self.accumulated < 1",
            "total > self.accumulated < 1", (PLACE, "-k", "filters")),
+    # --- dates
+    Mutant("dates: a day is its first moment", "plltool/io/date_reader.py", "tm_yday - 0.5", "tm_yday - 1.0", (DATES,)),
+    Mutant("dates: no leap years", "plltool/io/date_reader.py", "366 if calendar.isleap(day.year) else 365", "365", (DATES,)),
+    Mutant("dates: a month ends on its first day", "plltool/io/date_reader.py",
+           "(1, calendar.monthrange(year, months[1])[1])", "(1, 1)", (DATES,)),
+    Mutant("dates: the second of two dates counts", "plltool/io/date_reader.py", "if fields[taxa] in found:", "if False:", (DATES,)),
+    Mutant("dates: TreeTime's mean rate is not 1", "plltool/run/dating.py", "mu=1.0 / GTR", "mu=1.0 * GTR",
+           (DATING, "-k", "handed_over_as")),
+    Mutant("dates: states in our order", "plltool/run/dating.py", "np.argsort(states.symbols)", "np.arange(states.n_states)",
+           (DATING, "-k", "handed_over_as")),
+    Mutant("dates: rates across sites are forgotten", "plltool/run/dating.py", "len(model.mixture()[2]) > 1", "False",
+           (DATING, "-k", "not_handed_over")),
+    Mutant("dates: the root is found again", "plltool/run/dating.py", "None if has_root else", "", (DATING, "-k", "outgroup")),
+    Mutant("dates: the error of the rate is forgotten", "plltool/run/dating.py", "settings.clock_error or False", "False",
+           (DATING, "-k", "given_rate")),
+    Mutant("dates: heights from the root", "plltool/analyses/date.py", "height={last - node.year:.4f}", "height={node.year:.4f}",
+           (DATING, "-k", "nexus")),
     # --- the choice of a model
     Mutant("BIC: lnL counts once", "plltool/statistics/criteria.py", "math.log(n_sites) - 2 * lnl", "math.log(n_sites) - lnl",
            ("tests/analyses/test_select_model.py", "-k", "by_hand")),

@@ -14,6 +14,7 @@ import plltool
 TREE = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
 OTHER_TREE = "((a:0.1,c:0.1):0.1,b:0.1,(d:0.1,e:0.1):0.1);"
 ROWS = {"a": "ACGTACGTAA", "b": "ACGTACGTAC", "c": "ACGAACGAAG", "d": "TCGAACTAAG", "e": "TCGAACTACG"}
+YEARS = {"a": 2001.0, "b": 2003.5, "c": "2002-05-XX", "d": None, "e": (2004.0, 2005.0)}
 NUMPY = {"device": "numpy"}
 CPU = plltool.Hardware("numpy")
 
@@ -51,6 +52,7 @@ CALLS = {
     "compare_records": lambda at: plltool.compare_records(at / "x.json", at / "x.json"),
     "concordance": lambda at: plltool.concordance(TREE, [TREE]),
     "consensus": lambda at: plltool.consensus(at / "two.nwk"),
+    "date": lambda at: plltool.date(ROWS, TREE, YEARS, "JC", clock_rate=0.05, **NUMPY),
     "devices": lambda at: plltool.devices(),
     "evaluate": lambda at: plltool.evaluate(ROWS, TREE, "JC", **NUMPY),
     "format_fasta": lambda at: plltool.format_fasta(["a"], ["ACGT"]),

@@ -12,6 +12,7 @@ from plltool.alignment.states import join_cells, spell
 from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import Likelihood
 from plltool.arrays import FloatArray, IndexArray
+from plltool.constants import NODE
 from plltool.errors import check_one_of
 from plltool.io.alignment_writer import format_fasta, format_table
 from plltool.io.newick_writer import find_root, write_newick
@@ -25,7 +26,6 @@ from plltool.run.results import Result
 from plltool.run.rooting import OutgroupLike, mean_tree, usable_outgroup, write_rooted
 from plltool.tree.topology import Tree
 
-NODE = "Node"  # and a number from 1
 STATE_KINDS = MARGINAL, JOINT = "marginal", "joint"
 
 

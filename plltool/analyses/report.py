@@ -73,7 +73,7 @@ def report(prefix: str | PathLike[str]) -> Report:
     Parameters
     ----------
     prefix : as of `plltool search`: PREFIX.json, PREFIX.support.json, PREFIX.test.json, PREFIX.select-model.json,
-        PREFIX.alrt.json, PREFIX.evaluate.json and PREFIX.bootstraps.nwk are read, if they exist
+        PREFIX.alrt.json, PREFIX.date.json, PREFIX.evaluate.json and PREFIX.bootstraps.nwk are read, if they exist
 
     Raises
     ------

@@ -24,6 +24,7 @@ from plltool.cli.check import check
 from plltool.cli.command import COMMAND_KEY, Group, options_get_hints
 from plltool.cli.compare import compare
 from plltool.cli.concordance import concordance
+from plltool.cli.date import date
 from plltool.cli.devices import devices
 from plltool.cli.evaluate import evaluate
 from plltool.cli.genes import genes
@@ -171,6 +172,7 @@ for _command in (
     test,
     ancestral,
     place,
+    date,
     simulate,
     report,
     show,

@@ -103,8 +103,8 @@ def _refuse_intruders(tree: Tree, visits: list[tuple[int, int, int]], clade: int
                 raise InputError(f"the outgroup is not one clade: {show_name(tree.names[node])} lies within it")
 
 
-def write_nodes(nodes: RootedNodes) -> str:
-    """Write a rooted tree on one line as it stands, with labels of inner nodes."""
+def write_nodes(nodes: RootedNodes, marks: Sequence[str] | None = None) -> str:
+    """Write a rooted tree on one line as it stands, with labels of inner nodes; `marks` follow the labels of nodes."""
     children = nodes.children()
     pieces: list[str] = []
     stack: list[int | str] = [";", 0]
@@ -114,6 +114,7 @@ def write_nodes(nodes: RootedNodes) -> str:
             pieces.append(item)
             continue
         label = written_label(nodes.labels[item]) if nodes.labels[item] else ""
+        label += "" if marks is None else marks[item]
         tail = label + ("" if math.isnan(nodes.lengths[item]) else f":{nodes.lengths[item]!r}")
         if not children[item]:
             pieces.append(tail)

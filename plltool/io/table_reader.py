@@ -34,10 +34,32 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
         If a line has another number of fields than the first one, the cells differ in too many ways, or the taxa are
         too few or not all different.
     """
+    header, rows = read_fields(text, source)
+    filled = [[_tidy(cell) for cell in fields[1:]] for _, fields in rows]
+    cells = sorted({cell for row in filled for cell in row})
+    if len(cells) > MAX_CELLS:
+        raise InputError(f"{source}: found {len(cells)} different cells, expected at most {MAX_CELLS}")
+    byte_of = {cell: byte for byte, cell in enumerate(cells)}
+    return Sequences(
+        tuple(fields[0] for _, fields in rows),
+        tuple(bytes(byte_of[cell] for cell in row) for row in filled),
+        source,
+        NAMED,
+        [number for number, _ in rows],
+        table=CellTable(tuple(header[1:]), tuple(cells)),
+        least=least,
+    )
+
+
+def read_fields(text: bytes, source: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The fields of the first line of a table, and the number and the fields of each other line.
+
+    The separator is a tab if the first line has one, else a comma. Empty lines are skipped. Raises InputError for a
+    table without lines, or a line with another number of fields than the first one.
+    """
     content = text.decode("utf-8", "surrogateescape").lstrip("\n")
     skipped = len(text) - len(text.lstrip(b"\n"))
-    separator = "\t" if "\t" in content.split("\n", 1)[0] else ","
-    reader = csv.reader(io.StringIO(content), delimiter=separator, strict=True)
+    reader = csv.reader(io.StringIO(content), delimiter="\t" if "\t" in content.split("\n", 1)[0] else ",", strict=True)
     lines: list[tuple[int, list[str]]] = []
     last = skipped
     try:
@@ -54,20 +76,7 @@ def read_table(text: bytes, source: str, least: int = MIN_TAXA) -> Sequences:
         if len(fields) != len(header):
             where = f"{source}: line {number}: taxon {show_name(fields[0])}"
             raise InputError(f"{where}: found {len(fields)} fields, expected {len(header)} as in the first line")
-    filled = [[_tidy(cell) for cell in fields[1:]] for _, fields in rows]
-    cells = sorted({cell for row in filled for cell in row})
-    if len(cells) > MAX_CELLS:
-        raise InputError(f"{source}: found {len(cells)} different cells, expected at most {MAX_CELLS}")
-    byte_of = {cell: byte for byte, cell in enumerate(cells)}
-    return Sequences(
-        tuple(fields[0] for _, fields in rows),
-        tuple(bytes(byte_of[cell] for cell in row) for row in filled),
-        source,
-        NAMED,
-        [number for number, _ in rows],
-        table=CellTable(tuple(header[1:]), tuple(cells)),
-        least=least,
-    )
+    return header, rows
 
 
 def _tidy(cell: str) -> str:

@@ -26,8 +26,8 @@ def collapse_newick(newick: str, threshold: float) -> tuple[str, int]:
     return write_nodes(nodes.contracted(gone)), sum(gone)
 
 
-def write_nexus(newick: str, name: str = "best") -> str:
-    """A NEXUS file of one tree, given as Newick, with a root if two branches meet there.
+def write_nexus(newick: str, name: str = "best", is_rooted: bool = False) -> str:
+    """A NEXUS file of one tree, given as Newick, with a root if it `is_rooted` or two branches meet there.
 
     Names are quoted unless they are letters and digits only.
 
@@ -42,7 +42,7 @@ def write_nexus(newick: str, name: str = "best") -> str:
         return match[0] if match["label"] is None else match["before"] + next(waiting)
 
     taxa = "\n    ".join(labels)
-    kind = "R" if nodes.parents.count(0) == 2 else "U"
+    kind = "R" if is_rooted or nodes.parents.count(0) == 2 else "U"
     return (
         f"#NEXUS\nbegin taxa;\n  dimensions ntax={len(labels)};\n  taxlabels\n    {taxa};\nend;\n"
         f"begin trees;\n  tree {name} = [&{kind}] {_TIP.sub(relabel, newick)}\nend;\n"

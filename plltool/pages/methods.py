@@ -51,6 +51,8 @@ def write_methods(records: Records) -> Methods | None:
     sentences += _tell_supports(records, cited)
     if "test" in records.runs:
         sentences.append(_tell_tests(records.runs["test"], cited))
+    if "date" in records.runs:
+        sentences.append(_tell_dates(records.runs["date"], cited))
     run = records.main or {}
     sentences.append(f"The computations were made with plltool {run['version']} on {run['device']}.")
     return Methods(" ".join(sentences), (f"{REPOSITORY}, version {run['version']}.", *cited.references()))
@@ -177,3 +179,10 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
         )
     )
     return f"{len(tests['trees'])} trees were compared by {listed}, with {tests['n_replicates']} resampled alignments."
+
+
+def _tell_dates(run: Record, cited: _Cited) -> str:
+    dating = run["dating"]
+    tips = count(len(dating["root_to_tip"]), "sampling date")
+    source = cited.cite("Sagulenko, Puller & Neher 2018")
+    return f"Nodes were dated by TreeTime {dating['treetime']}{source} from {tips}."

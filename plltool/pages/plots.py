@@ -53,6 +53,24 @@ def draw_path(
     return frame.draw(drawn, names, title)
 
 
+def draw_points(
+    points: Sequence[tuple[float, float, str]],
+    line: Sequence[tuple[float, float]],
+    names: tuple[str, str],
+    title: str,
+) -> Markup:
+    """Named points (x, y, name), and a line through others."""
+    xs = [*(point[0] for point in points), *(end[0] for end in line)]
+    ys = [*(point[1] for point in points), *(end[1] for end in line)]
+    frame = _Frame((min(xs), max(xs)), (min(*ys, 0.0), max(ys)))
+    path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
+    drawn = [element("path", d=path, class_="line")]
+    for x, y, name in points:
+        text = element("title", f"{name}, {x:.2f}: {y:.4g}")
+        drawn.append(element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_="kind0"))
+    return frame.draw(drawn, names, title)
+
+
 def draw_named_bars(names: Sequence[str], values: Sequence[float], title: str) -> Markup:
     """A bar for each name, from the left, with its value behind it."""
     height = BAR_ROW * len(names) + 8.0
@@ -71,7 +89,7 @@ class _Frame:
     """Two axes with ticks at round numbers."""
 
     def __init__(self, x_range: tuple[float, float], y_range: tuple[float, float]):
-        self._x, self._y = x_range, y_range if y_range[0] < y_range[1] else (y_range[0] - 1.0, y_range[1] + 1.0)
+        self._x, self._y = _widened(x_range), _widened(y_range)
 
     def x(self, value: float) -> float:
         low, high = self._x
@@ -97,6 +115,11 @@ class _Frame:
         lines.append(element("text", names[0], x=(LEFT + WIDTH - RIGHT) / 2.0, y=HEIGHT - 8.0, text_anchor="middle"))
         lines.append(element("text", names[1], transform=f"translate(14 {middle}) rotate(-90)", text_anchor="middle"))
         return _svg([element("title", title), *lines, *drawn], HEIGHT)
+
+
+def _widened(given: tuple[float, float]) -> tuple[float, float]:
+    """A range, made wider if it is a point."""
+    return given if given[0] < given[1] else (given[0] - 1.0, given[1] + 1.0)
 
 
 def _svg(content: Sequence[Markup], height: float) -> Markup:

@@ -17,6 +17,7 @@ ENDINGS = {  # by the command that writes it, the ending of its record; the firs
     "search": "json",
     "evaluate": "evaluate.json",
     "alrt": "alrt.json",
+    "date": "date.json",
     "test": "test.json",
     "select-model": "select-model.json",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from plltool.pages.blocks import Block, Facts, Items, Prose, Section
 from plltool.pages.data_section import describe_data
+from plltool.pages.date_section import describe_dates
 from plltool.pages.figures import duration
 from plltool.pages.methods import write_methods
 from plltool.pages.model_section import describe_model
@@ -28,6 +29,8 @@ def describe_runs(records: Records) -> list[Section]:
         sections.append(supports)
     if "test" in records.runs:
         sections.append(describe_tests(records.runs["test"]))
+    if "date" in records.runs:
+        sections.append(describe_dates(records.runs["date"], records.prefix.name))
     sections.append(_describe_warnings(records))
     sections.append(_describe_computation(records))
     methods = write_methods(records)

@@ -53,8 +53,9 @@ def test_every_command_has_an_example(path, command, plltool):
 
 
 def test_the_commands():
-    expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "concordance", "devices", "evaluate"]
-    expected += ["genes", "place", "report", "search", "select-model", "show", "simulate", "support", "test", "trees"]
+    expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "concordance", "date", "devices"]
+    expected += ["evaluate", "genes", "place", "report", "search", "select-model", "show", "simulate", "support"]
+    expected += ["test", "trees"]
     assert sorted(main.commands) == expected
 
 

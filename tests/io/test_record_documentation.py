@@ -8,6 +8,7 @@ import pytest
 
 from plltool.analyses.alrt import alrt
 from plltool.analyses.ancestral import ancestral_states
+from plltool.analyses.date import date
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.place import place
 from plltool.analyses.search import search
@@ -105,6 +106,15 @@ def test_the_records_of_what_is_asked_of_a_tree(found, data_dir):
         check(record, "evaluate")
 
 
+def test_the_record_of_dates(data_dir):
+    pytest.importorskip("treetime", reason="TreeTime is not installed: pip install plltool[dating]")
+    rows = {"a": "ACGTACGTAA", "b": "ACGTACGTAC", "c": "ACGAACGAAG", "d": "TCGAACTAAG"}
+    years = {"a": 2001.0, "b": 2003.5, "c": 2002.0, "d": 2004.0}
+    settings = {"clock_rate": 0.05, "fixed": True, "device": "numpy"}
+    result = date(rows, "((a:0.1,b:0.1):0.1,c:0.1,d:0.1);", years, "JC", **settings)
+    check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "evaluate")
+
+
 def test_the_record_of_supports(found, data_dir):
     """Of all kinds: the same object as in the record of `alrt`, and the one in PREFIX.support.json."""
     trees = [found.tree, found.tree]
@@ -126,5 +136,5 @@ def stop(event):
 def test_every_key_of_a_record_is_documented():
     top = [key for key in documented() if "." not in key]
     some = ("data", "psr", "model_choice", "start_distances", "trace", "profile", "branches")
-    some += ("supports", "tests", "ancestors", "placement")
+    some += ("supports", "tests", "ancestors", "placement", "dated_tree", "dating")
     assert tuple(key for key in top if key not in some) == RECORD_KEYS

@@ -79,5 +79,16 @@ def record_of_tests():
     return record_of_search() | {"tests": {"n_replicates": 1000, "seed": 3, "model_tree": 1, "trees": [kept, rejected]}}
 
 
+def record_of_dates():
+    node = {"name": "Node1", "year": 1980.604, "day": "1980-08-08", "interval": [1978.0, 1983.4], "rate": 1.0}
+    tips = [
+        {"name": name, "year": 1990.0 + 5 * k, "distance": 0.03 + 0.02 * k, "expected": 0.0320 + 0.0182 * k}
+        for k, name in enumerate(NAMES)
+    ]
+    clock = {"rate": 0.00364, "interval": [0.0031, 0.0042], "origin": 1980.8, "r_squared": 0.975}
+    dating = {"clock": clock | {"coalescent_time": 8.5}, "nodes": [node], "root_to_tip": tips, "lengths": "input"}
+    return record_of_search() | {"dating": dating | {"level": 0.9, "treetime": "0.12.1"}}
+
+
 def write(path, record):
     path.write_text(json.dumps(record))

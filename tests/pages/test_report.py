@@ -8,7 +8,15 @@ import xml.etree.ElementTree as ET
 
 import pytest
 from page_reader import read_page, texts_of
-from page_records import HOSTILE, NAMES, quoted_tree, record_of_search, record_of_supports, write
+from page_records import (
+    HOSTILE,
+    NAMES,
+    quoted_tree,
+    record_of_dates,
+    record_of_search,
+    record_of_supports,
+    write,
+)
 
 import plltool
 from plltool.cli import main
@@ -50,6 +58,29 @@ def test_every_section_and_its_numbers(prefix):
     assert re.findall(r"Branches with 95 % or more: (.*)", text) == ["1 of 2", "1 of 2"]
     assert "96/0.5" in text
     assert "40/0.99" in text
+
+
+def test_dates(tmp_path):
+    write(tmp_path / "run.date.json", record_of_dates())
+    made = plltool.report(tmp_path / "run")
+    for line in (
+        "Clock rate:           0.00364 substitutions per site and year (90 %: 0.0031 to 0.0042)",
+        "Root:                 1980.60 (90 %: 1978.00 to 1983.40), 1980-08-08",
+        "Tips with a date:     5",
+        "R2 of the regression: 0.975",
+        "Coalescent time:      8.5 years",
+    ):
+        assert f"\n{line}\n" in made.text
+    assert "run.date.tsv" in made.text
+    assert "dated by TreeTime 0.12.1 (Sagulenko, Puller & Neher 2018) from 5 sampling dates" in " ".join(
+        made.text.split()
+    )
+    plot = next(svg for svg in svgs(made.html) if "Root-to-tip" in "".join(svg.itertext()))
+    dots = [element for element in plot.iter() if element.tag.endswith("circle")]
+    assert [dot.find("{*}title").text.partition(",")[0] for dot in dots] == list(NAMES)
+    across = [float(dot.get("cx")) for dot in dots]
+    assert across == sorted(across)
+    assert [float(dot.get("cy")) for dot in dots] == sorted((float(dot.get("cy")) for dot in dots), reverse=True)
 
 
 def test_lines_are_short(prefix):

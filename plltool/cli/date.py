@@ -1,0 +1,122 @@
+"""``plltool date``: a tree in time, from the dates on which its taxa were sampled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from plltool import Hardware
+from plltool.cli.command import command
+from plltool.cli.options import PATH, hardware_options, packed, seed_option, tree_option
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.tree_command import TreeTask, tree_task_options
+from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS
+
+if TYPE_CHECKING:
+    from plltool import DateResult, Sequences, Tree
+
+DATE_FILES = (
+    OutputFile("date.nwk", "tree in time", "Newick, with lengths in years"),
+    OutputFile("date.nex", "tree with dates", "NEXUS, with dates, heights and their intervals as FigTree shows them"),
+    OutputFile("date.tsv", "dates", "a table of nodes, dates, intervals and rates"),
+    OutputFile("date.clock.tsv", "root-to-tip regression", "a table of tips, dates and distances"),
+    OutputFile("date.json", "record", "JSON"),
+    OutputFile("date.log", "log"),
+    *REPORT_FILES,
+)
+
+
+@dataclass(frozen=True)
+class DateChoice:
+    """The dates, and the clock."""
+
+    dates: Path
+    name_column: str | None
+    date_column: str | None
+    root: str
+    clock_rate: float | None
+    clock_error: float | None
+    coalescent: str | None
+    relaxed: tuple[float, float] | None
+    lengths: str
+
+
+@command(
+    short_help="Date a tree by the dates on which taxa were sampled.",
+    examples=(
+        "plltool date data/dated.fasta --tree run.best.nwk --dates data/dated.tsv --model HKY+FO --prefix run",
+        "plltool date flu.fasta --tree flu.nwk --dates flu.csv --clock-rate 0.003 --coalescent skyline --prefix flu",
+    ),
+)
+@tree_option
+@packed(
+    "choice",
+    DateChoice,
+    click.option(
+        "--dates",
+        required=True,
+        type=PATH,
+        metavar="FILE",
+        help="Table of taxa and dates, separated by tabs or commas, with the names of its columns in the first line. A"
+        " date is a year such as 2011.37, a day such as 2011-05-17, one in part unknown such as 2011-05-XX, a range"
+        " such as [2011.2:2011.5], or ? if it is unknown.",
+    ),
+    click.option("--name-column", metavar="NAME", help="Column of taxa.  [default: name, strain or accession]"),
+    click.option("--date-column", metavar="NAME", help="Column of dates.  [default: the first with the word date]"),
+    click.option(
+        "--root",
+        type=click.Choice(DATE_ROOTS),
+        default=DATE_ROOTS[0],
+        show_default=True,
+        help="Root, unless there is an --outgroup: where the distances of the tips fit their dates best (best), where"
+        " they vary least (min-dev), or beside the oldest tip (oldest).",
+    ),
+    click.option(
+        "--clock-rate",
+        type=click.FloatRange(min=0, min_open=True),
+        help="Rate of the clock in substitutions per site and year.  [default: by regression]",
+    ),
+    click.option("--clock-error", type=click.FloatRange(min=0, min_open=True), help="Standard error of --clock-rate."),
+    click.option(
+        "--coalescent",
+        type=click.Choice(DATE_COALESCENTS),
+        help="Coalescent prior on the times of nodes, with a constant rate, or one that changes.  [default: none]",
+    ),
+    click.option(
+        "--relaxed",
+        type=(float, float),
+        metavar="SLACK COUPLING",
+        help="Let the rate vary over the tree, as TreeTime's --relax, such as 1.0 0.5.  [default: a strict clock]",
+    ),
+    click.option(
+        "--lengths",
+        type=click.Choice(DATE_LENGTHS),
+        default=DATE_LENGTHS[0],
+        show_default=True,
+        help="Branch lengths as they are optimised (input), or found again by TreeTime from the sequences (joint,"
+        " marginal). auto is input if a branch is longer than 0.1 or TreeTime does not have the model, else joint.",
+    ),
+)
+@seed_option
+@tree_task_options
+@hardware_options
+@file_options(DATE_FILES, source="alignment")
+def date(tree: Path, choice: DateChoice, seed: int, task: TreeTask, hardware: Hardware, outputs: Outputs) -> None:
+    """Date the nodes of a tree by the dates on which taxa of ALIGNMENT were sampled, with TreeTime.
+
+    Branch lengths and free parameters are optimised first, unless --fixed is given. TreeTime then finds the root, the
+    rate of the clock and the dates. It is an extra: pip install plltool[dating].
+    """
+    outputs.claim()
+    import plltool
+
+    def analyse(data: Sequences, reference: Tree, model: str | None, **settings: Any) -> DateResult:
+        chosen = asdict(choice)
+        return plltool.date(data, reference, chosen.pop("dates"), model, seed=seed, **chosen, **settings)
+
+    result = task.run(analyse, task.one_tree(tree), hardware, outputs)
+    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), *result.describe_dates(), *outputs.describe()]
+    task.print(result, lines)

@@ -1,0 +1,33 @@
+"""The section on the dates of a tree."""
+
+from __future__ import annotations
+
+from plltool.pages.blocks import Facts, Picture, Prose, Section
+from plltool.pages.plots import draw_points
+from plltool.pages.records import Record
+
+
+def describe_dates(run: Record, name: str) -> Section:
+    """The clock, the root, and the regression of root-to-tip distances; the files begin with `name`."""
+    dating = run["dating"]
+    clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
+    level = f"{100 * dating['level']:g} %"
+    rows = [
+        ("Clock rate", f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}")
+    ]
+    rows.append(("Root", f"{root['year']:.2f}{_range(root['interval'], level, '.2f')}, {root['day']}"))
+    rows.append(("Tips with a date", str(len(tips))))
+    rows.append(("R2 of the regression", f"{clock['r_squared']:.3f}"))
+    if clock["coalescent_time"] is not None:
+        rows.append(("Coalescent time", f"{clock['coalescent_time']:.4g} years"))
+    points = [(tip["year"], tip["distance"], tip["name"]) for tip in tips]
+    ends = [(tip["year"], tip["expected"]) for tip in sorted(tips, key=lambda tip: tip["year"])]
+    axes = ("date of the tip", "distance from the root")
+    plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
+    caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
+    remark = f"The dates of all nodes stand in {name}.date.tsv, and {name}.date.nex shows them in FigTree."
+    return Section("dates", "Dates", (Facts(tuple(rows)), Picture(plot, caption), Prose(remark)))
+
+
+def _range(interval: list[float] | None, level: str, form: str) -> str:
+    return "" if interval is None else f" ({level}: {interval[0]:{form}} to {interval[1]:{form}})"

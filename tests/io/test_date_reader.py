@@ -1,0 +1,99 @@
+"""Tables of dates: every form of a date, the columns, and errors with their line."""
+
+import datetime
+
+import pytest
+
+from plltool.errors import InputError
+from plltool.io.date_reader import decimal_year, parse_date, read_dates
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "last"),
+    [
+        ("2011.37", 2011.37, 2011.37),
+        ("-350", -350.0, -350.0),
+        ("2011-01-01", 2011 + 0.5 / 365, 2011 + 0.5 / 365),
+        ("2012-12-31", 2012 + 365.5 / 366, 2012 + 365.5 / 366),
+        ("2011-02-XX", 2011 + 31.5 / 365, 2011 + 58.5 / 365),
+        ("2012-02", 2012 + 31.5 / 366, 2012 + 59.5 / 366),
+        ("2011-XX-XX", 2011 + 0.5 / 365, 2011 + 364.5 / 365),
+        ("2011-xx-xx", 2011 + 0.5 / 365, 2011 + 364.5 / 365),
+        ("[2011.2:2011.5]", 2011.2, 2011.5),
+    ],
+)
+def test_every_form(text, first, last):
+    assert parse_date(text) == pytest.approx((first, last), rel=1e-15)
+
+
+@pytest.mark.parametrize("text", ["", "?", "NA", "unknown"])
+def test_unknown(text):
+    assert parse_date(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2011-13-01", "2011-02-30", "2011-XX-05", "17/05/2011", "[2011.2]", "[a:b]", "nan", "inf", "May", "0000-01-01"],
+)
+def test_no_date(text):
+    with pytest.raises(InputError, match=r"as a date, expected a year such as 2011\.37, a day such as 2011-05-17"):
+        parse_date(text)
+
+
+def test_a_range_that_runs_backwards():
+    with pytest.raises(InputError, match="found a range from 2012 to 2011, expected the earlier date first"):
+        parse_date("[2012:2011]")
+
+
+def test_days_are_those_of_treetime():
+    utils = pytest.importorskip("treetime.utils")
+    for day in (datetime.date(1999, 12, 31), datetime.date(2000, 2, 29), datetime.date(2001, 3, 1)):
+        assert decimal_year(day) == utils.numeric_date(day)
+
+
+@pytest.mark.parametrize("separator", ["\t", ","])
+def test_columns_are_found_by_their_names(tmp_path, separator):
+    rows = [
+        ("accession", "country", "Strain", "Collection_Date"),
+        ("X1", "FI", "a", "2001-01-XX"),
+        ("X2", "", "b", "?"),
+    ]
+    path = tmp_path / "dates.txt"
+    path.write_text("\n".join(separator.join(row) for row in rows) + "\n\n")
+    found = read_dates(path)
+    assert [(row.line, row.name, row.date is None) for row in found] == [(2, "X1", False), (3, "X2", True)]
+    assert [row.name for row in read_dates(path, "Strain")] == ["a", "b"]
+
+
+def test_a_quoted_name_with_a_comma(tmp_path):
+    (tmp_path / "d.csv").write_text('name,date\n"A/Perth, 16",2009.5\n')
+    assert read_dates(tmp_path / "d.csv")[0].name == "A/Perth, 16"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (
+            "name\tdate\na\t2001\nb\t31.12.2001\n",
+            r"d\.tsv: line 3: taxon 'b': found '31\.12\.2001' as a date, expected",
+        ),
+        ("name\tdate\na\t2001\na\t2002\n", r"d\.tsv: line 3: taxon 'a': is on line 2, too; expected one date"),
+        ("name\tdate\na\n", r"d\.tsv: line 2: taxon 'a': found 1 fields, expected 2"),
+        ("a\t2001\nb\t2002\n", r"d\.tsv: found columns 'a', '2001', expected one called name or strain or accession"),
+        (
+            "name\tyear\na\t2002\n",
+            r"d\.tsv: found columns 'name', 'year', expected one called a name with the word date",
+        ),
+        ("", r"d\.tsv: found no names of columns"),
+    ],
+)
+def test_refused(tmp_path, text, problem):
+    (tmp_path / "d.tsv").write_text(text)
+    with pytest.raises(InputError, match=problem):
+        read_dates(tmp_path / "d.tsv")
+
+
+def test_a_column_that_is_not_there(tmp_path):
+    (tmp_path / "d.tsv").write_text("name\tdate\na\t2001\n")
+    with pytest.raises(InputError, match=r"found columns 'name', 'date', expected one called 'day'"):
+        read_dates(tmp_path / "d.tsv", None, "day")
