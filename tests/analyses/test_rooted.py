@@ -149,7 +149,7 @@ def test_supports_of_a_search(simulated, monkeypatch):
     monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 3)
     monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 1)
     best = plltool.search(simulated, "STRSYM", seed=1, effort="fast")
-    found = plltool.search_supports(best, SUPPORT_KINDS, replicates=2, workers=1).supports
+    found = plltool.search_supports(best, SUPPORT_KINDS, replicates=1, workers=1).supports
     assert found.tree.is_rooted
     inner = inner_branches(found.tree)
     assert len(inner) == 3  # of 6 taxa
