@@ -93,8 +93,9 @@ def all_prunes(likelihood: TreeLikelihood, joints: npt.NDArray[np.integer] | Non
         joints = np.arange(tree.n_taxa, tree.n_nodes)
     nodes = np.repeat(joints.astype(np.int32), 3)
     columns = np.tile(np.arange(3, dtype=np.int32), len(joints))
-    if likelihood.is_rooted:  # a subtree does not move with the root in it
-        kept = ~likelihood.view.toward_root[nodes, columns]
+    if likelihood.is_rooted:  # a subtree moves neither with the root in it nor where it leaves one taxon below the root
+        left = np.stack([tree.neighbours[nodes, (columns + turn) % 3] for turn in (1, 2)])
+        kept = ~likelihood.view.toward_root[nodes, columns] & (left >= tree.n_taxa).any(axis=0)
         nodes, columns = nodes[kept], columns[kept]
     return Prunes(nodes, columns, heal(likelihood, nodes, columns))
 

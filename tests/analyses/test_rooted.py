@@ -146,9 +146,10 @@ def simulated():
 
 def test_supports_of_a_search(simulated, monkeypatch):
     """All kinds; those of unrooted branches are one at the root, and replicates vote for the true root."""
-    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 4)
+    monkeypatch.setattr(ultrafast, "UFBOOT_MOST", 3)
+    monkeypatch.setattr(ultrafast, "UFBOOT_STEP", 1)
     best = plltool.search(simulated, "STRSYM", seed=1, effort="fast")
-    found = plltool.search_supports(best, SUPPORT_KINDS, replicates=2, workers=1).supports
+    found = plltool.search_supports(best, SUPPORT_KINDS, replicates=1, workers=1).supports
     assert found.tree.is_rooted
     inner = inner_branches(found.tree)
     assert len(inner) == 3  # of 6 taxa
