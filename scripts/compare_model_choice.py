@@ -148,9 +148,8 @@ def judge(model: str, task: Task, device: str, folder: Path) -> dict[str, Any]:
         own = [part.ranges for part in result.data.parts]
         sets = [f"charset p{number} = {ranges.replace(',', '')};" for number, ranges in enumerate(own)]
         chosen = ", ".join(f"{name}: p{number}" for number, name in enumerate(names))
-        (folder / "judge.nex").write_text(
-            "\n".join(["#nexus", "begin sets;", *sets, f"charpartition c = {chosen};", "end;\n"])
-        )
+        lines = ["#nexus", "begin sets;", *sets, f"charpartition c = {chosen};", "end;"]
+        (folder / "judge.nex").write_text("\n".join(lines) + "\n")
         given = ["-p", "judge.nex"]
     command = ["iqtree2", *task.for_iqtree, *given, "-pre", "judge", "-redo"]
     done = subprocess.run(command, cwd=folder, capture_output=True)

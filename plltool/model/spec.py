@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.model import (
@@ -81,7 +82,7 @@ class ModelSpec:
     switching: bool = False
     switch_rates: tuple[float, ...] | None = None
 
-    @property
+    @cached_property
     def named(self) -> NamedModel:
         """What the name stands for."""
         return find_named(self.name)

@@ -10,7 +10,6 @@ import pytest
 import plltool
 from plltool.model.candidates import is_nested
 from plltool.model.model_string import parse_model
-from plltool.run.inputs import resolve_inputs
 from plltool.run.merging import PartGroup, Scheme, distinct_names
 
 TREE = (
@@ -127,7 +126,7 @@ def test_a_search_chooses_the_same_models_with_the_same_digits(choice, simulated
 # --- merging by hand: lnL of each group of parts from a table ------------------------------------------------
 
 N_SITES = 100
-COLUMNS = np.arange(N_SITES // 4)[:, None]
+COLUMNS = np.arange(N_SITES // 4)[:, None]  # of each part; one column makes a site
 PARAMETERS = 10
 
 
@@ -163,8 +162,11 @@ def by_hand(monkeypatch):
     """A function that merges parts a, b, c, d, each of lnL -100, and returns the scheme and what was tried."""
     monkeypatch.setattr("plltool.run.merging.block_of", lambda parts: "".join(sorted(part.name for part in parts)))
 
-    def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4):
-        parts = [SimpleNamespace(name=name, ranges=name, sites=np.arange(25), columns=COLUMNS) for name in "abcd"]
+    def merge(lnls, algorithm, percent=100.0, models=("JC",) * 4, columns=(COLUMNS,) * 4):
+        parts = [
+            SimpleNamespace(name=name, ranges=name, sites=np.arange(N_SITES // 4), columns=own)
+            for name, own in zip("abcd", columns, strict=True)
+        ]
         rates = [0.1, 1.0, 0.11, 5.0]
         groups = [
             PartGroup((part,), fit(part.name, -100.0, rate, model))
@@ -225,23 +227,11 @@ def test_merged_parts_have_names_of_their_own():
     assert distinct_names(made) == ["a_b_c", "a_b_c_2"]
 
 
-CODONS = {"x": "ACGGCCAGGACGGCC", "y": "ACGGCAAGGACGGCC", "z": "ACGGACAGCACGGCA"}
-
-
-@pytest.mark.parametrize(
-    ("second", "merged"),
-    [("4-6, 13-15", True), ("2, 4, 6", False), ("4-5, 7", False)],
-)
-def test_parts_of_codons_merge_only_if_no_codon_is_torn(second, merged):
-    """Under one model two parts with few sites always gain by a merge, which must keep their triplets."""
-    first = {"4-6, 13-15": "1-3, 7-12", "2, 4, 6": "1, 3, 5", "4-5, 7": "6, 8-9"}[second]
-    text = f"CODON, a = {first}\nCODON, b = {second}"
-    found = plltool.select_scheme(CODONS, text, None, merge="greedy", device="numpy", free_rates=False)
-    assert len(found.parts) == (1 if merged else 2)
-    data, _ = resolve_inputs(CODONS, found.scheme)
-    given, _ = resolve_inputs(CODONS, text)
-    triplets = [sorted(row for part in some.parts for row in part.columns.tolist()) for some in (data, given)]
-    assert triplets[0] == triplets[1]
+def test_parts_of_codons_merge_only_if_no_codon_is_torn(by_hand):
+    """Columns are read from left to right, so codons 1 3 5 and 2 4 6 would become 1 2 3 and 4 5 6."""
+    columns = [np.array(rows) for rows in ([[0, 2, 4]], [[1, 3, 5]], [[6, 7, 8], [12, 14, 15]], [[9, 10, 11]])]
+    _, asked = by_hand(dict.fromkeys(PAIRS, -200.0) | dict.fromkeys(TRIPLES, -400.0), "greedy", columns=columns)
+    assert asked == ["ac", "ad", "bc", "bd", "cd", "acd"]
 
 
 def test_a_merge_that_costs_more_than_it_saves_is_not_made(by_hand):
