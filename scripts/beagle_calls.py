@@ -1,6 +1,6 @@
 """The C interface of BEAGLE 3.1 on `plltool.beagle`, for `beagle_front.py`, which builds a shared library of it.
 
-Each function of `beagle.h` below turns pointers into arrays and calls the method of that name of an instance. An error
+Each function of the declarations below turns pointers into arrays and calls the method of that name of an instance. An error
 becomes its code; anything else that goes wrong is printed and becomes GENERAL.
 """
 

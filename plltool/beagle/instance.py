@@ -29,7 +29,7 @@ from plltool.engine.buffer_choice import open_buffers
 from plltool.engine.buffers import BufferEngine
 from plltool.errors import DeviceError, DeviceMemoryError
 
-_LARGEST_COUNTS = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}  # and others at least 0
+_LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
 
 
 class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
@@ -40,8 +40,7 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
 
     Parameters
     ----------
-    tip_count, partials_buffer_count, compact_buffer_count, state_count, pattern_count, eigen_buffer_count,
-    matrix_buffer_count, category_count, scale_buffer_count : as BEAGLE's `beagleCreateInstance`
+    tip_count ... scale_buffer_count : as those of BEAGLE's `beagleCreateInstance`
     resource_list : numbers in `get_resource_list` to choose from; None for all
     preference_flags, requirement_flags : what the instance should and must have; double precision, manual scaling and
         synchronous answers unless they say otherwise
@@ -84,9 +83,9 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         self.category_count, self.scale_buffer_count = category_count, scale_buffer_count
         self._partials_buffer_count = partials_buffer_count
         self._buffer_count = partials_buffer_count + compact_buffer_count
-        for name in ("tip_count", "state_count", "pattern_count", "category_count"):
-            if getattr(self, name) < _LARGEST_COUNTS[name]:
-                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {getattr(self, name)}")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {getattr(self, name)}, expected {least} or more")
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
         self.resource = choose_resource(resource_list, preferred, required)
         self.flags = _settle_flags(preferred, required) | self.resource.required_flags

@@ -119,16 +119,18 @@ class PatternBlock:
                 start = end
 
     def _run(self, operations: IndexArray, cumulative: Sequence[int], pre_order: bool) -> None:
-        program = []
+        rows = []  # slot, operand, its matrix, other operand, its matrix
         for target, _, _, a, of_a, b, of_b in operations.tolist():
-            left, right = self._operand(a), self._operand(b)
-            slot = self._slot(target)
-            if pre_order:
-                program.append(prog.newview(self._products, left, self.engine.n_matrices - 1, right, of_b))
-                program.append(prog.propagate(slot, self._products, of_a))
-            else:
-                program.append(prog.newview(slot, left, of_a, right, of_b))
-        self.engine.make(np.concatenate(program))
+            ends = self._operand(a), of_a, self._operand(b), of_b
+            rows.append((self._slot(target), *ends))
+        slots, a, of_a, b, of_b = np.array(rows).T
+        if pre_order:  # what is above and beside a node, then along its edge
+            beside = prog.newview(self._products, a, self.engine.n_matrices - 1, b, of_b)
+            along = prog.propagate(slots, self._products, of_a)
+            program = np.stack([beside, along], axis=1).reshape(-1, beside.shape[1])
+        else:
+            program = prog.newview(slots, a, of_a, b, of_b)
+        self.engine.make(program)
         writes = [row for row in operations.tolist() if row[1] != NONE and not self._ignores_scales]
         maxima = self.engine.log_maxima([self._operands[row[0]] for row in writes]) if writes else None
         self._later.append(lambda: self._note_scales(operations.tolist(), cumulative, maxima))

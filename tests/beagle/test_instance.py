@@ -105,6 +105,9 @@ def test_asynchronous_answers(framework):
         assert instance.get_log_likelihood() == pytest.approx(expected @ oracle.counts, rel=1e-12)
         np.testing.assert_allclose(instance.get_site_log_likelihoods(), expected, rtol=1e-12)
         assert np.all(instance.get_scale_factors(7) == 0)
+        instance.update_partials([operation(node) for node in (5, 6, 4)])  # takes nothing out
+        instance.calculate_root_log_likelihoods([4], [0], [0], [NONE])
+        np.testing.assert_allclose(instance.get_site_log_likelihoods(), expected, rtol=1e-12)
         instance.update_transition_matrices(0, [8], [9], [10], oracle.lengths[:1] + oracle.lengths[1:2])
         assert instance.calculate_edge_log_likelihoods([5], [6], [8], [9], [10], [0], [0], [NONE]) is None
         at = oracle.lengths.copy()
