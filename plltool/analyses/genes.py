@@ -208,30 +208,11 @@ def genes(
         for gene, columns in zip(found, ranges, strict=True)
     )
     cut, models = resolve_scheme(whole, scheme, brlen)
-    result = search(
-        cut,
-        models,
-        seed=seed,
-        options=options,
-        brlen=brlen,
-        outgroup=outgroup,
-        workers=workers,
-        listener=listener,
-        checkpoint=search_checkpoint,
-        **hardware,
-    )
+    shared: dict[str, Any] = {"seed": seed, "brlen": brlen, "outgroup": outgroup, "listener": listener, **hardware}
+    result = search(cut, models, options=options, workers=workers, checkpoint=search_checkpoint, **shared)
+    trees = [gene.tree for gene in found]
     agreement = concordance(
-        result.tree,
-        [gene.tree for gene in found],
-        cut,
-        list(result.models),
-        quartets=quartets,
-        likelihood=likelihood,
-        seed=seed,
-        brlen=brlen,
-        outgroup=outgroup,
-        listener=listener,
-        **hardware,
+        result.tree, trees, cut, list(result.models), quartets=quartets, likelihood=likelihood, **shared
     )
     lines = [f"{part.model}, {part.name} = {part.ranges[0]}\n" for part in scheme]
     return GenesResult(tuple(found), whole, "".join(lines), result, agreement, time.perf_counter() - began)

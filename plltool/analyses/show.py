@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 import logging
-from os import PathLike
 
 from plltool.drawing.tree_drawing import TreeDrawing
 from plltool.errors import InputError
-from plltool.io.bridge import nodes_from_object
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_files import find_nodes, load_nodes
 from plltool.run.inputs import TreeLike
@@ -71,9 +69,7 @@ def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | 
 
 def _as_nodes(tree: TreeLike) -> tuple[RootedNodes, str]:
     """A tree as it stands, and what errors call it."""
-    if isinstance(tree, Tree):
-        return RootedNodes.of_tree(tree), "the tree"
-    return load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
+    return (RootedNodes.of_tree(tree), "the tree") if isinstance(tree, Tree) else load_nodes(tree)
 
 
 def _root(nodes: RootedNodes, source: str, by: str | None, outgroup: OutgroupLike | None) -> RootedNodes:

@@ -16,7 +16,6 @@ import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray
 from plltool.constants import FBP, REPLICATE_KINDS, ROOTSTRAP, TBE
-from plltool.io.bridge import nodes_from_object
 from plltool.io.newick import ROOT_REMOVED, number_tips, unrooted_tree
 from plltool.io.tree_files import find_labels, find_splits, load_nodes
 from plltool.run.inputs import TreeLike, as_tree
@@ -105,7 +104,7 @@ def load_target(
         tree = tree if keep_root else drop_root(tree)
         tree = as_tree(tree, names or sorted(tree.names)).renumbered() if ordered else tree
         return Target(tree, np.zeros(tree.n_edges, dtype=np.bool_), ("",) * tree.n_edges)
-    nodes, source = load_nodes(tree) if isinstance(tree, (str, PathLike)) else nodes_from_object(tree)
+    nodes, source = load_nodes(tree)
     if ordered and names is None:
         names = sorted(nodes.labels[tip] for tip in number_tips(nodes, source))
     resolved = unrooted_tree(nodes, source, names, ANY_RESOLUTION)

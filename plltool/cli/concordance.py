@@ -11,17 +11,14 @@ from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.options import (
     PATH,
-    brlen_option,
-    data_type_option,
     fixed_option,
     hardware_options,
     json_option,
-    json_progress_option,
     load_alignment,
-    model_option,
+    model_options,
     outgroup_option,
     packed,
-    quiet_option,
+    progress_options,
     seed_option,
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options
@@ -86,15 +83,12 @@ task_options = packed(
     ),
     scf_option,
     scfl_option,
-    model_option,
-    brlen_option,
-    data_type_option,
+    *model_options,
     fixed_option,
     seed_option,
     outgroup_option,
     json_option,
-    quiet_option,
-    json_progress_option,
+    *progress_options,
 )
 
 

@@ -14,16 +14,14 @@ from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
 from plltool.cli.options import (
     PATH,
     Effort,
-    brlen_option,
-    data_type_option,
     effort_options,
     hardware_options,
-    json_progress_option,
-    model_option,
+    model_options,
     outgroup_option,
     packed,
-    quiet_option,
+    progress_options,
     seed_option,
+    workers_option,
 )
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
@@ -68,21 +66,13 @@ task_options = packed(
     "task",
     GenesTask,
     click.argument("folder", type=PATH, metavar="FOLDER"),
-    model_option,
-    brlen_option,
-    data_type_option,
+    *model_options,
     seed_option,
     outgroup_option,
     scf_option,
     scfl_option,
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Number of genes to search in parallel, each in a process with its share of the threads.  [default: as"
-        " many as threads, on a GPU 1]",
-    ),
-    quiet_option,
-    json_progress_option,
+    workers_option("genes to search"),
+    *progress_options,
 )
 
 

@@ -360,24 +360,30 @@ tree_option = click.option(
 fixed_option = click.option(
     "--fixed", is_flag=True, help="Use branch lengths and parameters as they are given; optimise nothing."
 )
+
+
+def workers_option(what: str) -> Decorator:
+    """--workers, the number of `what`, such as "genes to search"."""
+    return click.option(
+        "--workers",
+        type=click.IntRange(min=1),
+        help=f"Number of {what} in parallel, each in a process with its share of the threads.  [default: as many as"
+        " threads, on a GPU 1]",
+    )
+
+
+model_options = (model_option, brlen_option, data_type_option)  # of data, in the order of the help
+progress_options = (quiet_option, json_progress_option)
 search_task_options = packed(
     "task",
     SearchTask,
     alignment_argument,
-    model_option,
-    brlen_option,
-    data_type_option,
+    *model_options,
     seed_option,
     outgroup_option,
     constraint_option,
-    click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help="Number of searches to run in parallel, each in a process with its share of the threads.  [default: as"
-        " many as threads, on a GPU 1]",
-    ),
-    quiet_option,
-    json_progress_option,
+    workers_option("searches to run"),
+    *progress_options,
 )
 view_options = packed(
     "views",

@@ -14,17 +14,14 @@ from plltool.cli.command import given_command
 from plltool.cli.options import (
     PATH,
     alignment_argument,
-    brlen_option,
-    data_type_option,
     fixed_option,
     json_option,
-    json_progress_option,
     load_alignment,
     load_tree,
-    model_option,
+    model_options,
     outgroup_option,
     packed,
-    quiet_option,
+    progress_options,
     resolve_option,
 )
 from plltool.cli.outputs import Outputs
@@ -122,15 +119,12 @@ reference_option = click.option(
     help="Alignment of the reference sequences.",
 )
 _OTHER_OPTIONS = (
-    model_option,
-    brlen_option,
-    data_type_option,
+    *model_options,
     fixed_option,
     resolve_option,
     outgroup_option,
     json_option,
-    quiet_option,
-    json_progress_option,
+    *progress_options,
 )
 tree_task_options = packed("task", TreeTask, alignment_argument, *_OTHER_OPTIONS)
 reference_task_options = packed("task", TreeTask, reference_option, *_OTHER_OPTIONS)

@@ -128,19 +128,20 @@ def read_trees(
     return trees
 
 
-def load_nodes(given: str | PathLike[str]) -> tuple[RootedNodes, str]:
-    """The first tree of a file, Newick or NEXUS, gzipped or not, or of Newick text, and what errors call it.
+def load_nodes(given: str | PathLike[str] | TreeObject) -> tuple[RootedNodes, str]:
+    """The first tree of a file, Newick or NEXUS, gzipped or not, of Newick text or another library, and its name.
 
     A warning says if there are more. Raises InputError if the file cannot be read or does not hold a tree.
     """
     if is_newick(given):
         return parse_nodes(str(given), GIVEN_TEXT), GIVEN_TEXT
-    source, found = source_name(given), _read_nodes(given)
-    nodes = next(found, None)
+    source, found = find_nodes(given)
+    waiting = iter(found)
+    nodes = next(waiting, None)
     if nodes is None:
         raise InputError(f"{source}: found no tree, expected at least one")
     with suppress(InputError):  # what follows may be anything
-        if next(found, None) is not None:
+        if next(waiting, None) is not None:
             _log.warning("%s: found several trees, the first one is taken", source)
     return nodes, source
 
