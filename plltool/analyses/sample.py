@@ -207,7 +207,7 @@ def sample(
     taken : is called now and then with the files of samples so far, by the ends of their names
     checkpoint : folder that keeps all samples. The same call, for as many generations or more, continues from there and
         ends with the same bits. None keeps nothing
-    device, precision, vw, threads, memory, share : see `plltool.Hardware`
+    device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Raises
     ------
