@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from plltool.sampling.joint_move import JointDraw
 from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.sampling.moves import Move
 from plltool.sampling.parameters import ALPHA, SHARES
@@ -12,7 +13,8 @@ from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexD
 LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0))
 TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0))
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
-NUMBER_WEIGHT = 1.0
+NUMBER_WEIGHT = 0.5
+JOINT_WEIGHT = 4.0
 
 
 def make_moves(problem: Problem) -> list[Move]:
@@ -27,4 +29,6 @@ def make_moves(problem: Problem) -> list[Move]:
             moves.append(NumberMultiplier(problem, NUMBER_WEIGHT, number))
         else:
             moves.append(ShareSlider(problem, NUMBER_WEIGHT, number))
+    if problem.parameters:
+        moves.append(JointDraw(problem, JOINT_WEIGHT))
     return moves

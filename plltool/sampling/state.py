@@ -95,9 +95,7 @@ class Problem:
 
     def moved(self, state: State, topology: Topology, lengths: list[float]) -> State:
         """The state with another topology or other lengths."""
-        return state._replace(
-            topology=topology, lengths=lengths, length_prior=self.log_prior_of(topology, lengths)
-        )
+        return state._replace(topology=topology, lengths=lengths, length_prior=self.log_prior_of(topology, lengths))
 
     def revalued(self, state: State, number: int, value: Value) -> State:
         """The state with another value of one parameter; its models are those of before, if the value is impossible."""

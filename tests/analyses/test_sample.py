@@ -132,8 +132,10 @@ class KilledError(Exception):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.sampling.joint_move.FIRST_STATES", 20)
+    few = plltool.SampleOptions(generations=60, chains=2, sample_every=5, burnin=0.8)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}
-    whole = plltool.sample(small, "HKY+FO+G4", options=FEW, **settings)
+    whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)
     heard = []
 
     def stop(event):
@@ -142,9 +144,9 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
             raise KilledError
 
     folder = tmp_path / "kept"
-    for _ in range(20):
+    for _ in range(30):
         try:
-            pieces = plltool.sample(small, "HKY+FO+G4", options=FEW, listener=stop, checkpoint=folder, **settings)
+            pieces = plltool.sample(small, "HKY+FO+G4", options=few, listener=stop, checkpoint=folder, **settings)
             break
         except KilledError:
             pass
@@ -154,7 +156,7 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     assert pieces.acceptance == whole.acceptance
     priors = plltool.Priors(lengths="exponential(10)")
     with pytest.raises(CheckpointError, match="prior of lengths: found"):
-        plltool.sample(small, "HKY+FO+G4", options=FEW, priors=priors, checkpoint=folder, **settings)
+        plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
     remove_checkpoint(folder)
 
 

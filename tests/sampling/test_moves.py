@@ -24,6 +24,7 @@ from sampling.toys import (
 from scipy import stats
 
 from plltool.sampling.chains import Chains
+from plltool.sampling.joint_move import JointDraw
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import NoData
 from plltool.sampling.priors import Exponential, GammaDirichlet
@@ -62,12 +63,20 @@ def assert_prior(found, lengths=LENGTHS):
     assert len(counts) == number_of_trees(5)
 
 
+def make_bold(move, states):
+    """Larger steps, so that a wrong ratio shows."""
+    move.step *= 4
+    if isinstance(move, JointDraw):
+        move.learn(states)
+        move.step = 0.5
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     problem, rng = make_problem(), np.random.default_rng(1)
     move = next(move for move in make_moves(problem) if move.name == name)
-    move.step *= 4  # boldly, so that a wrong ratio shows
     states = draws(problem, 300, rng)
+    make_bold(move, states)
     chains = Chains([move], OracleLikelihoods(problem, rng), states, len(states), 0.1, rng)
     for _ in range(4):
         chains.advance()
@@ -87,8 +96,8 @@ def test_moves_keep_the_prior(name, lengths):
     """Many moves, which cost little without data."""
     problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
     move = next(move for move in make_moves(problem) if move.name == name)
-    move.step *= 4  # as above
     states = draws(problem, 500, rng)
+    make_bold(move, states)
     chains = Chains([move], NoData(), states, len(states), 0.1, rng)
     for _ in range(30):
         chains.advance()
