@@ -30,6 +30,8 @@ from .analyses.place import PlacementResult as PlacementResult
 from .analyses.place import place as place
 from .analyses.report import Report as Report
 from .analyses.report import report as report
+from .analyses.sample import SampleResult as SampleResult
+from .analyses.sample import sample as sample
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
 from .analyses.search_supports import search_supports as search_supports
@@ -79,6 +81,8 @@ from .run.scheme_choice import PartChoice as PartChoice
 from .run.scheme_choice import SchemeChoice as SchemeChoice
 from .run.software import software_versions as software_versions
 from .run.supports import Supports as Supports
+from .sampling.settings import Priors as Priors
+from .sampling.settings import SampleOptions as SampleOptions
 from .tree.topology import Tree as Tree
 from .tree_search.effort import SearchOptions as SearchOptions
 from .tree_search.progress import Progress as Progress

@@ -277,6 +277,19 @@ UFBOOT_RADIUS = 10  # SPR radius of that climb
 RELL_TIE = 0.5  # lnL within which trees are equally good (Hoang et al. 2018)
 RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 
+# --- sampling -------------------------------------------------------------------------------------------
+DEFAULT_RUNS, DEFAULT_CHAINS, DEFAULT_TEMPERATURE = 2, 4, 0.1  # MrBayes' defaults
+MAX_RUNS = 8
+SAMPLE_STAGE = "sample"  # the stage whose rounds are generations of chains
+SAMPLE_EVERY = 100  # generations
+DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)
+TUNING_GENERATIONS = 10_000  # in which steps are tuned, at most; each move is then made some hundred times
+ENOUGH_DEVIATION = 0.01  # of split frequencies between runs, at which they agree (MrBayes' manual)
+ENOUGH_SIZE = 200  # effective samples of each number
+AUTO_GENERATIONS = 100_000_000  # after which a run that has not converged ends
+FIRST_CHECK, CHECK_GROWTH = 100, 1.1  # samples before the first look at convergence, and their growth until the next
+CREDIBLE_SHARE = 0.95  # of the posterior probability
+
 # --- trees to look at ------------------------------------------------------------------------------------
 ROOT_KINDS = MIDPOINT, MAD, OUTGROUP = "midpoint", "mad", "outgroup"
 TEXT_WIDTH = 80  # characters in a line of a tree drawn with characters

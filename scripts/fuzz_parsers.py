@@ -28,6 +28,7 @@ from plltool.io.tree_files import read_gene_trees, read_tree_set
 from plltool.model.model_string import parse_model
 from plltool.run.inputs import resolve_inputs
 from plltool.run.rooting import as_outgroup
+from plltool.sampling.priors import parse_prior
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 NAMES = ("a", "b c", "d_e", "it's", "f")
@@ -293,6 +294,13 @@ def run_outgroup(content: bytes, _path: Path) -> object:
     return write_newick(tree, outgroup=outgroup)
 
 
+def run_prior(content: bytes, _path: Path) -> object:
+    prior = parse_prior(text_of(content), "it", ("exponential", "uniform", "dirichlet", "gammadir"))
+    if parse_prior(str(prior), "it", (str(prior).split("(")[0],)) != prior:
+        raise BrokenError(f"the prior {prior} is another one after it has been written and read")
+    return prior
+
+
 def run_hardware(content: bytes, _path: Path) -> object:
     return parse_hardware(text_of(content))
 
@@ -471,6 +479,11 @@ PARSERS = {
         [b"null", b"[]", b"{}", b"7", b"\n--\n"],
     ),
     "outgroup": Parser(run_outgroup, [b"a\nb c", b"a,b c", b"it's,f"], [b"a", b"b c", b"d_e"]),
+    "prior": Parser(
+        run_prior,
+        [b"exponential(10)", b"gammadir(1,0.1,1,1)", b"dirichlet(1,2.5)", b" Uniform( 0 , 1 )"],
+        [b"(", b")", b",", b"1e308", b"nan", b"inf", b"-0"],
+    ),
     "hardware": Parser(
         run_hardware, [b"numpy:vw=2", b"0:0:precision=single:threads=2:memory=1.5G"], [b"vw=", b"memory="]
     ),

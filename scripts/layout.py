@@ -18,7 +18,7 @@ LONG = 400  # lines from which on a module is listed
 
 BASE = {"arrays", "errors", "constants", "hardware", "children"}
 DATA = BASE | {"alignment", "tree", "model", "statistics", "drawing"}
-SEARCH = DATA | {"engine", "optimise", "tree_search"}
+SEARCH = DATA | {"engine", "optimise", "tree_search", "sampling"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
     "plltool": {"constants"},
     **dict.fromkeys(BASE, BASE),
@@ -26,7 +26,8 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "io": DATA | {"io"},
     "engine": DATA | {"engine"},
     "optimise": DATA | {"engine", "optimise"},
-    "tree_search": SEARCH,
+    "tree_search": DATA | {"engine", "optimise", "tree_search"},
+    "sampling": DATA | {"engine", "sampling"},
     "run": SEARCH | {"io", "pages", "run"},
     "pages": DATA | {"io", "pages"},
     "beagle": DATA | {"engine", "beagle"},

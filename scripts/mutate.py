@@ -57,6 +57,11 @@ SCAN = "tests/tree_search/test_scan.py"
 DATA_TESTS = "tests/analyses/test_data_tests.py"
 SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
+TRACKS = "tests/engine/test_tracks.py"
+SAMPLE = "tests/analyses/test_sample.py"
+SAMPLING_MOVES, SAMPLING_PRIORS = "tests/sampling/test_moves.py", "tests/sampling/test_priors.py"
+KEPT_CLAS = "tests/sampling/test_likelihoods.py"
+CONVERGENCE = "tests/statistics/test_convergence.py"
 PSR_PARTS = "tests/analyses/test_psr_partitions.py"
 INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
@@ -518,7 +523,7 @@ MUTANTS = [
     Mutant("tracks shift every slot", TRAVERSE, "slot < first_shifted ? slot : slot + shift", "slot + shift", PIECES),
     Mutant("every model is the first one", TRAVERSE, "span[SPAN_PART] + track[TRACK_PSET_SHIFT]", "span[SPAN_PART]", LIKELIHOODS),
     Mutant("every model's lnL in the same place", TRAVERSE, "* n_values + track[TRACK_VALUE_SHIFT]", "* n_values", LIKELIHOODS),
-    Mutant("the proposal stays", OPENCL_PY, "                self._send_model(self._parts)", "                pass",
+    Mutant("the proposal stays", OPENCL_PY, "            self._use_models(self._own_model)\n            self._launch(request, lengths, tables)", "            self._launch(request, lengths, tables)",
            LIKELIHOODS),
     Mutant("more tracks than slots", SCHEDULE_PY, "(n_slots - request.scratch.start)", "n_slots",
            (SCHEDULE,)),
@@ -594,7 +599,7 @@ MUTANTS = [
     Mutant("a program is not sent again", ARRAYS_PY, "if self._sent.get(name) != content:", "if name not in self._sent:",
            (SUMS, "-k", "vector")),
     Mutant("matrices kept when the model changes", OPENCL_PY,
-           "        self._made = None\n", "", on_vector(ENGINES, "set_model")),
+           "self._used, self._made = tuple(models), None", "self._used = tuple(models)", on_vector(ENGINES, "set_model")),
     Mutant("slopes not made when the lengths are known", OPENCL_PY,
            "self._made[1].cover(tables) and ", "",
            on_vector(DERIVATIVES, "triplet_gradient")),
@@ -1624,6 +1629,48 @@ MUTANTS = [
     Mutant("a search that has ended begins again", "plltool/tree_search/multistart.py",
            "if deadline is None or not any(one.cursor.polished for one in self._climbs):", "if True:",
            (TIMED, "-k", "power_cut")),
+    Mutant("tracks share their models", "plltool/engine/opencl/schedule.py",
+           "tracks[:, TrackWord.PSET_SHIFT] = n_parts * numbers", "tracks[:, TrackWord.PSET_SHIFT] = 0", (TRACKS, "-k", "differ")),
+    Mutant("CLAs of tracks are lost", "plltool/engine/opencl/engine.py",
+           "request = Request(program, len(tracks), keep=self.resident)", "request = Request(program, len(tracks), keep=False)", (TRACKS, "-k", "stay")),
+    Mutant("multiplier without its ratio", "plltool/sampling/length_moves.py",
+           "return Proposal(new, factor, () if parent == ROOT else (parent,))", "return Proposal(new, 0.0, () if parent == ROOT else (parent,))", (SAMPLING_MOVES, "-k", "prior")),
+    Mutant("the ratio of all branches counts tip 0", "plltool/sampling/length_moves.py",
+           "factor * (len(lengths) - 1)", "factor * 2", (SAMPLING_MOVES, "-k", "prior")),
+    Mutant("node slider without one of two factors", "plltool/sampling/length_moves.py",
+           "lengths), 2.0 * factor, (node,))", "lengths), factor, (node,))", (SAMPLING_MOVES, "-k", "prior")),
+    Mutant("eSPR ignores where walks end", "plltool/sampling/topology_moves.py",
+           "self._log_open * (was_open - is_open)", "0.0", (SAMPLING_MOVES, "-k", "hastings")),
+    Mutant("eSPR looks at the wrong end", "plltool/sampling/topology_moves.py",
+           "was_open = may_sink if rises else may_rise", "was_open = may_rise if rises else may_sink", (SAMPLING_MOVES, "-k", "hastings")),
+    Mutant("Dirichlet draws without their ratio", "plltool/sampling/value_moves.py",
+           "return self._proposal(state, new, back - there)", "return self._proposal(state, new, 0.0)", (SAMPLING_MOVES, "-k", "prior")),
+    Mutant("multiplier of alpha without its ratio", "plltool/sampling/value_moves.py",
+           "* math.exp(factor), factor)", "* math.exp(factor), 0.0)", (SAMPLING_MOVES, "-k", "prior")),
+    Mutant("joint draws without the ratio of lengths", "plltool/sampling/joint_move.py",
+           "log_ratio += float(change[-1]) * (len(lengths) - 1)", "log_ratio += float(change[-1])", (SAMPLING_MOVES, "-k", "prior and joint")),
+    Mutant("joint draws without the ratio of shares", "plltool/sampling/joint_move.py",
+           "return new, float(np.log(new).sum() - np.log(old).sum())", "return new, 0.0", (SAMPLING_MOVES, "-k", "prior and joint")),
+    Mutant("a run that goes on forgets the directions", "plltool/sampling/chains.py",
+           """own.factor = packed["joint_factor"]""", "pass", (SAMPLE, "-k", "bits and numpy")),
+    Mutant("heat of the wrong chain", "plltool/sampling/chains.py",
+           "heats = self._heats[self.ranks[i]] - self._heats[self.ranks[j]]", "heats = self._heats[self.ranks[j]] - self._heats[self.ranks[i]]", (SAMPLING_MOVES, "-k", "posterior")),
+    Mutant("all chains are cold", "plltool/sampling/chains.py",
+           "return self.states[first + self.ranks[first : first + self.n_chains].index(0)]", "return self.states[first + self.n_chains - 1]", (SAMPLING_MOVES, "-k", "posterior")),
+    Mutant("CLAs of a rejected proposal stay", "plltool/sampling/likelihoods.py",
+           "        self._asked[chain] = sides", "        self._asked[chain] = self._sides[chain] = sides", (KEPT_CLAS,)),
+    Mutant("CLAs above the joint's old place are stale", "plltool/sampling/topology_moves.py",
+           "stale = (joint,) if above == ROOT else (joint, above)", "stale = (joint,)", (KEPT_CLAS,)),
+    Mutant("inner branches have the concentration of tips", "plltool/sampling/priors.py",
+           "[self.at_tips * self.ratio] * (n_taxa - 2)", "[self.at_tips] * (n_taxa - 2)", (SAMPLING_PRIORS, "-k", "gamma")),
+    Mutant("runs are not halved", "plltool/statistics/convergence.py",
+           "return np.concatenate([values[:, :n], values[:, -n:]])", "return np.concatenate([values[:, :n], values[:, :n]])", (CONVERGENCE, "-k", "halves")),
+    Mutant("R-hat of location alone", "plltool/statistics/convergence.py",
+           "return max(_plain_r_hat(_normal_scores(x)) for x in (halves, np.abs(halves - np.median(halves))))", "return _plain_r_hat(_normal_scores(halves)) * 1.01", (CONVERGENCE, "-k", "halves")),
+    Mutant("rare splits count", "plltool/statistics/convergence.py",
+           "if share >= COMMON_SHARE}", "if share >= 0}", (CONVERGENCE, "-k", "deviation")),
+    Mutant("a run that goes on forgets the heats", "plltool/sampling/chains.py",
+           'self.ranks, self.steps = packed["ranks"].tolist(), packed["steps"].tolist()', 'self.steps = packed["steps"].tolist()', (SAMPLE, "-k", "bits and numpy")),
 ]  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from plltool.cli.genes import genes
 from plltool.cli.hints import hint_at_command
 from plltool.cli.place import place
 from plltool.cli.report import report
+from plltool.cli.sample import sample
 from plltool.cli.search import search
 from plltool.cli.select_model import select_model
 from plltool.cli.show import show
@@ -173,6 +174,7 @@ for _command in (
     ancestral,
     place,
     date,
+    sample,
     simulate,
     report,
     show,

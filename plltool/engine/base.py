@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request, slots_written
 from plltool.engine.requests import Answer, Holder, Parts, ShapedAnswer
 from plltool.engine.storage import plan_storage
+from plltool.engine.tracks import Track
 from plltool.errors import EngineError
 from plltool.model.components import Components
 
@@ -227,6 +228,14 @@ class Engine(Holder):
         """See `ask_likelihoods`."""
 
     @abstractmethod
+    def _pack_model(self, parts: Parts) -> Any:
+        """One model per part, as `_ask_tracks` takes it."""
+
+    @abstractmethod
+    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        """See `ask_tracks`."""
+
+    @abstractmethod
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         """Begin a program in which every value is an EVALUATE; the answer is per pattern (n_values, n_patterns).
 
@@ -276,6 +285,21 @@ class Engine(Holder):
             self.counters.count("likelihoods", program)
         self._check_slots(program)
         return self._ask_likelihoods(program, lengths, models)
+
+    def pack_model(self, parts: Parts) -> Any:
+        """One model per part, for tracks; of the same kinds as those in use, which is not checked again."""
+        return self._pack_model(parts)
+
+    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        """The value of each of several programs, float64 (n_tracks, n_parts), all in one launch.
+
+        CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
+        that it reads. The engine's own model stays in use. Errors are those of `execute`.
+        """
+        program = np.concatenate([track.program for track in tracks])
+        self._check_slots(program)
+        self.counters.count("tracks", program)
+        return self._ask_tracks(tracks)
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.

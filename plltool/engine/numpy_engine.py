@@ -20,6 +20,7 @@ from plltool.engine.contract import InstructionWord, Opcode, SpanWord
 from plltool.engine.layout import Layout
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Parts
+from plltool.engine.tracks import Track, stack_lengths
 from plltool.model.components import combine, exponential
 
 IMPOSSIBLE = -(1 << 30)  # a scaling count below any other
@@ -94,6 +95,9 @@ class NumpyEngine(Engine):
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
         self._parts = parts
+        self._use_model(parts)
+
+    def _use_model(self, parts: Parts) -> None:
         self._eigenvalues = np.stack([part.eigenvalues * part.rates[:, None] for part in parts])
         self._right = np.stack([part.right for part in parts])
         self._left = np.stack([part.left for part in parts])
@@ -147,6 +151,12 @@ class NumpyEngine(Engine):
     def _ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         return partial(self._likelihoods, program, lengths, models)
 
+    def _pack_model(self, parts: Parts) -> Parts:
+        return parts
+
+    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        return partial(self._execute_tracks, tracks)
+
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         return partial(self._site_values, request, lengths)
 
@@ -171,6 +181,17 @@ class NumpyEngine(Engine):
                 value[:] = self._execute(Request(program, 1), at, Tables())[:, 0]
         finally:
             self.set_model(own)
+        return values
+
+    def _execute_tracks(self, tracks: Sequence[Track]) -> FloatArray:
+        values = np.empty((len(tracks), self.n_parts))
+        lengths = stack_lengths(tracks, self.n_parts).reshape(len(tracks), self.n_parts, -1)
+        try:
+            for track, at, value in zip(tracks, lengths, values, strict=True):
+                self._use_model(track.model)
+                value[:] = self._execute(Request(track.program, 1), at, Tables())[:, 0]
+        finally:
+            self._use_model(self._parts)
         return values
 
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:

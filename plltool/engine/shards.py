@@ -9,7 +9,7 @@ in the order of the shards. So callers need not know about shapes and devices.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
@@ -22,6 +22,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.prepared import PreparedClas
 from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Parts, Requests, ShapedAnswer, of_parts
+from plltool.engine.tracks import Track
 from plltool.errors import DeviceError, DeviceMemoryError, PlltoolError
 
 T = TypeVar("T")
@@ -167,6 +168,18 @@ class Shards(EngineGroup[Any]):
 
         answers = self._ask_all(ask)
         return lambda: self._add_up(answers(), len(models)).T
+
+    def pack_model(self, parts: Parts) -> list[Any]:
+        """See `Engine.pack_model`; that of each shard."""
+        held = zip(self.engines, self.shards, strict=True)
+        return [engine.pack_model([parts[part] for part in shard.parts]) for engine, shard in held]
+
+    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        """See `Engine.ask_tracks`. A device that fails ends the run, since the CLAs of tracks are lost with it."""
+        answers = []
+        for number, engine in enumerate(self.engines):
+            answers.append(engine.ask_tracks([replace(track, model=track.model[number]) for track in tracks]))
+        return lambda: self._add_up([answer().T for answer in answers], len(tracks)).T
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> ShardedClas:
         """CLAs for later requests; see `Engine.prepare`."""

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from plltool.alignment.partition import Dataset
 from plltool.arrays import FloatArray
-from plltool.constants import VERSION
+from plltool.constants import LINKED, VERSION
 from plltool.engine.kinds import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
@@ -117,6 +117,20 @@ def identify_ultrafast(
         "device": engine.device_name,
         "layout": engine.describe(),
     }
+
+
+def identify_sampling(
+    data: Dataset,
+    models: Sequence[Model],
+    seed: int,
+    start: str,
+    priors: dict[str, str],
+    options: dict[str, Any],
+    layout: object,
+) -> dict[str, Any]:
+    """All that samples depend on, apart from their number; `start` as `describe_start` describes it."""
+    named = {f"prior of {name}": text for name, text in priors.items()}
+    return {**_identify_data(data, models, seed, LINKED), "start": start, **named, **options, "layout": layout}
 
 
 def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, seed: int, brlen: str) -> dict[str, Any]:

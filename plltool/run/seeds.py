@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 STARTS, PERTURBATIONS, DIFFICULTY, BOOTSTRAP, BOOTSTOP, SUPPORTS, TESTS, SIMULATION, ULTRAFAST, RAPID = range(10)
-QUARTETS = 10
+QUARTETS, SAMPLING = 10, 11
 
 
 def generator(seed: int, purpose: int, number: int = 0) -> np.random.Generator:

@@ -40,7 +40,7 @@ class Progress:
     Attributes
     ----------
     stage : "start", "nni", "spr", "model", "fuse", "perturb" or "polish"; or "bootstrap", whose rounds are replicates,
-        or "ufboot", whose rounds are excursions
+        "ufboot", whose rounds are excursions, or "sample", whose rounds are generations
     round : counts from 1 within the stage and radius
     lnl : log-likelihood reached
     moves : number of topological moves accepted in this round, or of places that fusing or a perturbation changed

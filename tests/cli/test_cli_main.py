@@ -54,8 +54,8 @@ def test_every_command_has_an_example(path, command, plltool):
 
 def test_the_commands():
     expected = ["alrt", "ancestral", "bench", "bootstrap", "check", "compare", "concordance", "date", "devices"]
-    expected += ["evaluate", "genes", "place", "report", "search", "select-model", "show", "simulate", "support"]
-    expected += ["test", "trees"]
+    expected += ["evaluate", "genes", "place", "report", "sample", "search", "select-model", "show", "simulate"]
+    expected += ["support", "test", "trees"]
     assert sorted(main.commands) == expected
 
 

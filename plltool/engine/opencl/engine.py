@@ -7,9 +7,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from operator import is_
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyopencl as cl
 
 from plltool.arrays import BoolArray, ByteArray, FloatArray, IntArray
@@ -28,16 +30,20 @@ from plltool.engine.opencl.schedule import (
     one_launch,
     plan_levels,
     plan_tracks,
+    separate_tracks,
     spread_slots,
 )
 from plltool.engine.program import Request, branches_at_tips, slots_written
 from plltool.engine.requests import Answer, Parts
 from plltool.engine.sums import plan_sums
+from plltool.engine.tracks import Track, stack_lengths
 from plltool.errors import DeviceError, DeviceMemoryError, EngineError
 
 NO_BAD_PATTERN = np.int32(np.iinfo(np.int32).max)
 ADD_ROWS_ITEMS = 64  # values of a work-group
 PMATRICES_ITEMS = 32  # work-items of a group; PoCL compiles a kernel again for each local size that it is called with
+
+PackedModel: TypeAlias = tuple[FloatArray, npt.NDArray[np.floating]]  # see `OpenCLEngine._pack_model`
 
 _log = logging.getLogger("plltool")
 
@@ -124,6 +130,7 @@ class OpenCLEngine(Engine):
         self._tiles_apart = all(run[:, SpanWord.N_TILES].max() == 1 for run in self.storage.runs)  # no shared slots
         self._planned: tuple[bytes, Schedule] | None = None  # the last program that was cut into levels
         self._made: tuple[bytes, Tables, ByteArray] | None = None  # P matrices, see `_have_made`
+        self._used: tuple[PackedModel, ...] = ()  # whose P sets the device has
 
     def _make_chunks(self) -> list[Chunk]:
         layout, storage = self.layout, self.storage
@@ -175,12 +182,12 @@ class OpenCLEngine(Engine):
 
     def set_model(self, parts: Parts) -> None:
         self._check_parts(parts)
-        self._parts = parts
+        self._own_model = [self._pack_model(parts)]
         with self._driver_errors():
-            self._send_model(parts)
+            self._use_models(self._own_model)
 
-    def _send_model(self, parts: Parts) -> None:
-        """One P set for each part given."""
+    def _pack_model(self, parts: Parts) -> PackedModel:
+        """The rows of the arrays `eigen` and `model` of a P set for each part."""
         eigen, model = [], []
         for part in parts:
             mass = part.masses()
@@ -190,11 +197,18 @@ class OpenCLEngine(Engine):
                 if part.rotations is not None:
                     eigen.append(part.rotations[c] * part.rates[c])
                 model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left), part.rates[c : c + 1]]
-        self._made = None
-        sizes = {"n_psets": len(parts)}
         shape = len(parts), self.layout.n_components, -1
-        self._arrays.send("eigen", np.concatenate(eigen).reshape(shape), sizes)
-        self._arrays.send("model", np.concatenate(model).astype(self.layout.real).reshape(shape), sizes)
+        return np.concatenate(eigen).reshape(shape), np.concatenate(model).astype(self.layout.real).reshape(shape)
+
+    def _use_models(self, models: Sequence[PackedModel]) -> None:
+        """Make the P sets of these models, one model after another, those that the next launch uses."""
+        if len(models) == len(self._used) and all(map(is_, models, self._used)):
+            return
+        self._used, self._made = tuple(models), None
+        eigen, model = (np.concatenate(rows) for rows in zip(*models, strict=True))
+        sizes = {"n_psets": len(eigen)}
+        self._arrays.send("eigen", eigen, sizes)
+        self._arrays.send("model", model, sizes)
 
     def _table(self, matrix: FloatArray) -> FloatArray:
         """A matrix that multiplies CLAs in the order in which kernels read it; see `many_states.h`."""
@@ -285,6 +299,7 @@ class OpenCLEngine(Engine):
 
     def _ask(self, request: Request, lengths: FloatArray, tables: Tables) -> Answer:
         with self._driver_errors():
+            self._use_models(self._own_model)
             self._launch(request, lengths, tables)
             self._add_groups(request.n_values)
         return partial(self._sums_of_parts, request.n_values, request.parts)
@@ -307,13 +322,22 @@ class OpenCLEngine(Engine):
         request = Request(program, len(models), keep=False, scratch=range(used))
         schedule = one_launch(program, model_tracks(len(program), len(models), used, self.n_parts))
         with self._driver_errors():
-            self._send_model([part for model in models for part in model])
-            try:
-                self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
-                self._add_groups(len(models))
-            finally:
-                self._send_model(self._parts)
+            self._use_models([self._pack_model(parts) for parts in models])
+            self._launch(request, lengths.reshape(-1, lengths.shape[-1]), Tables(), schedule)
+            self._add_groups(len(models))
         return lambda: self._sums_of_parts(len(models)).T
+
+    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        n_parts = self.n_parts
+        program = np.concatenate([track.program for track in tracks])
+        ends = np.cumsum([len(track.program) for track in tracks])
+        schedule = one_launch(program, separate_tracks(ends, n_parts))
+        request = Request(program, len(tracks), keep=self.resident)
+        with self._driver_errors():
+            self._use_models([track.model for track in tracks])
+            self._launch(request, stack_lengths(tracks, n_parts), Tables(), schedule)
+            self._add_groups(len(tracks))
+        return lambda: self._sums_of_parts(len(tracks)).T
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""
@@ -327,6 +351,7 @@ class OpenCLEngine(Engine):
 
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         with self._driver_errors():
+            self._use_models(self._own_model)
             self._launch(request, lengths, Tables(), want_site=True)
             self._queue.flush()
         return partial(self._site_values, request)

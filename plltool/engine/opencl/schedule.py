@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import IntArray
+from plltool.arrays import IndexArray, IntArray
 from plltool.constants import GPU_LEVEL_WIDTH
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.program import Request
@@ -154,4 +154,13 @@ def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int)
     tracks[:, TrackWord.SLOT_SHIFT] = n_slots * models
     tracks[:, TrackWord.PSET_SHIFT] = n_parts * models
     tracks[:, TrackWord.VALUE_SHIFT] = models
+    return tracks
+
+
+def separate_tracks(ends: IndexArray, n_parts: int) -> IntArray:
+    """(n_tracks, TRACK_WORDS) programs that end at `ends`, each with P sets and a value of its own."""
+    tracks, numbers = empty_tracks(len(ends)), np.arange(len(ends))
+    tracks[1:, TrackWord.BEGIN], tracks[:, TrackWord.END] = ends[:-1], ends
+    tracks[:, TrackWord.PSET_SHIFT] = n_parts * numbers
+    tracks[:, TrackWord.VALUE_SHIFT] = numbers
     return tracks

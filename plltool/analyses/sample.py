@@ -1,0 +1,448 @@
+"""`sample` draws trees and parameters from their posterior distribution.
+
+import plltool
+found = plltool.sample("primates.phy", model="GTR+FO+G4", generations=100_000)
+print(found.posterior.consensus, found.posterior.numbers["TL"])
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any, Unpack
+
+import numpy as np
+import numpy.typing as npt
+
+from plltool.alignment.partition import Dataset
+from plltool.alignment.patterns import Patterns, compress
+from plltool.constants import (
+    AUTO_GENERATIONS,
+    CHECK_GROWTH,
+    DEFAULT_SEED,
+    ENOUGH_DEVIATION,
+    ENOUGH_SIZE,
+    FIRST_CHECK,
+    LINKED,
+    SAMPLE_STAGE,
+    START_KINDS,
+    VERSION,
+)
+from plltool.engine.base import Engine
+from plltool.engine.shards import Shards
+from plltool.engine.storage import Slots
+from plltool.errors import InputError, check_least
+from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.checkpoint import Checkpoint
+from plltool.run.data_tests import remarks_on_data
+from plltool.run.engines import open_engine
+from plltool.run.identity import describe_start, identify_sampling
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
+from plltool.run.keywords import takes_keywords
+from plltool.run.messages import announce_data, announce_engine, warn
+from plltool.run.posterior import (
+    Posterior,
+    as_record,
+    describe_numbers,
+    format_credible,
+    format_numbers,
+    format_trees,
+    summarise,
+)
+from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.seeds import SAMPLING, STARTS, generator
+from plltool.run.software import software_versions
+from plltool.sampling.chains import Chains
+from plltool.sampling.kernel import make_moves
+from plltool.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
+from plltool.sampling.parameters import find_parameters
+from plltool.sampling.samples import Samples
+from plltool.sampling.settings import Priors, SampleOptions
+from plltool.sampling.state import Problem, State
+from plltool.sampling.tree import from_tree, to_tree
+from plltool.tree.random_tree import random_tree
+from plltool.tree.topology import Tree
+from plltool.tree_search.parsimony import stepwise_addition
+from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
+
+REPORT_SECONDS = 10.0  # between two progress reports, apart from those on convergence
+STATE_NAME = "chains"
+
+_log = logging.getLogger("plltool")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SampleResult:
+    """Samples of the posterior distribution, and what they say.
+
+    Attributes
+    ----------
+    posterior : summaries of all runs, without the burn-in
+    samples : all samples of all runs
+    first : number of the first sample behind the burn-in
+    generations : generations made
+    names : the taxa
+    priors, options, seed : as they were used
+    acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
+    swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
+    converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
+    seconds : wall time of this call
+    device : what did the arithmetic
+    models : the model of each part as text
+    warnings : what a user should know, one line each
+    interrupted : whether the listener ended it
+    """
+
+    posterior: Posterior
+    samples: Samples
+    first: int
+    generations: int
+    names: tuple[str, ...]
+    priors: Priors
+    options: SampleOptions
+    seed: int
+    acceptance: dict[str, float | None]
+    swaps: tuple[float | None, ...]
+    converged: bool | None
+    seconds: float
+    device: str
+    models: tuple[str, ...]
+    warnings: tuple[str, ...]
+    interrupted: bool
+
+    def __repr__(self) -> str:
+        n = self.posterior.n_samples * self.options.runs
+        return f"<SampleResult: {n} samples of {len(self.names)} taxa, {self.generations} generations>"
+
+    def as_record(self, command: str | None = None) -> dict[str, Any]:
+        """All but the samples as strings, numbers, lists and dictionaries."""
+        return {
+            "posterior": as_record(self.posterior),
+            "generations": self.generations,
+            "burnin_samples": self.first,
+            "priors": asdict(self.priors),
+            "options": asdict(self.options),
+            "seed": self.seed,
+            "acceptance": self.acceptance,
+            "swaps": list(self.swaps),
+            "converged": self.converged,
+            "seconds": round(self.seconds, 3),
+            "device": self.device,
+            "models": list(self.models),
+            "warnings": list(self.warnings),
+            "interrupted": self.interrupted,
+            "version": VERSION,
+            "software": software_versions(),
+            "command": command,
+        }
+
+    def texts(self, command: str | None = None) -> dict[str, str]:
+        """The files that `plltool sample` writes, by the ends of their names; `command` as for `as_record`."""
+        return {
+            **sample_texts(self.samples, self.names, self.seed),
+            "consensus.nwk": self.posterior.consensus + "\n",
+            "mcc.nwk": self.posterior.mcc + "\n",
+            "credible.tsv": format_credible(self.posterior.credible),
+            "sample.json": json.dumps(self.as_record(command), indent=1, allow_nan=False) + "\n",
+        }
+
+    def describe(self) -> list[str]:
+        """Lines for people."""
+        found = self.posterior
+        lines = ["interrupted: the samples so far"] if self.interrupted else []
+        lines.append(f"samples: {found.n_samples} of each run behind the burn-in of {self.first}")
+        if np.isfinite(found.deviation):
+            lines.append(f"ASDSF: {found.deviation:.5f}")
+        rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)
+        lines.append(f"accepted: {rates}")
+        if self.swaps:
+            lines.append("exchanges accepted: " + " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps))
+        return [*lines, *describe_numbers(found.numbers), f"topologies in the credible set: {len(found.credible)}"]
+
+
+def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str, str]:
+    """The files of samples, by the ends of their names."""
+    texts = {}
+    for run in range(samples.n_runs):
+        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
+        texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
+    return texts
+
+
+@takes_keywords(HardwareSettings)
+def sample(
+    alignment: AlignmentLike,
+    model: ModelLike | None = None,
+    *,
+    options: SampleOptions | None = None,
+    priors: Priors | None = None,
+    start: TreeLike = "random",
+    seed: int = DEFAULT_SEED,
+    outgroup: OutgroupLike | None = None,
+    listener: Listener = ignore,
+    taken: Callable[[dict[str, str]], None] | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    **hardware: Unpack[HardwareSettings],
+) -> SampleResult:
+    """Sample trees, branch lengths and model parameters from their posterior distribution.
+
+    Metropolis-coupled Markov chains of several runs advance together, see `plltool.sampling.chains`. Parameters of the
+    model are sampled unless they have values in braces or are counted in the alignment (+F). Parts share the branch
+    lengths.
+
+    Parameters
+    ----------
+    alignment, model : as for `plltool.search`; a time-reversible model with +G and +I at most
+    options : numbers of generations, runs and chains, and when to sample
+    priors : by default those of MrBayes 3.2
+    start : "random" or "parsimony", another tree for each chain, or one tree for all, as for `plltool.search`
+    seed : of all random choices; the same seed, device and layout give the same samples
+    outgroup : taxa that the written trees show as one clade
+    listener : is called now and then; if it raises StopSearch, the samples so far are the result
+    taken : is called now and then with the files of samples so far, by the ends of their names
+    checkpoint : folder that keeps all samples. The same call, for as many generations or more, continues from there and
+        ends with the same bits. None keeps nothing
+    device, precision, vw, threads, memory : see `plltool.Hardware`
+
+    Raises
+    ------
+    InputError
+        If alignment, model, priors, options or start tree cannot be used, or the checkpoint is that of another run.
+    DeviceError
+        If the device cannot be used.
+    """
+    began = time.perf_counter()
+    asked = Hardware.of(**hardware)
+    options, priors = options or SampleOptions(), (priors or Priors()).canonical()
+    options.check()
+    check_least("seed", seed, 0)
+    data, models = resolve_inputs(alignment, model, LINKED)
+    outgroup = as_outgroup(outgroup, data.names)
+    parameters = find_parameters(models, priors.of_models())
+    problem = Problem(data.names, tuple(models), tuple(parameters), priors.of_lengths())
+    parts = [compress(part) for part in data.alignments]
+    first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
+    announce_data(data, parts)
+    for name, text in asdict(priors).items():
+        _log.info("prior of %s: %s", name, text)
+    n_chains = options.runs * options.chains
+    trees = _start_trees(first, parts, data, n_chains, seed)
+    with ExitStack() as stack:
+        device, likelihoods, fallback, layout = _open(stack, problem, parts, n_chains, options, asked)
+        states = [problem.start(*from_tree(tree)) for tree in trees]
+        rng = generator(seed, SAMPLING)
+        chains = Chains(
+            make_moves(problem), likelihoods, states, options.runs, options.temperature, rng, options.tuning
+        )
+        identity = identify_sampling(data, models, seed, describe_start(first), asdict(priors), _fixed(options), layout)
+        store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, identity))
+        work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
+        interrupted = work.go(began)
+    samples, burnin = work.samples, work.first
+    return SampleResult(
+        posterior=summarise(samples, data.names, burnin, outgroup),
+        samples=samples,
+        first=burnin,
+        generations=chains.generation,
+        names=data.names,
+        priors=priors,
+        options=options,
+        seed=seed,
+        **_rates(chains),
+        converged=work.converged,
+        seconds=time.perf_counter() - began,
+        device=device,
+        models=tuple(str(own.spec) for own in models),
+        warnings=warn(data, fallback, [*remarks_on_data(data, models, LINKED), *work.remarks(interrupted)]),
+        interrupted=interrupted,
+    )
+
+
+def _start_trees(first: str | Tree, parts: Sequence[Patterns], data: Dataset, n: int, seed: int) -> Iterator[Tree]:
+    """Where each chain begins."""
+    for number in range(n):
+        if isinstance(first, Tree):
+            yield first
+            continue
+        rng = generator(seed, STARTS, number)
+        if first == "random":
+            yield random_tree(data.names, rng)
+        else:
+            announce(f"parsimony start tree {number + 1}")
+            masks = np.concatenate([part.masks for part in parts], axis=1)
+            yield stepwise_addition(masks, np.concatenate([part.weights for part in parts]), data.names, rng)
+
+
+def _open(
+    stack: ExitStack,
+    problem: Problem,
+    parts: Sequence[Patterns],
+    n_chains: int,
+    options: SampleOptions,
+    hardware: Hardware,
+) -> tuple[str, Likelihoods, list[str], Any]:
+    """The name of the device, what answers the chains, warnings, and the layout."""
+    if options.prior_only:
+        return "none: the prior is sampled", NoData(), [], None
+    announce("opening the device")
+    slots = sampling_slots(len(problem.names), n_chains)
+    engine, reason = open_engine(parts, problem.models, Slots(slots), hardware)
+    stack.enter_context(engine)
+    fallback = announce_engine(engine, reason, hardware)
+    assert isinstance(engine, (Engine, Shards)), "other models are refused"
+    return engine.device_name, EngineLikelihoods(problem, engine, n_chains), fallback, engine.describe()
+
+
+def _fixed(options: SampleOptions) -> dict[str, Any]:
+    """The options on which each generation depends, by which a checkpoint recognises its run."""
+    names = "runs", "chains", "temperature", "sample_every", "prior_only", "tuning"
+    return {name: getattr(options, name) for name in names}
+
+
+def _rates(chains: Chains) -> dict[str, Any]:
+    """The shares of proposals and exchanges that were accepted."""
+    cold = slice(0, None, chains.n_chains)
+    tried, accepted = chains.tried[:, cold].sum(axis=1), chains.accepted[:, cold].sum(axis=1)
+    swaps = [
+        (int(chains.swaps_accepted[:, k, k + 1].sum()), int(chains.swaps_tried[:, k, k + 1].sum()))
+        for k in range(chains.n_chains - 1)
+    ]
+    return {
+        "acceptance": {
+            move.name: float(a / n) if n else None for move, a, n in zip(chains.moves, accepted, tried, strict=True)
+        },
+        "swaps": tuple(a / n if n else None for a, n in swaps),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Snapshot:
+    """What a checkpoint keeps between two generations: arrays, and the tree of the first run with its lnL."""
+
+    lnl: float
+    best: Tree
+    arrays: Mapping[str, npt.NDArray[Any]]
+
+    def pack(self) -> Mapping[str, npt.NDArray[Any]]:
+        """All that the rest depends on."""
+        return self.arrays
+
+
+class _Sampling:
+    """Lets chains advance, takes samples, looks at convergence, reports and saves.
+
+    Attributes
+    ----------
+    samples : those taken so far
+    converged : what the last look at convergence said; None for one run
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        chains: Chains,
+        samples: Samples,
+        options: SampleOptions,
+        seed: int,
+        listener: Listener,
+        taken: Callable[[dict[str, str]], None] | None,
+        store: Checkpoint | None,
+    ):
+        self.samples = samples
+        self.converged: bool | None = None
+        self._problem, self._chains, self._options, self._seed = problem, chains, options, seed
+        self._listener, self._taken, self._store = listener, taken, store
+        is_auto = isinstance(options.generations, str)
+        self._last = AUTO_GENERATIONS if is_auto else int(options.generations)
+        self._is_auto = is_auto
+        self._next_check = FIRST_CHECK
+        kept = None if store is None else store.load(STATE_NAME)
+        if kept is not None:
+            chains.unpack(kept, problem)
+            samples.unpack(kept)
+            self._next_check = int(kept["next_check"])
+            _log.info("the run goes on from generation %d", chains.generation)
+            if chains.generation > self._last:
+                wanted = f"expected at least {chains.generation}, which {store.folder} keeps already"  # type: ignore[union-attr]
+                raise InputError(f"generations: found {self._last}, {wanted}; --redo starts over")
+
+    @property
+    def first(self) -> int:
+        """The number of the first sample behind the burn-in; the last sample always is."""
+        found = self.samples.first_after(self._options.tuning, self._options.burnin)
+        return min(found, len(self.samples) - 1)
+
+    def go(self, began: float) -> bool:
+        """Sample to the end; returns whether the listener ended it before."""
+        chains, every = self._chains, self._options.sample_every
+        announce(SAMPLE_STAGE)
+        if not len(self.samples):
+            self._take()
+        generations_before, resumed = chains.generation, time.perf_counter()
+        reported = resumed
+        enough = False
+        try:
+            while chains.generation < self._last and not enough:
+                chains.advance()
+                if chains.generation % every:
+                    continue
+                self._take()
+                looks = len(self.samples) >= self._next_check
+                if looks:
+                    enough = self._look() and self._is_auto
+                now = time.perf_counter()
+                if looks or now - reported >= REPORT_SECONDS or chains.generation >= self._last:
+                    pace = (now - resumed) / (chains.generation - generations_before)
+                    self._report(now - began, None if self._is_auto else pace * (self._last - chains.generation))
+                    reported = now
+        except StopSearch:
+            return True
+        self._look()
+        return False
+
+    def _take(self) -> None:
+        """One sample of each run."""
+        self.samples.add(self._chains.generation, self._cold())
+
+    def _cold(self) -> list[State]:
+        return [self._chains.cold(run) for run in range(self._options.runs)]
+
+    def _look(self) -> bool:
+        """Whether the samples so far are enough."""
+        self._next_check = max(self._next_check + 1, int(CHECK_GROWTH * len(self.samples)))
+        first = self.first
+        deviation = self.samples.deviation(first)
+        sizes = {name: size for name, (size, _) in self.samples.convergence(first).items()}
+        name, least = min(sizes.items(), key=lambda item: item[1] if np.isfinite(item[1]) else np.inf)
+        _log.info("generation %d: ASDSF %.4f, least ESS %.0f (%s)", self._chains.generation, deviation, least, name)
+        if self._options.runs > 1:
+            known = [size for size in sizes.values() if np.isfinite(size)]
+            self.converged = bool(deviation < ENOUGH_DEVIATION and len(known) > 0 and min(known) > ENOUGH_SIZE)
+        return bool(self.converged)
+
+    def _report(self, seconds: float, left: float | None) -> None:
+        """Tell where the chains are, write the samples and save the state."""
+        if self._taken is not None:
+            self._taken(sample_texts(self.samples, self._problem.names, self._seed))
+        state = self._chains.cold(0)
+        if self._store is not None:
+            kept = {"next_check": np.array(self._next_check), **self._chains.pack(), **self.samples.pack()}
+            tree = to_tree(state.topology, state.lengths, self._problem.names)
+            self._store.save(STATE_NAME, _Snapshot(state.lnl, tree, kept))
+        n = 0 if self._is_auto else self._last
+        self._listener(Progress(SAMPLE_STAGE, self._chains.generation, state.lnl, 0, 0, seconds, n, left, left))
+
+    def remarks(self, interrupted: bool) -> list[str]:
+        """What a user should know of the samples."""
+        told = ["the run was interrupted: the samples are those so far"] if interrupted else []
+        if self.converged is False and not interrupted:
+            wanted = f"ASDSF below {ENOUGH_DEVIATION} and effective sizes above {ENOUGH_SIZE}"
+            told.append(f"the runs have not converged by {wanted}: more generations are needed")
+        if self._store is not None and self._store.problem:
+            told.append(f"the last steps could not be saved: {self._store.problem}")
+        return told

@@ -1,0 +1,224 @@
+"""``plltool sample``: trees and parameters from their posterior distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from plltool import Hardware, Priors, SampleOptions
+from plltool.cli.bootstrap import EXIT_INTERRUPTED
+from plltool.cli.command import command, given_command
+from plltool.cli.options import (
+    StartChoice,
+    alignment_argument,
+    completes,
+    data_type_option,
+    hardware_options,
+    json_progress_option,
+    load_alignment,
+    model_option,
+    outgroup_option,
+    packed,
+    quiet_option,
+    resolve_option,
+    seed_option,
+)
+from plltool.cli.outputs import OutputFile, Outputs, file_options, print_line
+from plltool.cli.reporting import Reporter
+from plltool.constants import (
+    DEFAULT_BURNIN,
+    DEFAULT_CHAINS,
+    DEFAULT_RUNS,
+    DEFAULT_TEMPERATURE,
+    ENOUGH_DEVIATION,
+    ENOUGH_SIZE,
+    MAX_RUNS,
+    SAMPLE_EVERY,
+    START_KINDS,
+)
+
+FOLDER = "sample.checkpoint"
+RUNS = tuple(map(str, range(1, MAX_RUNS + 1)))
+SAMPLE_FILES = (
+    OutputFile("runKIND.t", "trees of a run", "NEXUS, as MrBayes writes them", RUNS),
+    OutputFile("runKIND.p", "numbers of a run", "a table for Tracer and other programs", RUNS),
+    OutputFile("consensus.nwk", "majority-rule tree", "with posterior probabilities"),
+    OutputFile("mcc.nwk", "maximum clade credibility tree", "with posterior probabilities"),
+    OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),
+    OutputFile("sample.json", "record", "JSON: summaries, settings and what else is known of the run"),
+    OutputFile("sample.log", "log"),
+    OutputFile(FOLDER, "all samples", "a folder; needed to add more generations later"),
+)
+
+
+class NumberOfGenerations(click.ParamType):
+    """A number from 1, or auto."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | str:
+        if isinstance(value, int) or value == "auto":
+            return int(value) if isinstance(value, int) else str(value)
+        if value.isdecimal() and int(value) > 0:
+            return int(value)
+        self.fail(f"found {value!r}, expected a whole number from 1 on, or auto", param, ctx)
+
+
+def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """An option for the prior of each kind of parameter."""
+    whose = {
+        "lengths": "Prior of branch lengths: exponential(RATE) of each, or gammadir(SHAPE,RATE,A,C), the compound"
+        " Dirichlet distribution (Zhang, Rannala & Yang 2012).",
+        "rates": "Prior of exchangeabilities, scaled to sum 1: dirichlet(A), or a value for each.",
+        "frequencies": "Prior of the frequencies of states: dirichlet(A), or a value for each.",
+        "alpha": "Prior of the shape of the gamma distribution of rates: exponential(RATE) or uniform(LOW,HIGH).",
+        "pinv": "Prior of the share of invariable sites: uniform(LOW,HIGH).",
+    }
+    defaults = asdict(Priors())
+    options = [
+        click.option(f"--prior-{name}", name, metavar="PRIOR", default=defaults[name], show_default=True, help=text)
+        for name, text in whose.items()
+    ]
+    return packed("priors", Priors, *options)(command)
+
+
+run_options = packed(
+    "options",
+    SampleOptions,
+    click.option(
+        "--generations",
+        type=NumberOfGenerations(),
+        default="auto",
+        show_default=True,
+        metavar="N|auto",
+        help=f"Number of generations. With auto the chains go on until ASDSF is below {ENOUGH_DEVIATION} and every"
+        f" effective sample size above {ENOUGH_SIZE}.",
+    ),
+    click.option(
+        "--runs", type=click.IntRange(1, MAX_RUNS), default=DEFAULT_RUNS, show_default=True, help="Number of runs."
+    ),
+    click.option(
+        "--chains",
+        type=click.IntRange(min=1),
+        default=DEFAULT_CHAINS,
+        show_default=True,
+        help="Number of chains of each run, one cold and the others heated.",
+    ),
+    click.option(
+        "--temperature",
+        type=click.FloatRange(0, 10),
+        default=DEFAULT_TEMPERATURE,
+        show_default=True,
+        help="Difference between the temperatures of neighbouring chains.",
+    ),
+    click.option(
+        "--sample-every",
+        type=click.IntRange(min=1),
+        default=SAMPLE_EVERY,
+        show_default=True,
+        help="Number of generations between two samples.",
+    ),
+    click.option(
+        "--burnin",
+        type=click.FloatRange(0, 1, max_open=True),
+        default=DEFAULT_BURNIN,
+        show_default=True,
+        help="Share of the samples, from the first on, that is left out of all summaries.",
+    ),
+    click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
+)
+
+
+start_options = packed(
+    "start",
+    StartChoice,
+    click.option(
+        "--start",
+        default="random",
+        show_default=True,
+        metavar="random|parsimony|FILE",
+        **completes(*START_KINDS),
+        help="Where chains begin: a random or a parsimony tree of its own for each, or the tree in a file.",
+    ),
+    resolve_option,
+)
+
+
+@command(
+    short_help="Sample trees from their posterior distribution.",
+    examples=(
+        "plltool sample data/primates.phy --model GTR+FO+G4 --prefix primates",
+        "plltool sample data/primates.phy --generations 200000 --prior-lengths 'exponential(10)' --prefix primates",
+    ),
+)
+@alignment_argument
+@model_option
+@data_type_option
+@run_options
+@prior_options
+@start_options
+@seed_option
+@outgroup_option
+@quiet_option
+@json_progress_option
+@hardware_options
+@file_options(SAMPLE_FILES, source="alignment")
+def sample(
+    alignment: Path,
+    model: str | None,
+    data_type: str,
+    options: SampleOptions,
+    priors: Priors,
+    start: StartChoice,
+    seed: int,
+    outgroup: tuple[str, ...],
+    quiet: bool,
+    json_progress: str | None,
+    hardware: Hardware,
+    outputs: Outputs,
+) -> None:
+    """Sample trees, branch lengths and parameters from their posterior distribution, by Metropolis-coupled chains.
+
+    Parameters are sampled unless the model has values for them or, with +F, counts them in the alignment. Parts share
+    the branch lengths.
+
+    The same command continues a run that was stopped, and with a larger number of generations one that is over.
+    """
+    outputs.claim()
+    import plltool
+
+    reporter = Reporter(quiet, outputs.log, json_progress, append=outputs.resumes)
+    with reporter, reporter.interrupts_wait(), ExitStack() as stack:
+        sequences = load_alignment(alignment, data_type)
+        stack.enter_context(outputs.checkpointed())
+        found = outputs.go_on_or_start_over(
+            lambda: plltool.sample(
+                sequences,
+                model,
+                options=options,
+                priors=priors,
+                start=start.load(sequences),
+                seed=seed,
+                outgroup=outgroup or None,
+                listener=reporter.progress,
+                taken=outputs.write,
+                checkpoint=outputs.checkpoints[0],
+                **asdict(hardware),
+            )
+        )
+        outputs.write(found.texts(given_command()))
+        outputs.remove_stale()
+        if not found.interrupted:
+            outputs.finish_checkpoint()
+        lines = [*found.describe(), f"seconds: {found.seconds:.1f}"]
+        for line in lines:
+            reporter.write_log(line)
+    for line in [*lines, *outputs.describe()]:
+        print_line(line)
+    if found.interrupted:
+        click.get_current_context().exit(EXIT_INTERRUPTED)

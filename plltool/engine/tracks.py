@@ -1,0 +1,42 @@
+"""Tracks: programs that run beside each other in one launch, each with branch lengths and a model of its own.
+
+The chains of a sampler differ in topology, lengths and parameters and share nothing but the tips. Each is a track: it
+names slots of its own, and its CLAs outlive the launch, so that the next one makes only those that a proposal changed.
+P matrices are those of the branches that a track's program reads; a program that makes few CLAs needs few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from plltool.arrays import FloatArray, IntArray
+
+PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read more
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """A program that makes one value, its number 0.
+
+    Attributes
+    ----------
+    program : int32 (n, INSTRUCTION_WORDS); no other track of the launch may use the slots that it writes to
+    lengths : (n_branches,), expected substitutions per site, the same for all parts
+    model : what `Engine.pack_model` made of the models of the parts
+    """
+
+    program: IntArray
+    lengths: Sequence[float]
+    model: Any
+
+
+def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
+    """(n_tracks * n_parts, n_branches) the lengths of all tracks, part by part, as many as the longest has."""
+    table = np.full((len(tracks), max(len(track.lengths) for track in tracks)), PACKED_LENGTH)
+    for row, track in zip(table, tracks, strict=True):
+        row[: len(track.lengths)] = track.lengths
+    return np.repeat(table, n_parts, axis=0)

@@ -1,0 +1,1 @@
+"""Sampling trees and parameters from their posterior distribution by Markov chains."""

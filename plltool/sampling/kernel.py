@@ -1,0 +1,34 @@
+"""The moves that sample a problem, with their weights."""
+
+from __future__ import annotations
+
+from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
+from plltool.sampling.moves import Move
+from plltool.sampling.parameters import ALPHA, SHARES
+from plltool.sampling.state import Problem
+from plltool.sampling.topology_moves import Extension, Interchange
+from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
+
+LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0))
+TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0))
+SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
+NUMBER_WEIGHT = 0.5
+JOINT_WEIGHT = 4.0
+
+
+def make_moves(problem: Problem) -> list[Move]:
+    """The moves of lengths, topology and each parameter."""
+    moves: list[Move] = [kind(problem, weight) for kind, weight in LENGTH_WEIGHTS]
+    if len(problem.names) > 3:
+        moves += [kind(problem, weight) for kind, weight in TOPOLOGY_WEIGHTS]
+    for number, parameter in enumerate(problem.parameters):
+        if parameter.kind in SHARES:
+            moves += [kind(problem, SIMPLEX_WEIGHT, number) for kind in (SimplexDraw, SimplexSlider)]
+        elif parameter.kind == ALPHA:
+            moves.append(NumberMultiplier(problem, NUMBER_WEIGHT, number))
+        else:
+            moves.append(ShareSlider(problem, NUMBER_WEIGHT, number))
+    if problem.parameters:
+        moves.append(JointDraw(problem, JOINT_WEIGHT))
+    return moves

@@ -1,0 +1,129 @@
+"""The likelihoods of the states that chains propose: only those CLAs are made that a proposal changes.
+
+A chain has two slots for each inner node. One holds the node's CLA in the present state. A proposal writes into the
+other one, at the nodes whose CLAs it changes, and reads the present CLAs elsewhere. If it is accepted, the two change
+places at these nodes; if it is rejected, nothing has to be undone. All chains are tracks of one launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from plltool.engine.base import Engine
+from plltool.engine.contract import Opcode
+from plltool.engine.shards import Shards
+from plltool.engine.tracks import Track
+from plltool.sampling.moves import ALL_NODES, Proposal
+from plltool.sampling.state import Problem, State
+from plltool.sampling.tree import ROOT
+
+
+def sampling_slots(n_taxa: int, n_chains: int) -> int:
+    """The number of CLAs that chains need."""
+    return 2 * (n_taxa - 2) * n_chains
+
+
+class Likelihoods(Protocol):
+    """What chains ask: the likelihoods of proposals."""
+
+    def begin(self, states: Sequence[State]) -> list[State]:
+        """The first states of all chains, with their models and likelihoods."""
+
+    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
+        """The proposed state of each chain with its model and likelihood; None where there is none."""
+
+    def accept(self, chain: int) -> None:
+        """Note that a chain has gone to the state that was asked for last."""
+
+
+class NoData:
+    """The likelihood of no data, 1 everywhere: chains sample the prior."""
+
+    def begin(self, states: Sequence[State]) -> list[State]:
+        return list(states)
+
+    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
+        return [None if proposal is None else proposal.state for proposal in proposals]
+
+    def accept(self, chain: int) -> None:
+        pass
+
+
+class EngineLikelihoods:
+    """The likelihoods of states by an engine with at least `sampling_slots`.
+
+    Parameters
+    ----------
+    problem : whose models have the shape of those in use
+    engine : its own model is lost to it only as far as `Engine.ask_tracks` says
+    n_chains : number of chains
+    """
+
+    def __init__(self, problem: Problem, engine: Engine | Shards, n_chains: int):
+        self._problem = problem
+        self._engine = engine
+        self._n_inner = len(problem.names) - 2
+        self._sides = [[0] * self._n_inner for _ in range(n_chains)]  # which of two slots holds the CLA of each node
+        self._asked: list[list[int]] = [[] for _ in range(n_chains)]  # the same if the proposal is accepted
+
+    def begin(self, states: Sequence[State]) -> list[State]:
+        """The first states of all chains, with their models and likelihoods."""
+        self._engine.set_model([model.components() for model in self._problem.models])
+        answers = self.ask([Proposal(state, 0.0, ALL_NODES, True) for state in states])
+        for chain in range(len(states)):
+            self.accept(chain)
+        return [answer for answer in answers if answer is not None]
+
+    def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
+        """The proposed state of each chain with its model and likelihood; None where there is none."""
+        asked = [chain for chain, proposal in enumerate(proposals) if proposal is not None]
+        answers: list[State | None] = [None] * len(proposals)
+        tracks = []
+        for chain in asked:
+            proposal = proposals[chain]
+            assert proposal is not None
+            state = proposal.state
+            if proposal.revalued:
+                components = [model.components() for model in state.models]
+                state = state._replace(packed=self._engine.pack_model(components))
+            tracks.append(self._track(chain, state, proposal.stale))
+            answers[chain] = state
+        if tracks:
+            lnls = self._engine.ask_tracks(tracks)().sum(axis=1).tolist()
+            for chain, lnl in zip(asked, lnls, strict=True):
+                answer = answers[chain]
+                assert answer is not None
+                answers[chain] = answer._replace(lnl=lnl)
+        return answers
+
+    def accept(self, chain: int) -> None:
+        """Note that a chain has gone to the state that was asked for last."""
+        self._sides[chain] = self._asked[chain]
+
+    def _track(self, chain: int, state: State, stale: tuple[int, ...] | None) -> Track:
+        """The program that makes the CLAs of `stale` nodes and of all above them, and the likelihood at tip 0."""
+        topology, at = state.topology, state.lengths
+        left, right, n = topology.left, topology.right, topology.n_taxa
+        remade = topology.postorder() if stale is ALL_NODES or not self._engine.resident else topology.upwards(stale)
+        sides = self._sides[chain].copy()
+        for node in remade:
+            sides[node - n] ^= 1
+        self._asked[chain] = sides
+        first = 2 * self._n_inner * chain - 2 * n  # the slots of node u are first + 2 u and the next one
+        rows: list[tuple[int, ...]] = []
+        lengths: list[float] = []
+        for node in remade:
+            a, b, place = left[node], right[node], len(lengths)
+            operand_a = ~a if a < n else first + 2 * a + sides[a - n]
+            operand_b = ~b if b < n else first + 2 * b + sides[b - n]
+            rows.append(
+                (Opcode.NEWVIEW, first + 2 * node + sides[node - n], operand_a, place, operand_b, place + 1, 0, 0)
+            )
+            lengths += (at[a], at[b])
+        top = topology.top
+        rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
+        lengths.append(at[top])
+        return Track(np.array(rows, dtype=np.int32), lengths, state.packed)

@@ -1,0 +1,70 @@
+"""Moves: what a chain proposes, with the ratio that keeps it reversible.
+
+A move draws a new state x' from a density q(x' | x). The chain accepts it with the probability
+min(1, (posterior(x') / posterior(x))^heat * q(x | x') / q(x' | x)) (Metropolis et al. 1953; Hastings 1970). The last
+ratio, or what takes its place where dimensions are matched by auxiliary draws with a Jacobian (Green 1995), is the
+Hastings ratio. Each class below derives its own.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import NamedTuple
+
+import numpy as np
+
+from plltool.sampling.state import Problem, State
+
+ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
+
+
+class Proposal(NamedTuple):
+    """A state that a move proposes.
+
+    Attributes
+    ----------
+    state : the new state with its prior density; what an engine says of it is that of the old one
+    log_ratio : the logarithm of the Hastings ratio
+    stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
+    revalued : whether the value of a parameter of a model changes
+    """
+
+    state: State
+    log_ratio: float
+    stale: tuple[int, ...] | None
+    revalued: bool = False
+
+
+class Move(ABC):
+    """A kind of proposal.
+
+    Attributes
+    ----------
+    name : for people
+    weight : how often it is chosen, relative to others
+    step : the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
+    """
+
+    name = ""
+    step = 0.0
+
+    def __init__(self, problem: Problem, weight: float):
+        self.problem = problem
+        self.weight = weight
+
+    @abstractmethod
+    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
+        """A proposal from a state, or None if there is none, which counts as rejected."""
+
+
+def draw_factor(step: float, rng: np.random.Generator) -> float:
+    """The logarithm of a multiplier m = exp(step (u - 1/2)), u uniform: log m is symmetric about 0."""
+    return step * (rng.random() - 0.5)
+
+
+def reflect(value: float, low: float, high: float) -> float:
+    """A value moved into the bounds by reflection at them, however often; a symmetric proposal stays symmetric."""
+    width = high - low
+    beyond = math.fmod(abs(value - low), 2.0 * width)
+    return low + (beyond if beyond <= width else 2.0 * width - beyond)

@@ -1,0 +1,113 @@
+"""The state of a chain: a tree and the values of all parameters, with their prior density and likelihood."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
+from plltool.model.model import Model
+from plltool.sampling.parameters import Parameter, Value
+from plltool.sampling.priors import LengthPrior
+from plltool.sampling.tree import Topology
+
+
+class State(NamedTuple):
+    """A point of the space that chains walk through; nothing in it is changed in place.
+
+    Attributes
+    ----------
+    topology : which node is above which
+    lengths : (n_nodes,) length of the branch above each node, 0 for tip 0; expected substitutions per site
+    values : the value of each parameter
+    value_priors : the logarithm of the prior density of each
+    length_prior : that of the lengths; -inf if one is out of bounds
+    models : of the parts, with these values
+    packed : what `Engine.pack_model` made of them; None before an engine has seen them
+    lnl : log-likelihood
+    """
+
+    topology: Topology
+    lengths: list[float]
+    values: tuple[Value, ...]
+    value_priors: tuple[float, ...]
+    length_prior: float
+    models: tuple[Model, ...]
+    packed: Any = None
+    lnl: float = 0.0
+
+    @property
+    def log_prior(self) -> float:
+        """The logarithm of the prior density, but for that of the topology, which is the same for all."""
+        return self.length_prior + math.fsum(self.value_priors)
+
+    @property
+    def log_posterior(self) -> float:
+        """Up to a constant."""
+        return self.lnl + self.log_prior
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is sampled: the space of states, and the prior.
+
+    Attributes
+    ----------
+    names : the taxa
+    models : of the parts, with the values of what is not sampled
+    parameters : what is sampled of them
+    length_prior : of branch lengths
+    """
+
+    names: tuple[str, ...]
+    models: tuple[Model, ...]
+    parameters: tuple[Parameter, ...]
+    length_prior: LengthPrior
+
+    def state(self, topology: Topology, lengths: list[float], values: Sequence[Value]) -> State:
+        """A state with its models and prior density, without its likelihood."""
+        priors = tuple(own.log_prior(value) for own, value in zip(self.parameters, values, strict=True))
+        models = tuple(model.copy() for model in self.models)
+        for parameter, value in zip(self.parameters, values, strict=True):
+            parameter.assign(value, models[parameter.part])
+        return State(topology, lengths, tuple(values), priors, self.log_prior_of(topology, lengths), models)
+
+    def start(self, topology: Topology, lengths: list[float]) -> State:
+        """A state with the values that the models have."""
+        return self.state(topology, lengths, [own.value_of(self.models[own.part]) for own in self.parameters])
+
+    def draw(self, topology: Topology, rng: np.random.Generator) -> State:
+        """A state from the prior, but for the topology."""
+        while True:
+            lengths = self.length_prior.draw_lengths(topology, rng)
+            if are_possible(lengths):
+                return self.state(topology, lengths, [own.draw(rng) for own in self.parameters])
+
+    def log_prior_of(self, topology: Topology, lengths: list[float]) -> float:
+        """The logarithm of the prior density of branch lengths; -inf if one is out of bounds."""
+        if not are_possible(lengths):
+            return -math.inf
+        return self.length_prior.log_density_of_lengths(topology, lengths)
+
+    def moved(self, state: State, topology: Topology, lengths: list[float]) -> State:
+        """The state with another topology or other lengths."""
+        return state._replace(topology=topology, lengths=lengths, length_prior=self.log_prior_of(topology, lengths))
+
+    def revalued(self, state: State, number: int, value: Value) -> State:
+        """The state with another value of one parameter; its models are those of before, if the value is impossible."""
+        parameter = self.parameters[number]
+        values, priors, models = list(state.values), list(state.value_priors), list(state.models)
+        values[number], priors[number] = value, parameter.log_prior(value)
+        if priors[number] > -math.inf:
+            models[parameter.part] = models[parameter.part].copy()
+            parameter.assign(value, models[parameter.part])
+        return state._replace(values=tuple(values), value_priors=tuple(priors), models=tuple(models))
+
+
+def are_possible(lengths: list[float]) -> bool:
+    """Whether all branch lengths (n_nodes,), of which the first is none, are within the bounds."""
+    return min(lengths[1:]) >= MIN_BRANCH_LENGTH and max(lengths) <= MAX_BRANCH_LENGTH

@@ -1,0 +1,190 @@
+"""`plltool.sample`: likelihoods of states, the prior, files that other programs read, and runs that go on."""
+
+import dendropy
+import numpy as np
+import pytest
+from oracles.likelihood import pruning
+from oracles.substitution import gamma_category_means, q_matrix
+from scipy import stats
+
+import plltool
+from plltool.errors import CheckpointError, InputError
+from plltool.io.checkpoint import remove_checkpoint
+from plltool.io.newick import parse_newick
+from plltool.sampling.tree import to_tree
+from plltool.tree.splits import rf_distance
+
+DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
+FEW = plltool.SampleOptions(generations=30, chains=2, sample_every=5)
+CODES = {"A": 1, "C": 2, "G": 4, "T": 8, "-": 15}
+
+
+@pytest.fixture(scope="module")
+def small(sequences):
+    """Six taxa, 60 sites."""
+    return {name: sequence[100:160] for name, sequence in list(sequences.items())[:6]}
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("model", ["GTR+FO+I+G4", "HKY+FO+G4"])
+def test_likelihoods_of_samples_are_those_of_the_oracle(small, device, model):
+    """After 30 generations of partial traversals, accepted and rejected."""
+    found = plltool.sample(small, model, options=FEW, device=device, threads=1, seed=3)
+    columns = list(zip(*[[CODES[c] for c in small[name]] for name in found.names], strict=True))
+    for run in range(2):
+        topology, lengths = found.samples.tree(run, -1)
+        numbers = dict(zip(found.samples.columns, found.samples.numbers()[run, -1].tolist(), strict=True))
+        if "kappa" in numbers:
+            rates = [1.0, numbers["kappa"], 1.0, 1.0, numbers["kappa"], 1.0]
+        else:
+            rates = [numbers[f"r({pair[0]}<->{pair[1]})"] for pair in ("AC", "AG", "AT", "CG", "CT", "GT")]
+        pi = [numbers[f"pi({base})"] for base in "ACGT"]
+        pinv, q = numbers.get("pinvar", 0.0), q_matrix(rates, pi)
+        speeds = gamma_category_means(numbers["alpha"], 4) / (1 - pinv)
+        components = [((1 - pinv) / 4, pi, q * speed) for speed in speeds] + [(pinv, pi, q * 0.0)] * (pinv > 0)
+        branches = [(topology.parent[node], node) for node in range(1, 10)]
+        lnl = pruning(branches, lengths[1:], columns, components).sum()
+        assert numbers["LnL"] == pytest.approx(lnl, rel=1e-9)  # the oracle's integration of the categories
+        assert numbers["TL"] == pytest.approx(sum(lengths))
+    moved = {move for move, share in found.acceptance.items() if share}
+    assert len(moved) > 3
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_parts_of_different_shapes_and_little_memory(small, device, tmp_path):
+    """DNA in two parts with different numbers of categories are two engines; their sum is what `evaluate` finds."""
+    scheme = tmp_path / "parts.txt"
+    scheme.write_text("GTR+FO+G4, one = 1-30\nJC+I, two = 31-60\n")
+    found = plltool.sample(small, str(scheme), options=FEW, device=device, threads=1)
+    assert {"alpha{1}", "pinvar{2}", "pi(A){1}"} <= set(found.samples.columns)
+    numbers = dict(zip(found.samples.columns, found.samples.numbers()[0, -1].tolist(), strict=True))
+    rates = "/".join(repr(numbers[f"r({p[0]}<->{p[1]}){{1}}"]) for p in ("AC", "AG", "AT", "CG", "CT", "GT"))
+    pi = "/".join(repr(numbers[f"pi({base}){{1}}"]) for base in "ACGT")
+    scheme.write_text(
+        f"GTR{{{rates}}}+FU{{{pi}}}+G4{{{numbers['alpha{1}']!r}}}, one = 1-30\n"
+        f"JC+IU{{{numbers['pinvar{2}']!r}}}, two = 31-60\n"
+    )
+    tree = tree_of(found, 0, -1)
+    checked = plltool.evaluate(small, tree, str(scheme), fixed=True, brlen="linked", device=device, threads=1)
+    assert numbers["LnL"] == pytest.approx(checked.lnl, rel=1e-11)
+    streamed = plltool.sample(small, "JC", options=FEW, device=device, threads=1, memory=20_000)
+    resident = plltool.sample(small, "JC", options=FEW, device=device, threads=1)
+    assert (streamed.samples.numbers() == resident.samples.numbers()).all()
+
+
+def tree_of(found, run, number):
+    return to_tree(*found.samples.tree(run, number), found.names)
+
+
+def test_the_prior_is_sampled_without_data(small):
+    """Every parameter has its prior distribution; one in 300 generations is nearly independent of the last."""
+    options = plltool.SampleOptions(generations=60_000, runs=2, chains=1, sample_every=300, prior_only=True, burnin=0.1)
+    priors = plltool.Priors(lengths="exponential(5)", alpha="uniform(0.5,2)")
+    found = plltool.sample(small, "GTR+FO+I+G4", options=options, priors=priors)
+    values = dict(zip(found.samples.columns, found.samples.numbers(found.first).reshape(-1, 15).T, strict=True))
+    expected = {
+        "TL": stats.gamma(9, scale=0.2),
+        "r(C<->T)": stats.beta(1, 5),
+        "r(A<->C)": stats.beta(1, 5),
+        "pi(G)": stats.beta(1, 3),
+        "alpha": stats.uniform(0.5, 1.5),
+        "pinvar": stats.uniform(0, 1),
+    }
+    for name, prior in expected.items():
+        size = found.posterior.numbers[name].size
+        assert size > 50
+        distance = stats.kstest(values[name], prior.cdf).statistic
+        assert distance < 2.0 / np.sqrt(size), name  # exceeded once in 1,500 samples of this size
+    assert set(values["LnL"]) == {0.0}
+    assert found.device == "none: the prior is sampled"
+
+
+def test_files_are_read_by_other_programs(small):
+    found = plltool.sample(small, "JC+G4", options=FEW, device="numpy", seed=4, outgroup=next(iter(small)))
+    texts = found.texts()
+    assert sorted(texts) == [
+        "consensus.nwk", "credible.tsv", "mcc.nwk", "run1.p", "run1.t", "run2.p", "run2.t", "sample.json",
+    ]  # fmt: skip
+    trees = dendropy.TreeList.get(data=texts["run2.t"], schema="nexus", preserve_underscores=True)
+    assert len(trees) == 7
+    assert {taxon.label for taxon in trees.taxon_namespace} == set(small)
+    names = found.names
+    for number, tree in enumerate(trees):
+        own = tree_of(found, 1, number)
+        assert tree.length() == pytest.approx(own.total_length(), rel=1e-5)  # seven digits of each length
+        assert rf_distance(parse_newick(tree.as_string("newick"), "dendropy", names), own) == 0
+    rows = [line.split("\t") for line in texts["run1.p"].splitlines()]
+    assert rows[0] == ["[ID: 4]"]
+    assert rows[1] == ["Gen", "LnL", "LnPr", "TL", "alpha"]
+    assert [row[0] for row in rows[2:]] == ["0", "5", "10", "15", "20", "25", "30"]
+    assert [float(row[3]) for row in rows[2:]] == pytest.approx(found.samples.numbers()[0, :, 2].tolist(), rel=1e-6)
+    assert parse_newick(texts["mcc.nwk"], "mcc", names).total_length() == pytest.approx(
+        found.posterior.tree.total_length()
+    )
+    shares = [float(line.split("\t")[0]) for line in texts["credible.tsv"].splitlines()[1:]]
+    assert 0.95 <= sum(shares) <= 1.0
+
+
+class KilledError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
+    monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.sampling.joint_move.FIRST_STATES", 20)
+    few = plltool.SampleOptions(generations=60, chains=2, sample_every=5, burnin=0.8)  # 48 generations of tuning
+    settings = {"device": device, "threads": 1, "seed": 5}
+    whole = plltool.sample(small, "HKY+FO+G4", options=few, **settings)
+    heard = []
+
+    def stop(event):
+        heard.append(event.round)
+        if len(heard) % 2 == 0:
+            raise KilledError
+
+    folder = tmp_path / "kept"
+    for _ in range(30):
+        try:
+            pieces = plltool.sample(small, "HKY+FO+G4", options=few, listener=stop, checkpoint=folder, **settings)
+            break
+        except KilledError:
+            pass
+    assert len(heard) > 4
+    assert (pieces.samples.numbers() == whole.samples.numbers()).all()
+    assert pieces.texts()["run2.t"] == whole.texts()["run2.t"]
+    assert pieces.acceptance == whole.acceptance
+    priors = plltool.Priors(lengths="exponential(10)")
+    with pytest.raises(CheckpointError, match="prior of lengths: found"):
+        plltool.sample(small, "HKY+FO+G4", options=few, priors=priors, checkpoint=folder, **settings)
+    remove_checkpoint(folder)
+
+
+def test_bad_input(small):
+    def refused(*arguments, **settings):
+        with pytest.raises(InputError) as caught:
+            plltool.sample(small, *arguments, **{"options": FEW, "device": "numpy"} | settings)
+        return str(caught.value)
+
+    others = "(a,b,(c,d));"
+    assert "taxa" in refused("JC", start=others)
+    assert "found parameters that cannot be sampled (free_rates)" in refused("JC+R4")
+    assert "per-site rates (+PSR)" in refused("GTR+PSR4")
+    assert "not time-reversible" in refused("UNREST")
+    assert "prior of frequencies: found 3 values, expected 1 or 4" in refused(
+        "HKY+FO", priors=plltool.Priors(frequencies="dirichlet(1,2,3)")
+    )
+    assert "seed: found -1" in refused("JC", seed=-1)
+
+
+def test_interrupted(small, monkeypatch):
+    monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
+
+    def stop(event):
+        if event.round >= 15:
+            raise plltool.StopSearch
+
+    found = plltool.sample(small, "JC", options=FEW, device="numpy", listener=stop)
+    assert found.interrupted
+    assert found.generations == 15
+    assert len(found.samples) == 4

@@ -1,0 +1,84 @@
+"""Programs beside each other, each with a tree, lengths and models of its own, against the oracle."""
+
+import numpy as np
+import pytest
+from helpers import program_to_branch, random_codes, random_ends, random_mixture
+from oracles.likelihood import pruning
+
+from plltool.engine import program as prog
+from plltool.engine.tracks import Track
+from plltool.errors import EngineError
+
+N_TAXA, PARTS = 6, (40, 23)
+N_INNER = N_TAXA - 2
+
+
+class Chain:
+    """A tree with lengths and a model for each part, and its track in slots of its own."""
+
+    def __init__(self, rng, number):
+        self.ends, self.lengths = random_ends(rng, N_TAXA)
+        self.mixtures = [random_mixture(rng, 4, 4) for _ in PARTS]
+        self.number = number
+
+    def track(self, engine, operations=True):
+        program, a, b = program_to_branch(self.ends, N_TAXA, 3)
+        whole = np.concatenate([program if operations else program[:0], prog.evaluate(0, a, b, 3)])
+        for word in (1, 2, 4):  # slots of what makes CLAs, and operands
+            moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
+            whole[moves, word] += N_INNER * self.number
+        whole[whole[:, 0] == 2, 1] = 0
+        return Track(whole, self.lengths.tolist(), engine.pack_model([own.components for own in self.mixtures]))
+
+    def expected(self, codes, weights):
+        first, branches = PARTS[0], self.ends.tolist()
+        some = slice(0, first), slice(first, None)
+        return [
+            weights[part] @ pruning(branches, self.lengths, codes.T[part].tolist(), own.oracle)
+            for part, own in zip(some, self.mixtures, strict=True)
+        ]
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(1)
+    codes = random_codes(rng, N_TAXA, sum(PARTS))
+    return codes, rng.integers(1, 9, sum(PARTS)).astype(float), [Chain(rng, number) for number in range(3)]
+
+
+def test_tracks_differ_in_trees_lengths_and_models(few_kind, make_engine, data):
+    codes, weights, chains = data
+    own = chains[2].mixtures
+    engine = make_engine(few_kind, 3 * N_INNER, codes, weights, own, PARTS)
+    found = engine.ask_tracks([chain.track(engine) for chain in chains])()
+    # double, and short sums in another order
+    assert found == pytest.approx(np.array([chain.expected(codes, weights) for chain in chains]), rel=1e-11)
+    program, a, b = program_to_branch(chains[2].ends, N_TAXA, 3)
+    request = prog.Request(np.concatenate([program, prog.evaluate(0, a, b, 3)]), 1)
+    alone = engine.execute(request, chains[2].lengths)[:, 0]
+    assert alone.tolist() == found[2].tolist()  # the engine's own models are still those in use
+
+
+def test_clas_of_tracks_stay(any_kind, make_engine, data):
+    codes, weights, chains = data
+    engine = make_engine(any_kind, 3 * N_INNER, codes, weights, chains[0].mixtures, PARTS)
+    whole = engine.ask_tracks([chain.track(engine) for chain in chains])()
+    again = engine.ask_tracks([chain.track(engine, operations=False) for chain in chains])()
+    assert again.tolist() == whole.tolist()
+
+
+def test_streaming_engines_run_whole_programs(few_kind, make_engine, data):
+    codes, weights, chains = data
+    engine = make_engine(few_kind, 3 * N_INNER, codes, weights, chains[0].mixtures, PARTS)
+    least = -(-engine.cla_bytes // engine.layout.n_tiles)
+    small = make_engine(few_kind, 3 * N_INNER, codes, weights, chains[0].mixtures, PARTS, memory=least)
+    assert small.resident == (engine.layout.n_tiles == 1)
+    found, expected = (own.ask_tracks([chain.track(own) for chain in chains])() for own in (small, engine))
+    assert found.tolist() == expected.tolist()
+
+
+def test_a_slot_that_is_not_there(few_kind, make_engine, data):
+    codes, weights, chains = data
+    engine = make_engine(few_kind, 3 * N_INNER - 1, codes, weights, chains[0].mixtures, PARTS)
+    with pytest.raises(EngineError, match="slot"):
+        engine.ask_tracks([chain.track(engine) for chain in chains])()

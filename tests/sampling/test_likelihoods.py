@@ -1,0 +1,48 @@
+"""CLAs that a proposal leaves alone are kept, and those that it changes are made: lnL of long chains of proposals."""
+
+import numpy as np
+import pytest
+from helpers import numpy_engine, random_codes
+from oracles.likelihood import pruning
+from oracles.substitution import q_matrix
+from sampling.toys import branches_of, draw_topology, make_problem
+
+from plltool.sampling.kernel import make_moves
+from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
+
+N_TAXA, N_CHAINS = 8, 2
+PROBLEM = make_problem("HKY+FO", N_TAXA)
+
+
+class Shape:
+    """What `numpy_engine` asks of a mixture."""
+
+    def __init__(self, components):
+        self.components = components
+        self.n_states, self.n_components = components.n_states, components.n_components
+
+
+@pytest.mark.parametrize("move", make_moves(PROBLEM), ids=lambda move: move.name)
+def test_lnl_after_many_proposals_is_that_of_the_tree(move):
+    rng = np.random.default_rng(1)
+    codes, weights = random_codes(rng, N_TAXA, 12), np.ones(12)
+    model = PROBLEM.models[0]
+    engine = numpy_engine(sampling_slots(N_TAXA, N_CHAINS), codes, weights, [Shape(model.components())])
+    likelihoods = EngineLikelihoods(PROBLEM, engine, N_CHAINS)
+    states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
+    n_accepted = 0
+    for _ in range(20):
+        proposals = [move.propose(state, move.step, rng) for state in states]
+        proposals = [own if own is None or own.state.log_prior > -np.inf else None for own in proposals]
+        for chain, answer in enumerate(likelihoods.ask(proposals)):
+            if answer is not None and rng.random() < 0.6:  # whatever its likelihood is
+                likelihoods.accept(chain)
+                states[chain] = answer
+                n_accepted += 1
+    assert n_accepted > 8
+    for state in states:
+        (own,) = state.models
+        components = [(1.0, own.frequencies.tolist(), q_matrix(own.exchangeabilities, own.frequencies))]
+        branches, lengths = branches_of(state)
+        expected = pruning(branches, lengths, codes.T.tolist(), components).sum()
+        assert state.lnl == pytest.approx(expected, rel=1e-11)  # double, short sums

@@ -1,0 +1,183 @@
+"""Every move keeps the distribution that it should: checked with exact draws, not with long chains.
+
+A parameter vector from the prior, and data simulated with it, are a draw from their joint distribution. Moves that keep
+the posterior given the data keep that joint distribution, so that the parameters after some moves are again a draw from
+the prior (Geweke 2004). Replicates are independent, so Kolmogorov-Smirnov tests apply as they stand.
+"""
+
+from collections import Counter
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from oracles.sampling import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
+from sampling.toys import (
+    LENGTHS,
+    OracleLikelihoods,
+    TableLikelihoods,
+    draw_topology,
+    make_problem,
+    model_of,
+    numbers_of,
+    topology_key,
+)
+from scipy import stats
+
+from plltool.sampling.chains import Chains
+from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.kernel import make_moves
+from plltool.sampling.likelihoods import NoData
+from plltool.sampling.priors import Exponential, GammaDirichlet
+from plltool.sampling.topology_moves import Extension, Interchange
+
+# The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
+LEAST_P = 1e-6
+NAMES = [move.name for move in make_moves(make_problem())]
+
+
+def draws(problem, n, rng):
+    """Exact draws from the prior."""
+    return [problem.draw(draw_topology(problem, rng), rng) for _ in range(n)]
+
+
+@cache
+def prior_numbers(lengths):
+    """Columns of numbers of exact draws from the prior."""
+    problem = make_problem(lengths=lengths)
+    return columns_of(draws(problem, 4000, np.random.default_rng(0)))
+
+
+def columns_of(states):
+    rows = [numbers_of(state) for state in states]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def assert_prior(found, lengths=LENGTHS):
+    """Kolmogorov-Smirnov tests of all numbers of states, and a chi-squared test of topologies."""
+    expected = prior_numbers(lengths)
+    for name, values in columns_of(found).items():
+        p = stats.ks_2samp(values, expected[name]).pvalue
+        assert p > LEAST_P, f"{name}: {np.mean(values):.4g}, expected {np.mean(expected[name]):.4g}, p = {p:.2g}"
+    counts = Counter(map(topology_key, found))
+    assert stats.chisquare([counts[key] for key in counts]).pvalue > LEAST_P
+    assert len(counts) == number_of_trees(5)
+
+
+def make_bold(move, states):
+    """Larger steps, so that a wrong ratio shows."""
+    move.step *= 4
+    if isinstance(move, JointDraw):
+        move.learn(states)
+        move.step = 0.5
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
+    problem, rng = make_problem(), np.random.default_rng(1)
+    move = next(move for move in make_moves(problem) if move.name == name)
+    states = draws(problem, 300, rng)
+    make_bold(move, states)
+    chains = Chains([move], OracleLikelihoods(problem, rng), states, len(states), 0.1, rng)
+    for _ in range(4):
+        chains.advance()
+    assert chains.accepted.sum() > 0.02 * chains.tried.sum()
+    assert_prior(chains.states)
+
+
+PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
+    (name, prior)
+    for name in ("multiplier of a branch", "node slider", "multiplier of all branches", "eSPR")
+    for prior in (Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0))
+]
+
+
+@pytest.mark.parametrize(("name", "lengths"), PRIOR_CASES, ids=str)
+def test_moves_keep_the_prior(name, lengths):
+    """Many moves, which cost little without data."""
+    problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
+    move = next(move for move in make_moves(problem) if move.name == name)
+    states = draws(problem, 500, rng)
+    make_bold(move, states)
+    chains = Chains([move], NoData(), states, len(states), 0.1, rng)
+    for _ in range(30):
+        chains.advance()
+    assert_prior(chains.states, lengths)
+
+
+@pytest.mark.parametrize("move", [Interchange, Extension])
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_topologies_are_sampled_from_their_posterior(move, n_chains):
+    """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
+    problem, rng = make_problem(), np.random.default_rng(3)
+    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    model = model_of(start)
+    trees = all_topologies(5)
+    data = simulate(rng, trees[4], [0.3] * 7, 5, model, 12)
+    table = {
+        frozenset(sum(1 << tip for tip in split) for split in splits_of(tree, 5)): log_likelihood(
+            tree, [0.3] * 7, data, model
+        )
+        for tree in trees
+    }
+    expected = np.exp(np.array(list(table.values())) - max(table.values()))
+    expected /= expected.sum()
+    assert np.sort(expected)[-1] < 0.9  # else there is little to see
+    n = 400
+    moves = [move(problem, 1.0)]
+    chains = Chains(moves, TableLikelihoods(table), [start] * n * n_chains, n, 0.5, rng)
+    for _ in range(30):
+        chains.advance()
+    counts = Counter(topology_key(chains.cold(run)) for run in range(n))
+    assert stats.chisquare([counts[key] for key in table], n * expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("make", [Interchange, partial(Extension, extension=0.8)], ids=["NNI", "eSPR"])
+def test_hastings_ratios_are_those_of_the_proposals_that_are_made(make):
+    """From x to y and from y to x, on six taxa: the shares of proposals have the ratio that the move states.
+
+    A move may have several ways from x to y. Those with equal ratios are counted together, and so are their ways back.
+    """
+    problem, rng = make_problem(n_taxa=6), np.random.default_rng(4)
+    move, n = make(problem, 1.0), 5000
+    topology = draw_topology(problem, rng)
+    start = problem.start(topology, [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+
+    def point(state):
+        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+
+    def propose(state):
+        found, examples = Counter(), {}
+        for _ in range(n):
+            proposal = move.propose(state, 0.0, rng)
+            if proposal is not None:
+                way = point(proposal.state), round(proposal.log_ratio, 9)
+                found[way] += 1
+                examples[way] = proposal
+        return found, examples
+
+    there, examples = propose(start)
+    compared = 0
+    for (target, ratio), count in there.most_common(8):
+        back = propose(examples[target, ratio].state)[0][point(start), -ratio]
+        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
+        compared += ratio != 0
+    assert compared or make is Interchange
+
+
+def test_states_of_moves_are_trees():
+    problem, rng = make_problem(n_taxa=9), np.random.default_rng(5)
+    state = problem.draw(draw_topology(problem, rng), rng)
+    for _ in range(200):
+        for kind in (Interchange, Extension):
+            proposal = kind(problem, 1.0).propose(state, 0.0, rng)
+            if proposal is None:
+                continue
+            new = proposal.state.topology
+            below = sorted([new.left[0], *new.left[9:], *new.right[9:]])
+            assert below == list(range(1, 16))
+            assert all(
+                new.parent[child] == node for node in range(9, 16) for child in (new.left[node], new.right[node])
+            )
+            assert sorted(proposal.state.lengths) == sorted(state.lengths)
+            assert len(new.postorder()) == 7
+            state = proposal.state

@@ -1,0 +1,109 @@
+"""Small problems for tests of chains, and likelihoods by the oracle in place of an engine."""
+
+import numpy as np
+from oracles.sampling import SiteModel, log_likelihood, simulate
+
+from plltool.model.model import Model
+from plltool.model.model_string import parse_model
+from plltool.sampling.parameters import ModelPriors, find_parameters
+from plltool.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
+from plltool.sampling.state import Problem
+from plltool.sampling.tree import from_tree
+from plltool.tree.random_tree import random_tree
+
+PRIORS = ModelPriors(Dirichlet((1.0,)), Dirichlet((1.0,)), Exponential(1.0), Uniform(0.0, 1.0))
+LENGTHS = GammaDirichlet(2.0, 2.0, 1.0, 1.0)
+
+
+def make_problem(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
+    """A problem with one part."""
+    models = (Model(parse_model(model)),)
+    names = tuple(f"t{k}" for k in range(n_taxa))
+    return Problem(names, models, tuple(find_parameters(models, priors)), lengths)
+
+
+def draw_topology(problem, rng):
+    """A random topology; all are equally likely."""
+    return from_tree(random_tree(problem.names, rng))[0]
+
+
+def branches_of(state):
+    """The branches and lengths of a state, as the oracle takes them."""
+    parent = state.topology.parent
+    return [(parent[node], node) for node in range(1, len(parent))], state.lengths[1:]
+
+
+def model_of(state):
+    """The oracle's model with the values of a state."""
+    (model,) = state.models
+    return SiteModel(model.exchangeabilities, model.frequencies, model.alpha, model.pinv)
+
+
+class OracleLikelihoods:
+    """Of chains that have data of their own, which are simulated from the states where they begin."""
+
+    def __init__(self, problem, rng, n_sites=6):
+        self._problem, self._rng, self._n_sites = problem, rng, n_sites
+
+    def begin(self, states):
+        n_taxa = len(self._problem.names)
+        self._data = []
+        for state in states:
+            branches, lengths = branches_of(state)
+            model = model_of(state)
+            self._data.append(simulate(self._rng, branches, lengths, n_taxa, model, self._n_sites))
+        return [self._with_lnl(state, data) for state, data in zip(states, self._data, strict=True)]
+
+    def ask(self, proposals):
+        pairs = zip(proposals, self._data, strict=True)
+        return [None if proposal is None else self._with_lnl(proposal.state, data) for proposal, data in pairs]
+
+    def accept(self, chain):
+        pass
+
+    def _with_lnl(self, state, data):
+        branches, lengths = branches_of(state)
+        return state._replace(lnl=log_likelihood(branches, lengths, data, model_of(state)))
+
+
+class TableLikelihoods:
+    """Of topologies alone: lnL by the sets of splits."""
+
+    def __init__(self, table):
+        self._table = table
+
+    def begin(self, states):
+        return [self._with_lnl(state) for state in states]
+
+    def ask(self, proposals):
+        return [None if proposal is None else self._with_lnl(proposal.state) for proposal in proposals]
+
+    def accept(self, chain):
+        pass
+
+    def _with_lnl(self, state):
+        return state._replace(lnl=self._table[topology_key(state)])
+
+
+def topology_key(state):
+    """The splits of inner branches, which tell topologies apart."""
+    topology = state.topology
+    inner = [node for node in range(topology.n_taxa, topology.n_nodes) if node != topology.top]
+    splits = topology.splits()
+    return frozenset(splits[node] for node in inner)
+
+
+def numbers_of(state):
+    """Numbers by their names that tell where a state is: lengths, values, and the topology."""
+    splits = state.topology.splits()
+    inner = [node for node in range(state.topology.n_taxa, state.topology.n_nodes) if node != state.topology.top]
+    found = {
+        "tree length": sum(state.lengths),
+        "branch of tip 1": state.lengths[1],
+        "branch of tip 0": state.lengths[state.topology.top],
+        "longest inner branch": max(state.lengths[node] for node in inner),
+        "smallest split": min(splits[node] for node in inner),
+    }
+    for number, value in enumerate(state.values):
+        found |= {f"value {number}.{k}": float(x) for k, x in enumerate(np.ravel(value))}
+    return found
