@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -17,6 +18,7 @@ from plltool.io.content import source_name
 from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_views import write_nexus
+from plltool.pages.blocks import Drawn, Row
 from plltool.run.dating import AUTO, BEST, ClockSettings, DatedNode, DatedTree, SiteData, date_tree, require_treetime
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -33,6 +35,9 @@ DatesLike: TypeAlias = PathName | Mapping[str, DateLike]
 @dataclass(frozen=True, eq=False, repr=False)
 class DateResult(Result):
     """A tree in time; lnL, tree and model are those of the tree in substitutions.
+
+    Notebooks show the tree in time. The columns of the table are node, date, numeric_date, lower and upper (the years
+    between which it lies; NaN if TreeTime does not tell), parent and rate, in substitutions per site and year.
 
     Attributes
     ----------
@@ -77,14 +82,26 @@ class DateResult(Result):
             lines.append(f"coalescent time: {clock.coalescent_time:.4g} years")
         return lines
 
+    def _drawn(self) -> Drawn:
+        return self.dated_newick, ()
+
+    def _rows(self) -> Sequence[Row]:
+        rows = []
+        for number, node in enumerate(self.dated.dates):
+            lower, upper = node.interval or (math.nan, math.nan)
+            parent = self.dated.dates[self.dated.nodes.parents[number]].name if number else ""
+            rate = node.rate * self.dated.clock.rate
+            row = {"node": node.name, "date": node.day, "numeric_date": node.year, "lower": lower, "upper": upper}
+            rows.append(row | {"parent": parent, "rate": rate})
+        return rows
+
     def format_dates(self) -> str:
         """A table separated by tabs: each node with its date, interval, and rate; the root first."""
-        lines = ["node\tdate\tnumeric_date\tlower\tupper\tparent\trate"]
-        for number, node in enumerate(self.dated.dates):
-            low, high = ("", "") if node.interval is None else (f"{year:.4f}" for year in node.interval)
-            above = self.dated.dates[self.dated.nodes.parents[number]].name if number else ""
-            rate = f"{node.rate * self.dated.clock.rate:.6g}"
-            lines.append("\t".join([node.name, node.day, f"{node.year:.4f}", low, high, above, rate]))
+        rows = self._rows()
+        lines = ["\t".join(rows[0])]
+        for row in rows:
+            years = ("" if math.isnan(row[key]) else f"{row[key]:.4f}" for key in ("numeric_date", "lower", "upper"))
+            lines.append("\t".join([row["node"], row["date"], *years, row["parent"], f"{row['rate']:.6g}"]))
         return "\n".join(lines) + "\n"
 
     def format_regression(self) -> str:

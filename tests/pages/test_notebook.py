@@ -20,6 +20,7 @@ ROWS = {"a": "ACGTACGTAA", "b": "ACGTACGTAC", "c": "ACGAACGAAG", "d": "TCGAACTAA
 BINARY = {"a": "0101101001", "b": "0101101011", "c": "0111001000", "d": "1111001000", "e": "1111001100"}
 TREE = "((a:0.1,b:0.1):0.1,c:0.1,(d:0.1,e:0.1):0.1);"
 OTHER_TREE = "((a:0.1,c:0.1):0.1,b:0.1,(d:0.1,e:0.1):0.1);"
+DATES = {"a": 2001.0, "b": 2002.5, "c": 2000.0, "d": 2004.0, "e": 2003.0}
 QUICK = {"device": "numpy"}
 QUERIES = ">q\nACGTACGTAC\n>r\nTCGAACTACG\n"
 CPU = plltool.Hardware("numpy")
@@ -45,6 +46,7 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
     ),
     "ancestral_states": (lambda at: plltool.ancestral_states(ROWS, TREE, "JC", **QUICK), None),
     "place": (place, None),
+    "date": (lambda at: plltool.date(ROWS, TREE, DATES, "JC", clock_rate=0.01, fixed=True, **QUICK), None),
     "supports": (lambda at: plltool.supports(TREE, [TREE, OTHER_TREE], ("fbp", "tbe")), 2),
     "search_supports": (lambda at: plltool.search_supports(search(), (ABAYES,), **QUICK), 2),
     "bootstrap": (lambda at: plltool.bootstrap(ROWS, "JC", replicates=3, tree=TREE, workers=1, **QUICK), 3),
