@@ -47,7 +47,7 @@ def test_bootstrap(plltool, small, tmp_path):
     (tmp_path / "trees.nwk").rename(trees)
     unknown = plltool(*common, "--prefix", tmp_path / "other", "--supports", "x")
     assert unknown.exit_code == 2
-    assert unknown.stderr.strip().endswith("Invalid value for '--supports': found 'x', expected some of: fbp, tbe")
+    assert unknown.stderr.strip().endswith("Invalid value for '--supports': found 'x', expected some of: fbp, tbe, rootstrap")
     tree = tmp_path / "tree.nwk"
     tree.write_text(trees.read_text().splitlines()[0])
     stranger = plltool(*common, "--prefix", tmp_path / "other", "--tree", tree, "--outgroup", "x")
@@ -129,7 +129,7 @@ def test_supports_that_make_no_sense(plltool, small):
     assert "--supports tbe needs replicates: --bootstrap N or --bootstrap auto" in done.stderr
     done = plltool("search", small, "--supports", "x")
     assert done.exit_code == 2
-    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, ufboot, sh-alrt, abayes")
+    assert done.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes")
     assert plltool("search", small, "--write-replicates").exit_code == 2
 
 

@@ -58,7 +58,7 @@ def test_support(plltool, trees, tmp_path):
     assert "exists already" in again.stderr
     bad = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "x")
     assert bad.exit_code == 2
-    assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe")
+    assert bad.stderr.strip().endswith("found 'x', expected some of: fbp, tbe, rootstrap")
     intruder = plltool("support", "--tree", tree, "--replicates", trees, "--outgroup", "a,c", "--redo")
     assert intruder.exit_code == 0
     assert "warning: the outgroup is not one clade" in intruder.stderr
