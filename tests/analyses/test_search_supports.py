@@ -183,5 +183,5 @@ def test_the_checkpoint_of_an_earlier_better_tree_makes_room(few, poor, tmp_path
 def test_errors(best):
     with pytest.raises(InputError, match="supports: found 'tbe' without replicates, expected their number"):
         search_supports(best, ("sh-alrt", "tbe"), **DEVICE)
-    with pytest.raises(InputError, match="supports: found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes"):
+    with pytest.raises(InputError, match="found 'x', expected some of: fbp, tbe, rootstrap, ufboot, sh-alrt, abayes"):
         search_supports(best, ["x"], **DEVICE)

@@ -60,7 +60,7 @@ def test_alrt_and_support_know_of_each_other(plltool, small):
     assert wrong.stderr.strip().endswith("found 'tbe', expected some of: sh-alrt, abayes; `plltool support` knows it")
     wrong = plltool("support", "--tree", "x", "--replicates", "x", "--supports", "fbp,abayes")
     assert wrong.exit_code == 2
-    assert wrong.stderr.strip().endswith("found 'abayes', expected some of: fbp, tbe, rootstrap; `plltool alrt` knows it")
+    assert "found 'abayes', expected some of: fbp, tbe, rootstrap; `plltool alrt` knows it" in wrong.stderr
     assert "plltool alrt" in " ".join(plltool("support", "--help").stdout.split())
     assert "plltool support" in " ".join(plltool("alrt", "--help").stdout.split())
 
