@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from plltool.arrays import BoolArray, FloatArray, IndexArray
 from plltool.constants import (
@@ -131,11 +129,18 @@ class Supports(Shown):
         return [
             {
                 "taxa": tuple(taxa),
-                "length": float(np.mean(self.tree.lengths[branch])),
+                "length": length,
                 **{kind: float(values[branch]) for kind, values in self.values.items()},
             }
-            for branch, taxa in zip(self.branches.tolist(), smaller_sides(self.tree, self.branches), strict=True)
+            for branch, taxa, length in self._described_branches()
         ]
+
+    def _described_branches(self) -> Iterator[tuple[int, list[str], float]]:
+        """The `branches`, the taxa on the smaller side of each, and its length, which a root does not divide."""
+        numbers, unrooted = self.branches, drop_root(self.tree)
+        own = unrooted_branches(self.tree)[numbers]
+        lengths = unrooted.lengths.reshape(unrooted.n_edges, -1).mean(axis=1)[own].tolist()
+        return zip(numbers.tolist(), smaller_sides(unrooted, own), lengths, strict=True)
 
     @property
     def branches(self) -> IndexArray:
@@ -181,11 +186,8 @@ class Supports(Shown):
             }
             for kind in self.kinds
         }
-        numbers, unrooted = self.branches, drop_root(self.tree)
-        own = unrooted_branches(self.tree)[numbers]
-        lengths = unrooted.lengths.reshape(unrooted.n_edges, -1).mean(axis=1)[own].tolist()
         branches = []
-        for branch, taxa, length in zip(numbers.tolist(), smaller_sides(unrooted, own), lengths, strict=True):
+        for branch, taxa, length in self._described_branches():
             row: dict[str, Any] = {"taxa": taxa, "length": length}
             row |= {kind: nan_to_null(float(values[branch])) for kind, values in self.values.items()}
             branches.append(row if self.lnl is None else row | {"lnl": self.lnl[branch].tolist()})

@@ -208,6 +208,7 @@ def test_roots_by_hand(tmp_path):
         (["a", "b"], 75.0, 50.0),
         (["d", "e"], 100.0, 25.0),
     ]
+    assert [row["taxa"] for row in found._rows()] == [("a", "b"), ("d", "e")]
     assert record["root_places"][1] == {"taxa": ["a"], "rootstrap": 25.0}
     assert found.describe()[2:] == [
         "root: 50 % of the replicates  'a', 'b' | others",
