@@ -65,13 +65,16 @@ def test_numbers_of_replicates(plltool, small, number):
     assert "expected a whole number from 1 on, or one of: auto, autoMRE, autoFC" in done.stderr
 
 
-@pytest.mark.parametrize("supports", [("--bootstrap", "2"), ("--supports", "abayes")])
-def test_a_model_without_supports_is_refused_before_the_search(plltool, small, tmp_path, supports):
-    done = plltool("search", small, "--model", "UNREST", "--device", "numpy", *supports, "--prefix", tmp_path / "run")
-    assert done.exit_code == 1
-    assert "model 'UNREST' is not time-reversible" in done.stderr
-    assert "start tree" not in done.stderr
-    assert not (tmp_path / "run.json").exists()
+def test_supports_of_a_root(plltool, tmp_path):
+    tree, trees, prefix = tmp_path / "tree.nwk", tmp_path / "trees.nwk", tmp_path / "run"
+    tree.write_text("((a,b),(c,(d,e)));\n")
+    trees.write_text("((a,b),(c,(d,e)));\n(a,(b,(c,(d,e))));\n")
+    done = plltool("support", "--tree", tree, "--replicates", trees, "--supports", "fbp,rootstrap", "--prefix", prefix)
+    assert done.exit_code == 0, done.stderr
+    assert "root: 50 % of the replicates  'a', 'b' | others\n" in done.stdout
+    assert "root: 50 % of the replicates  'a' | others\n" in done.stdout
+    assert "(a" in (tmp_path / "run.support.rootstrap.nwk").read_text()
+    assert "removed" not in done.stderr
 
 
 def test_a_search_with_supports(plltool, small, tmp_path, caplog):
