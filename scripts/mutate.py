@@ -126,6 +126,7 @@ STORAGE_PY = "plltool/engine/storage.py"
 PREPARED_PY = "plltool/engine/prepared.py"
 SHARDS = "plltool/engine/shards.py"
 SEVERAL_PY = "plltool/engine/several.py"
+RANKED_PY, RANKED = "plltool/engine/ranked.py", "tests/engine/test_ranked.py"
 SEVERAL, DEVICES = "tests/engine/test_several.py", "tests/analyses/test_several_devices.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.py"
@@ -1116,6 +1117,18 @@ MUTANTS = [
            "engine.set_weights(self.weights[shard.patterns])", "pass", (SEVERAL, "-k", "prepared and numpy-numpy")),
     Mutant("shards: an answer that nobody fetches", SHARDS, "errors.append(error)", "raise error",
            (SEVERAL, "-k", "waited_for")),
+    Mutant("ranks: sums of this rank alone", RANKED_PY, "return self._ranks.add_up(values, mark, failure)", "return values",
+           (RANKED, "-k", "all_requests")),
+    Mutant("ranks: what was asked is not in the mark", RANKED_PY, "crc32(np.ascontiguousarray(lengths).tobytes(), crc32(",
+           "crc32(b'', crc32(", (RANKED, "-k", "disagree")),
+    Mutant("ranks: slots of each for itself", RANKED_PY, "return min(facts.n_slots for facts in self._facts)",
+           "return self.engines[0].n_slots", (RANKED, "-k", "searches_depend")),
+    Mutant("ranks: another alignment", RANKED_PY, "if facts.digest != self._facts[0].digest:", "if False:",
+           (RANKED, "-k", "disagree")),
+    Mutant("ranks: an error of one is not told", "plltool/ranks.py", "[error is not None, mark", "[False, mark",
+           (RANKED, "-k", "error_of_one or disagree")),
+    Mutant("ranks: the first device for all", RANKED_PY, "hardware.words[ranks.local % len(hardware.words)]",
+           "hardware.words[0]", (RANKED, "-k", "device_for_each")),
     Mutant("devices: cuts far from a border of parts", SEVERAL_PY, "<= WHOLE_PARTS * min", "<= 10 * min",
            (SEVERAL, "-k", "Cuts")),
     Mutant("devices: the time of the first run", SEVERAL_PY, "/ min(seconds[1:])", "/ sum(seconds)",

@@ -34,6 +34,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
+from plltool.ranks import current
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share
@@ -144,6 +145,8 @@ def search(
     asked = Hardware.of(**hardware)
     if time is not None and not 0 < time < math.inf:
         raise InputError(f"time: found {time}, expected a positive number of seconds")
+    if time is not None and current() is not None:
+        raise InputError(f"time: found {time:g}, expected none: the clocks of ranks would let them decide differently")
     deadline = None if time is None else Deadline(time, began)
     trace = Trace(listener)
     model, choice = choose_if_asked(alignment, model, partitions, start, brlen, seed, hardware)

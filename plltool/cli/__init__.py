@@ -16,6 +16,7 @@ from typing import Any, NoReturn
 
 import click
 
+from plltool.cli import job
 from plltool.cli.alrt import alrt
 from plltool.cli.ancestral import ancestral
 from plltool.cli.bench import bench
@@ -92,6 +93,7 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
     """One line on stderr, the traceback before it with --debug, then exit."""
     if ctx.params["debug"]:
         traceback.print_exc()
+    job.end(code, message, kind)
     echo_message(message, kind)
     ctx.exit(code)
 
@@ -125,6 +127,7 @@ class MainGroup(Group):
 
     def make_context(self, info_name: str | None, args: list[str], *rest: Any, **extra: Any) -> click.Context:
         command = shlex.join([info_name or "plltool", *args])
+        job.join(args)
         with usage_errors_in_colour():
             ctx = super().make_context(info_name, args, *rest, **extra)
         ctx.meta[COMMAND_KEY] = command

@@ -19,7 +19,7 @@ from plltool.cli.options import (
     tree_option,
     view_options,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
 EVALUATE_FILES = (
@@ -100,9 +100,9 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
     )
     result = task.run(analyse, task.one_tree(tree), hardware, outputs, nexus=views.nexus, collapse=views.collapse)
     if sites.site_lnl:
-        plltool.write_text(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
+        write_named(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
     if sites.site_rates:
-        plltool.write_text(sites.site_rates, result.format_site_rates())
+        write_named(sites.site_rates, result.format_site_rates())
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"tree: {result.newick}"]
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
     task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe()])

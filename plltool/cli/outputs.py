@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import click
 
 from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
+from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
 from plltool.cli.terminal import print_line
 from plltool.constants import STDIN
@@ -145,7 +146,7 @@ class Outputs:
 
     def __init__(self, table: Table, prefix: Path | None, redo: bool, report: bool = False):
         self._table = table
-        self._prefix = prefix
+        self._prefix = None if prefix is None else own_prefix(prefix)
         self._redo = redo
         self._report = report
         self._claimed: list[str] = []  # endings, and the names that the user gave
@@ -156,7 +157,9 @@ class Outputs:
         """The same without some files, which this run does not write and does not touch."""
         left_out = {row for table in tables for row in table}
         kept = tuple(row for row in self._table if row not in left_out)
-        return Outputs(kept, self._prefix, self._redo, self._report)
+        other = Outputs(kept, None, self._redo, self._report)
+        other._prefix = self._prefix
+        return other
 
     def path(self, ending: str) -> Path:
         """PREFIX.ENDING."""
@@ -351,6 +354,14 @@ def claim_folder(path: Path) -> None:
     """Raise InputError if a folder of that name cannot be made, since something else has it."""
     if path.exists() and not path.is_dir():
         raise InputError(f"{path}: cannot make the folder: it is a file")
+
+
+def write_named(path: Path, text: str) -> None:
+    """A file that the user has named; of the ranks of a job the first one writes it."""
+    import plltool
+
+    if is_first():
+        plltool.write_text(path, text)
 
 
 def write_or_print(text: str, path: Path | None) -> None:

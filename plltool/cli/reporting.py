@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
+from plltool.cli import job
 from plltool.cli.bar import draw_progress
 from plltool.cli.command import given_command
 from plltool.cli.heartbeat import (
@@ -39,6 +40,7 @@ from plltool.cli.terminal import (
     print_results,
 )
 from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
+from plltool.ranks import current
 
 if TYPE_CHECKING:
     from plltool import Progress
@@ -71,7 +73,7 @@ class Reporter(logging.Handler):
         self._append = append
         self._file: TextIO | None = None  # open to the end, for it is locked, see `open_log`
         self._log_ended = False
-        self._json = JsonLines(json_path)
+        self._json = JsonLines(json_path if job.is_first() else None)
         self._draws = can_redraw(sys.stderr) and not self._quiet
         self._drawn = 0  # characters of the line that stands on the terminal
         self._interrupted = False
@@ -156,13 +158,19 @@ class Reporter(logging.Handler):
 
     @contextmanager
     def interrupts_wait(self) -> Iterator[None]:
-        """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual."""
+        """Within, the first SIGINT lets the next progress event end the search; the second one interrupts as usual.
+
+        A rank of an MPI job is interrupted at once.
+        """
 
         def stop_soon(_number: int, _frame: FrameType | None) -> None:
             self._interrupted = True
             signal.signal(signal.SIGINT, before)
             _log.warning("interrupted: the best tree is written after this round; a second Ctrl-C gives up at once")
 
+        if current() is not None:  # ranks would stop after different rounds
+            yield
+            return
         before = signal.signal(signal.SIGINT, stop_soon)
         try:
             yield

@@ -34,7 +34,7 @@ from plltool.cli.options import (
     start_options,
     view_options,
 )
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.reporting import Reporter
 from plltool.cli.select_model import partitions_option
 from plltool.cli.show import draw_small
@@ -176,13 +176,12 @@ def search(
 
 def write_results(result: SearchResult, outputs: Outputs, views: Views, site_lnl: Path | None) -> None:
     """Write what was found; if that fails, there still is the checkpoint."""
-    import plltool
 
     try:
         outputs.write(result.texts(given_command(), nexus=views.nexus, collapse=views.collapse))
         outputs.remove_stale()
         if site_lnl:
-            plltool.write_text(site_lnl, result.format_site_lnl(site_lnl))
+            write_named(site_lnl, result.format_site_lnl(site_lnl))
     except InputError as error:
         raise InputError(f"{error}; the same command tries again, from {outputs.checkpoints[0]}") from error
 

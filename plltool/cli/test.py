@@ -10,7 +10,7 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import PATH, hardware_options, seed_option
-from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES
 
@@ -64,6 +64,6 @@ def test(
     analyse = partial(plltool.topology_tests, replicates=replicates, seed=seed)
     result = task.run(analyse, lambda data: plltool.read_trees(trees, data.names, task.resolve), hardware, outputs)
     if site_lnl:
-        plltool.write_text(site_lnl, result.format_site_lnl())
+        write_named(site_lnl, result.format_site_lnl())
     model_tree = [] if result.model_tree is None else [f"model optimised on: tree {result.model_tree + 1}"]
     task.print(result, [*result.describe_models(), *model_tree, *result.format_table(), *outputs.describe()])

@@ -20,6 +20,7 @@ class Counters:
     launches : kernels enqueued
     instructions, newviews : instructions executed; one counts once, whatever the number of patterns
     bytes_to_device, bytes_from_device : bytes copied
+    exchanges, bytes_exchanged : sums over the ranks of an MPI job, and the bytes that this rank sent for them
     requests : number of requests of each kind
     request_instructions : instructions in all requests of each kind; divided by `requests`, the mean batch
     device_seconds : run time of the kernels by the device's clock; None where it is not measured
@@ -31,6 +32,8 @@ class Counters:
     newviews: int = 0
     bytes_to_device: int = 0
     bytes_from_device: int = 0
+    exchanges: int = 0
+    bytes_exchanged: int = 0
     requests: dict[str, int] = field(default_factory=dict)
     request_instructions: dict[str, int] = field(default_factory=dict)
     device_seconds: float | None = None

@@ -212,11 +212,11 @@ class Shards(EngineGroup[Any]):
         for shard, rows in zip(self.shards, answers, strict=True):
             for part, row in zip(shard.parts.tolist(), rows, strict=True):
                 values[part] = values[part] + row if part in values else row
-        return [values[part] for part in range(self.n_parts)]
+        return [values.get(part, np.empty(0)) for part in range(self.n_parts)]
 
     def _side_by_side(self, answers: Sequence[FloatArray], n_values: int) -> FloatArray:
         """The values of all patterns (n_values, n_patterns)."""
-        values = np.empty((n_values, self.n_patterns))
+        values = np.zeros((n_values, self.n_patterns))
         for shard, own in zip(self.shards, answers, strict=True):
             values[:, shard.patterns] = own
         return values

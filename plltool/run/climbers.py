@@ -16,6 +16,7 @@ from plltool.engine.several import Devices, find_places, name_devices
 from plltool.errors import check_least
 from plltool.hardware import Hardware
 from plltool.model.model import Model
+from plltool.ranks import current
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
 from plltool.run.workers import Workers
@@ -38,7 +39,7 @@ def share_hardware(
     most as many as there are tasks, and as the memory has room for conditional likelihoods.
 
     Of several devices process i has device i modulo their number, for itself. The default there is one process, which
-    has all of them and divides the patterns.
+    has all of them and divides the patterns. So do the ranks of an MPI job.
 
     Raises
     ------
@@ -48,7 +49,7 @@ def share_hardware(
     if wanted is not None:
         check_least("workers", wanted, 1)
     hardware = name_devices(hardware)
-    if min(n_tasks, wanted or n_tasks) == 1 or (hardware.is_several and wanted is None):
+    if current() is not None or min(n_tasks, wanted or n_tasks) == 1 or (hardware.is_several and wanted is None):
         return (hardware,)
     each, shares = [hardware], [1.0]
     if hardware.is_several:

@@ -18,6 +18,7 @@ from plltool.engine.base import Engine, EngineData
 from plltool.engine.categories import CategoryEngine
 from plltool.engine.kinds import AnyEngine
 from plltool.engine.layout_choice import DataShape
+from plltool.engine.ranked import of_rank, open_on_ranks, rank_memory
 from plltool.engine.select import make_engine
 from plltool.engine.several import Devices, find_places, measure_shares, measure_speed, name_devices
 from plltool.engine.shards import PatternEngine, Shards
@@ -27,6 +28,7 @@ from plltool.io.checkpoint import recorded_item
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
+from plltool.ranks import current
 
 _MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 
@@ -186,11 +188,16 @@ def open_engine(
         If the device asked for is missing, fails to build the kernels or has not enough memory.
     """
     plan = plan_shards(parts, models, screening)
-    hardware = settle_share(parts, models, hardware)
+    hardware, ranks = settle_share(parts, models, hardware), current()
     devices = Devices(find_places(hardware)) if hardware.is_several else None
     reasons: list[str] = []
 
     def make(shard: PartsShard, data: EngineData, part_patterns: tuple[int, ...]) -> PatternEngine:
+        if ranks is not None:
+            share = rank_memory(ranks, hardware)
+            return open_on_ranks(
+                ranks, data, part_patterns, partial(make_alone, shard, hardware=hardware, memory_share=share)
+            )
         if devices is None:
             return make_alone(shard, data, part_patterns, hardware)
         return devices.open(data, part_patterns, partial(make_alone, shard))
@@ -234,14 +241,17 @@ def settle_share(
     """The same hardware; several devices have names, and shares by which they divide the patterns.
 
     Where the user gives no shares, they are those of the run that a checkpoint continues, or else in proportion to how
-    fast each device is with the largest shape of parts, see `measure_speed`. They are measured once in a process.
+    fast each device is with the largest shape of parts, see `measure_speed`. They are measured once in a process. A
+    rank of an MPI job has one device, see `of_rank`.
 
     Raises
     ------
     DeviceError
         If one of the devices cannot be used.
     """
-    hardware = name_devices(hardware)
+    hardware, ranks = name_devices(hardware), current()
+    if ranks is not None:
+        return of_rank(ranks, hardware)
     if not hardware.is_several or hardware.share is not None:
         return hardware
     recorded = recorded_item(checkpoint, "share")

@@ -20,6 +20,7 @@ from plltool.constants import LINKED, VERSION
 from plltool.engine.kinds import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
+from plltool.ranks import current
 from plltool.run.memory import MemoryPlan
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint
@@ -81,8 +82,7 @@ def identify_search(
     return {
         **_identify_task(data, models, plan, seed, brlen),
         "start": describe_start(start),
-        "device": engine.device_name,
-        "layout": engine.describe(),
+        **describe_place(engine.device_name, engine.describe()),
     }
 
 
@@ -93,8 +93,7 @@ def identify_replicates(
     return {
         **_identify_task(data, models, plan, seed, brlen),
         "rapid": rapid,
-        "device": place.device_name,
-        "layout": place.layouts,
+        **describe_place(place.device_name, place.layouts),
     }
 
 
@@ -114,8 +113,7 @@ def identify_ultrafast(
         "tree": describe_start(tree),
         **describe_constraint(constraint),
         "replicates": replicates,
-        "device": engine.device_name,
-        "layout": engine.describe(),
+        **describe_place(engine.device_name, engine.describe()),
     }
 
 
@@ -131,6 +129,11 @@ def identify_sampling(
     """All that samples depend on, apart from their number; `start` as `describe_start` describes it."""
     named = {f"prior of {name}": text for name, text in priors.items()}
     return {**_identify_data(data, models, seed, LINKED), "start": start, **named, **options, "layout": layout}
+
+
+def describe_place(device: str, layout: object) -> dict[str, Any]:
+    """Where a run takes place. An MPI job may go on with another number of ranks, and so on other devices."""
+    return {"device": device, "layout": layout} if current() is None else {"device": "ranks", "layout": "ranks"}
 
 
 def _identify_task(data: Dataset, models: Sequence[Model], plan: SearchPlan, seed: int, brlen: str) -> dict[str, Any]:

@@ -1,0 +1,97 @@
+"""The command as one of the ranks of an MPI job: rank 0 alone writes to the terminal and to the user's files.
+
+The other ranks take the same decisions from copies of these files, in a folder of their own, which they also write to.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+import click
+
+from plltool import ranks
+from plltool.cli.terminal import ERROR, echo_message
+from plltool.errors import InputError, PlltoolError
+
+COMMANDS = ("search", "evaluate", "bootstrap", "alrt", "test", "ancestral", "select-model")  # that ranks share
+TOGETHER = 5.0  # seconds within which an error that all ranks have reaches all of them
+
+_stderr: int | None = None  # a copy of what `silence` has closed
+_folder: tempfile.TemporaryDirectory[str] | None = None
+
+
+def join(args: list[str]) -> None:
+    """Join the job, if a launcher has started several processes. Raises ClickException if that fails."""
+    if not ranks.launched_size() or ranks.current() is not None:
+        return
+    command = next((word for word in args if not word.startswith("-")), None)
+    if command is None:
+        return
+    try:
+        if command not in COMMANDS:
+            raise InputError(f"{command}: found {ranks.launched_size()} ranks, expected a single process")
+        own = ranks.join()
+    except PlltoolError as error:
+        if ranks.launched_number():
+            sys.exit(1)
+        raise click.ClickException(str(error)) from error
+    if own.number:
+        silence()
+
+
+def silence() -> None:
+    """Let nothing more reach stdout and stderr, except the error of this rank alone."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    global _stderr
+    _stderr = os.dup(sys.stderr.fileno())
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in (sys.stdout, sys.stderr):
+        os.dup2(nowhere, stream.fileno())
+
+
+def is_first() -> bool:
+    """Whether this process writes for all: it is alone, or rank 0."""
+    own = ranks.current()
+    return own is None or own.number == 0
+
+
+def own_prefix(prefix: Path) -> Path:
+    """The prefix for rank 0; for another rank one in a folder of its own, with copies of the files that rank 0 sees."""
+    own = ranks.current()
+    if own is None:
+        return prefix
+    found = own.of_first(lambda: {path.relative_to(prefix.parent): path.read_bytes() for path in _files(prefix)})
+    if own.number == 0:
+        return prefix
+    global _folder
+    _folder = tempfile.TemporaryDirectory(prefix="plltool-rank-")
+    for name, content in found.items():
+        path = Path(_folder.name) / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return Path(_folder.name) / prefix.name
+
+
+def _files(prefix: Path) -> list[Path]:
+    """All files of a prefix, those in the folders of its checkpoints, too."""
+    found: list[Path] = []
+    for path in sorted(prefix.parent.glob("*")):
+        if path.name.startswith(f"{prefix.name}."):
+            found += [path] if path.is_file() else [inner for inner in sorted(path.rglob("*")) if inner.is_file()]
+    return found
+
+
+def end(code: int, message: str, kind: str) -> None:
+    """Before an error ends this process: wait for the other ranks, which may have it too, or else end them all."""
+    own = ranks.current()
+    if own is None or own.all_end(TOGETHER if kind == ERROR else 0.0):
+        return
+    if _stderr is not None:
+        os.dup2(_stderr, sys.stderr.fileno())
+    echo_message(f"rank {own.number}: {message}", kind)
+    sys.stderr.flush()
+    own.abort(code)

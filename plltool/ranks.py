@@ -1,0 +1,152 @@
+"""The ranks of an MPI job: processes that make the same run, each with some of the patterns.
+
+All ranks run the same deterministic program, as in ExaML (Kozlov, Aberer & Stamatakis 2015). What each finds of its own
+patterns is added up over all ranks with one allreduce per request, and nothing else goes over the wire. So all ranks
+see the same sums and take the same decisions. With every sum goes a mark of what was asked, by which ranks notice that
+they have come apart, and whether a rank has failed.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from plltool.errors import DeviceError, PlltoolError
+
+if TYPE_CHECKING:
+    from plltool.arrays import FloatArray
+
+T = TypeVar("T")
+
+# What MPI launchers tell the processes that they start: the number of ranks, and the rank
+SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
+NUMBERS = ("OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
+MARK_BITS = 20  # the squares of the marks of 8192 ranks add up without rounding
+HEADER = 3  # numbers in front of the sums: ranks that failed, sum of the marks, sum of their squares
+PAUSE = 0.01  # seconds between two looks at whether others have come
+
+
+class Ranks:
+    """The ranks of a job, as seen by one of them.
+
+    Parameters
+    ----------
+    comm, machine : communicators of mpi4py: of the job, and of those of its ranks that share a machine
+    error : what mpi4py raises
+
+    Attributes
+    ----------
+    number, size : of this rank, from 0; of the job
+    local, n_local : the number of this rank among those of its machine; how many these are
+    """
+
+    def __init__(self, comm: Any, machine: Any, error: type[Exception]):
+        self._comm = comm
+        self._error = error
+        self._ending = comm.Dup()
+        self.number: int = comm.Get_rank()
+        self.size: int = comm.Get_size()
+        self.local: int = machine.Get_rank()
+        self.n_local: int = machine.Get_size()
+
+    def add_up(self, values: FloatArray, mark: int, error: PlltoolError | None) -> FloatArray:
+        """The sum of the values of all ranks, in an order that depends on their number alone.
+
+        Parameters
+        ----------
+        mark : of what was asked; MARK_BITS of it count
+        error : why this rank has no values
+
+        Raises
+        ------
+        DeviceError
+            If the ranks have not asked for the same, or one is gone. The error of a rank is raised by all.
+        """
+        import numpy as np
+
+        mark &= (1 << MARK_BITS) - 1
+        sent = np.concatenate([[error is not None, mark, mark * mark], values.ravel()])
+        received = np.full_like(sent, np.nan)
+        try:
+            self._comm.Allreduce(sent, received)
+        except self._error as problem:
+            line = str(problem).splitlines()[0]
+            raise DeviceError(f"rank {self.number} cannot exchange its sums: {line}") from problem
+        if not np.isfinite(received[:HEADER]).all():
+            raise DeviceError("the ranks disagree about the size of their sums")
+        failed, total, squares = (int(number) for number in received[:HEADER])
+        if failed:
+            raise self._first_error(error)
+        if self.size * squares != total * total:
+            raise DeviceError("the ranks disagree: they have not asked for the same; are their machines different?")
+        return received[HEADER:].reshape(values.shape)
+
+    def _first_error(self, own: PlltoolError | None) -> PlltoolError:
+        number, error = next((k, found) for k, found in enumerate(self.gather(own)) if found is not None)
+        return DeviceError(f"rank {number}: {error}") if type(error) is DeviceError else error
+
+    def gather(self, own: T) -> list[T]:
+        """What each rank has, in their order."""
+        found: list[T] = self._comm.allgather(own)
+        return found
+
+    def of_first(self, make: Callable[[], T]) -> T:
+        """What `make` returns on rank 0, for all ranks."""
+        found: T = self._comm.bcast(make() if self.number == 0 else None)
+        return found
+
+    def all_end(self, seconds: float) -> bool:
+        """Whether all ranks come here within some seconds."""
+        request, end = self._ending.Ibarrier(), time.monotonic() + seconds
+        while not request.Test():
+            if time.monotonic() > end:
+                return False
+            time.sleep(PAUSE)
+        return True
+
+    def abort(self, code: int) -> None:
+        """End all ranks at once."""
+        self._comm.Abort(code)
+
+
+_joined: Ranks | None = None
+
+
+def current() -> Ranks | None:
+    """The ranks of the job that this process has joined; None if it runs alone."""
+    return _joined
+
+
+def launched_size() -> int:
+    """The number of ranks that the launcher of this process has started; 0 if there was none."""
+    return max((int(text) for name in SIZES if (text := os.environ.get(name, "")).isdecimal()), default=0)
+
+
+def launched_number() -> int:
+    """The rank of this process, as its launcher says."""
+    return max((int(text) for name in NUMBERS if (text := os.environ.get(name, "")).isdecimal()), default=0)
+
+
+def join() -> Ranks:
+    """Join the job that a launcher has started.
+
+    Raises
+    ------
+    DeviceError
+        If mpi4py or an MPI library is missing, or belongs to another launcher.
+    """
+    global _joined
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as error:
+        found = f"found {launched_size()} ranks of an MPI job, but no mpi4py ({error})"
+        raise DeviceError(f"{found}; `pip install 'plltool[mpi]'` installs it") from error
+    comm = MPI.COMM_WORLD
+    expected = launched_size()
+    if comm.Get_size() != expected:
+        found = f"MPI finds {comm.Get_size()} ranks, the launcher has started {expected}"
+        raise DeviceError(f"{found}; are mpiexec and mpi4py of the same MPI?")
+    _joined = Ranks(comm, comm.Split_type(MPI.COMM_TYPE_SHARED), MPI.Exception)
+    return _joined

@@ -1,0 +1,137 @@
+"""Commands as MPI jobs, with a launcher and ranks as users have them."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from plltool.analyses.evaluate import evaluate
+from plltool.analyses.search import search
+from plltool.io.newick import parse_newick
+from plltool.ranks import NUMBERS
+from plltool.tree.splits import rf_distance
+
+MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))
+pytestmark = pytest.mark.skipif(
+    MPIEXEC is None or find_spec("mpi4py") is None, reason="needs mpi4py and mpiexec: pip install 'plltool[mpi]'"
+)
+
+PLLTOOL = [sys.executable, "-P", "-c", "import sys; from plltool.cli import main; main(prog_name='plltool')"]
+# A rank that is killed as soon as the checkpoint has a state
+SUICIDE = f"""
+import glob, os, signal, sys, threading, time
+victim, folder = sys.argv.pop(1), sys.argv.pop(1)
+def watch():
+    while not glob.glob(folder + "/*.state"):
+        time.sleep(0.005)
+    os.kill(os.getpid(), signal.SIGKILL)
+if victim in [os.environ.get(name) for name in {NUMBERS!r}]:
+    threading.Thread(target=watch, daemon=True).start()
+from plltool.cli import main
+main(prog_name="plltool")
+"""
+SETTINGS = ["--model", "HKY+G2", "--effort", "fast", "--seed", "5", "--threads", "1", "--device", "numpy"]
+SECONDS = 120
+
+
+def mpi(size, folder, *arguments, program=PLLTOOL):
+    """Run plltool on some ranks."""
+    command = [MPIEXEC, "-n", str(size), *program, *map(str, arguments)]
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=SECONDS)
+
+
+@pytest.fixture
+def few(data_dir, tmp_path):
+    records = (data_dir / "hard.fasta").read_text().split(">")[1:9]
+    path = tmp_path / "few.fasta"
+    path.write_text("".join(f">{name}\n{''.join(lines)[:150]}\n" for name, *lines in map(str.split, records)))
+    return path
+
+
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_a_search(few, tmp_path, size):
+    done = mpi(size, tmp_path, "search", few.name, *SETTINGS, "--prefix", "run")
+    assert done.returncode == 0, done.stderr
+    record = json.loads((tmp_path / "run.json").read_text())
+    expected = search(few, "HKY+G2", effort="fast", seed=5, threads=1, device="numpy")
+    tree = parse_newick(record["tree"], "the record", expected.tree.names)
+    assert rf_distance(tree, expected.tree) == 0
+    assert record["lnl"] == pytest.approx(expected.lnl, abs=0.01)
+    assert len(record["layout"]["ranks"]) == size
+    counters = record["counters"]
+    assert 0 < counters["exchanges"] <= sum(counters["requests"].values())
+    assert counters["bytes_exchanged"] >= 8 * 4 * counters["exchanges"]
+    assert len(re.findall(r"^lnL: ", done.stdout, re.MULTILINE)) == 1, "one rank prints"
+    assert done.stderr.count("alignment: ") == 1
+    written = {path.name.removeprefix("run.") for path in tmp_path.iterdir() if path != few}
+    assert written == {"best.nwk", "collapsed.nwk", "json", "log", "html", "txt"}
+
+
+def test_site_lnl_and_supports(few, tmp_path):
+    tree = "(t01,t02,(t03,(t04,(t05,(t06,(t07,t08))))));"
+    (tmp_path / "tree.nwk").write_text(tree)
+    asked = ("--model", "GTR+PSR4", "--device", "numpy", "--site-lnl", "sites.txt", "--prefix", "run")
+    done = mpi(2, tmp_path, "evaluate", few.name, "--tree", "tree.nwk", *asked)
+    assert done.returncode == 0, done.stderr
+    expected = evaluate(few, tree, "GTR+PSR4", device="numpy", site_lnl=True)
+    found = json.loads((tmp_path / "run.evaluate.json").read_text())
+    assert found["lnl"] == pytest.approx(expected.lnl, abs=1e-4)
+    values = [float(word) for word in re.findall(r"-\d+\.\d+(?:e-\d+)?", (tmp_path / "sites.txt").read_text())]
+    assert sum(values) == pytest.approx(expected.lnl, abs=1e-3)
+    done = mpi(2, tmp_path, "bootstrap", few.name, *SETTINGS[:2], *SETTINGS[4:], "--replicates", "2", "--prefix", "run")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "run.bootstraps.nwk").read_text().count(";") == 2
+
+
+def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
+    """Resumed on another number of ranks, it finds the same tree."""
+    asked = ("search", few.name, *SETTINGS, "--starts", "2", "--perturbations", "3", "--prefix", "run")
+    killed = mpi(2, tmp_path, "1", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
+    assert killed.returncode != 0
+    assert list((tmp_path / "run.checkpoint").glob("*.state"))
+    assert not (tmp_path / "run.json").exists()
+    done = mpi(4, tmp_path, *asked)
+    assert done.returncode == 0, done.stderr
+    assert "the search goes on from run.checkpoint" in done.stderr
+    whole = mpi(2, tmp_path, *asked[:-1], "whole")
+    assert whole.returncode == 0, whole.stderr
+    records = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("run", "whole")]
+    first, second = (parse_newick(record["tree"], "a record") for record in records)
+    assert rf_distance(first, parse_newick(records[1]["tree"], "a record", first.names)) == 0
+    assert records[0]["lnl"] == pytest.approx(records[1]["lnl"], abs=1e-6)
+    assert second.n_taxa == first.n_taxa
+    assert not (tmp_path / "run.checkpoint").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (("search", "nothing.phy"), 1, "plltool: error: nothing.phy: cannot read the file: No such file or directory"),
+        (("search", "few.fasta", "--time", "9s"), 1, "plltool: error: time: found 9, expected none: the clocks of"),
+        (("devices",), 1, "Error: devices: found 2 ranks, expected a single process"),
+    ],
+)
+def test_an_error_of_all_ranks_is_one_line(few, tmp_path, arguments, status, message):
+    done = mpi(2, tmp_path, *arguments)
+    assert done.returncode == status
+    assert [line for line in done.stderr.splitlines() if "rror" in line] == [done.stderr.splitlines()[-1]]
+    assert done.stderr.splitlines()[-1].startswith(message)
+
+
+def test_an_error_of_one_rank_ends_all(few, tmp_path):
+    """On the machine of rank 1 the file is missing."""
+    program = "import os, sys; rank = [os.environ.get(name) for name in sys.argv.pop(1).split()]\n"
+    program += "if '1' in rank: sys.argv[2] = 'missing.fasta'\nfrom plltool.cli import main; main(prog_name='plltool')"
+    names = " ".join(NUMBERS)
+    done = mpi(2, tmp_path, names, "search", few.name, *SETTINGS, program=[sys.executable, "-P", "-c", program])
+    assert done.returncode != 0
+    assert "plltool: error: rank 1: missing.fasta: cannot read the file" in done.stderr
+
+
