@@ -195,6 +195,29 @@ def test_errors(code, message, call):
     assert str(found.value).startswith(f"{code.name}: ")
 
 
+def test_a_finalized_instance():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    instance.finalize()
+    instance.finalize()
+    with pytest.raises(BeagleError, match="UNINITIALIZED_INSTANCE: the instance has been finalized"):
+        instance.update_partials([operation(5)])
+
+
+def test_partitions_may_be_set_again():
+    instance, oracle = make(Flag.FRAMEWORK_CPU)
+    with instance:
+        for n in (1, 2, 3):
+            partition_of = np.arange(7) % n
+            instance.set_pattern_partitions(n, partition_of)
+            instance.update_partials([operation(node) for node in (5, 6, 4)])
+            lists = [[4] * n, [0] * n, [0] * n, [NONE] * n, np.arange(n)[::-1]]
+            each, total = instance.calculate_root_log_likelihoods_by_partition(*lists)
+            sites = oracle.sites(oracle.lengths) * oracle.counts
+            expected = [sites[partition_of == k].sum() for k in range(n)][::-1]
+            np.testing.assert_allclose(each, expected, rtol=1e-12)
+            assert total == pytest.approx(sites.sum(), rel=1e-12)
+
+
 def test_sizes_that_cannot_be():
     with pytest.raises(BeagleError, match="OUT_OF_RANGE: pattern_count: found 0"):
         Instance(4, 4, 4, 4, 0, 1, 4)
