@@ -205,6 +205,6 @@ def test_a_likelihood_of_zero(likelihood, monkeypatch):
         raise NotFiniteError("the likelihood of pattern 3 is not positive and finite")
 
     vector = likelihood.vector()
-    monkeypatch.setattr(likelihood.engine, "_execute", fail)
+    monkeypatch.setattr(likelihood.engine, "execute", fail)
     assert likelihood.log_density(vector) == -np.inf
     assert likelihood.value_and_grad(vector)[0] == -np.inf
