@@ -274,13 +274,22 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         node's own edge; the second child is the node's sibling, with partials below it, and the matrix of its edge.
         """
         rows = self._check_operations(operations, OPERATION_WORDS)
+        self._update_above(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
+
+    def update_pre_partials_by_partition(self, operations: npt.ArrayLike) -> None:
+        """The same for single partitions, by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
+        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
+        self._update_above(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
+
+    def _update_above(self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None) -> None:
+        """Run operations of a pre-order, which need the transposes of the matrices of nodes' own edges."""
         used = np.unique(rows[:, 4])
         for block in self._blocks():
             of_transposes = (self.matrix_buffer_count + used).tolist()
             block.engine.set_matrices(of_transposes, self._matrices[used].swapaxes(-1, -2))
         rows = rows.copy()
         rows[:, 4] += self.matrix_buffer_count
-        self._update(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None, pre_order=True)
+        self._update(rows, cumulative, partitions, pre_order=True)
 
     def _update(
         self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None, pre_order: bool = False
