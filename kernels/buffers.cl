@@ -4,7 +4,8 @@
  *   dot_clas     products[k] = sum_c sum_i m_ci x_ci y_ki,c for x in slot_a and y_k in the slots first_b + k, all counts taken
  *                out but the largest, which is the last row of products
  *
- * Work: one work-item per lane, and in `log_maxima` per slot; sums are double whatever REAL is.
+ * Work: a work-group has VW work-items, each of which owns a lane, and takes group_blocks blocks; in `log_maxima` of one slot.
+ * Sums are double whatever REAL is.
  * In `dot_clas` all slots from first_b on have the counts of first_b. A component in which all products are 0 has no say in
  * which count is the largest.
  * Arrays: clas, scales as in traverse.cl; masses [component][state]; maxima, products [row][lane].
@@ -14,10 +15,9 @@
 
 #define MAX_PRODUCTS 3
 
-/* The block of the CLA in `slot` that holds a lane, counted among all blocks. */
-static inline size_t find_block(size_t lane, int slot, ulong tile_stride, ulong slot_stride)
+/* Where block `block` of the CLA in `slot` lies, counted among all blocks. */
+static inline size_t find_block(size_t block, int slot, ulong tile_stride, ulong slot_stride)
 {
-    const size_t block = lane / VW;
     return block / TILE_BLOCKS * tile_stride + slot * slot_stride + block % TILE_BLOCKS;
 }
 
@@ -26,22 +26,28 @@ __kernel void log_maxima(
     const __global int *scales,
     const __global int *slot_list,
     __global double *maxima,
+    const ulong group_blocks,
     const ulong n_lanes,
     const ulong tile_stride,
     const ulong slot_stride)
 {
-    const size_t lane = get_global_id(0), row = get_global_id(1);
-    const size_t block = find_block(lane, slot_list[row], tile_stride, slot_stride);
-    const __global REAL *x = clas + block * N_COMPONENTS * N_STATES * VW + lane % VW;
-    const __global int *scale = scales + block * N_COMPONENTS * VW + lane % VW;
-    double largest = -INFINITY;
-    for (int c = 0; c < N_COMPONENTS; c++) {
-        REAL entry = 0;
-        for (int i = 0; i < N_STATES; i++)
-            entry = max(entry, x[(c * N_STATES + i) * VW]);
-        largest = entry > 0 ? max(largest, log((double)entry) + scale[c * VW] * M_LN2) : largest;
+    const size_t row = get_global_id(1), own = get_local_id(0), first = get_group_id(0) * group_blocks;
+    for (size_t b = first; b < min(first + group_blocks, n_lanes / VW); b++) {
+        const size_t at = find_block(b, slot_list[row], tile_stride, slot_stride);
+        const __global REAL *x = clas + at * N_COMPONENTS * N_STATES * VW + own;
+        const __global int *scale = scales + at * N_COMPONENTS * VW + own;
+        double largest = -INFINITY;
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            REAL entry = 0;
+            for (int i = 0; i < N_STATES; i++) {
+                const REAL value = x[(c * N_STATES + i) * VW];
+                entry = value > entry ? value : entry;
+            }
+            const double found = entry > 0 ? log((double)entry) + scale[c * VW] * M_LN2 : -INFINITY;
+            largest = found > largest ? found : largest;
+        }
+        maxima[row * n_lanes + b * VW + own] = largest;
     }
-    maxima[row * n_lanes + lane] = largest;
 }
 
 __kernel void dot_clas(
@@ -52,37 +58,40 @@ __kernel void dot_clas(
     const int slot_a,
     const int first_b,
     const int n_products,
+    const ulong group_blocks,
     const ulong n_lanes,
     const ulong tile_stride,
     const ulong slot_stride)
 {
-    const size_t lane = get_global_id(0);
-    const size_t at_a = find_block(lane, slot_a, tile_stride, slot_stride);
-    const size_t at_b = find_block(lane, first_b, tile_stride, slot_stride);
-    const __global REAL *x = clas + at_a * N_COMPONENTS * N_STATES * VW + lane % VW;
-    const __global int *scale_a = scales + at_a * N_COMPONENTS * VW + lane % VW;
-    const __global int *scale_b = scales + at_b * N_COMPONENTS * VW + lane % VW;
-    double sum[MAX_PRODUCTS] = {0};
-    int largest = INT_MIN;
-    for (int c = 0; c < N_COMPONENTS; c++) {
-        double own[MAX_PRODUCTS] = {0};
-        int is_there = 0;
-        for (int k = 0; k < n_products; k++) {
-            const size_t at = find_block(lane, first_b + k, tile_stride, slot_stride);
-            const __global REAL *y = clas + at * N_COMPONENTS * N_STATES * VW + lane % VW;
-            for (int i = 0; i < N_STATES; i++)
-                own[k] += masses[c * N_STATES + i] * x[(c * N_STATES + i) * VW] * y[(c * N_STATES + i) * VW];
-            is_there |= own[k] != 0;
+    const size_t own_lane = get_local_id(0), start = get_group_id(0) * group_blocks;
+    for (size_t block = start; block < min(start + group_blocks, n_lanes / VW); block++) {
+        const size_t at_a = find_block(block, slot_a, tile_stride, slot_stride);
+        const size_t at_b = find_block(block, first_b, tile_stride, slot_stride);
+        const __global REAL *x = clas + at_a * N_COMPONENTS * N_STATES * VW + own_lane;
+        const __global int *scale_a = scales + at_a * N_COMPONENTS * VW + own_lane;
+        const __global int *scale_b = scales + at_b * N_COMPONENTS * VW + own_lane;
+        double sum[MAX_PRODUCTS] = {0};
+        int largest = INT_MIN;
+        for (int c = 0; c < N_COMPONENTS; c++) {
+            double own[MAX_PRODUCTS] = {0};
+            int is_there = 0;
+            for (int k = 0; k < n_products; k++) {
+                const size_t at = find_block(block, first_b + k, tile_stride, slot_stride);
+                const __global REAL *y = clas + at * N_COMPONENTS * N_STATES * VW + own_lane;
+                for (int i = 0; i < N_STATES; i++)
+                    own[k] += masses[c * N_STATES + i] * x[(c * N_STATES + i) * VW] * y[(c * N_STATES + i) * VW];
+                is_there |= own[k] != 0;
+            }
+            if (!is_there)
+                continue;
+            const int count = scale_a[c * VW] + scale_b[c * VW];
+            for (int k = 0; k < n_products; k++)
+                sum[k] = count > largest && largest != INT_MIN ? ldexp(sum[k], max(largest - count, -2000)) + own[k]
+                    : sum[k] + ldexp(own[k], largest == INT_MIN ? 0 : max(count - largest, -2000));
+            largest = max(largest, count);
         }
-        if (!is_there)
-            continue;
-        const int count = scale_a[c * VW] + scale_b[c * VW];
         for (int k = 0; k < n_products; k++)
-            sum[k] = count > largest && largest != INT_MIN ? ldexp(sum[k], max(largest - count, -2000)) + own[k]
-                : sum[k] + ldexp(own[k], largest == INT_MIN ? 0 : max(count - largest, -2000));
-        largest = max(largest, count);
+            products[k * n_lanes + block * VW + own_lane] = sum[k];
+        products[n_products * n_lanes + block * VW + own_lane] = largest == INT_MIN ? 0 : largest;
     }
-    for (int k = 0; k < n_products; k++)
-        products[k * n_lanes + lane] = sum[k];
-    products[n_products * n_lanes + lane] = largest == INT_MIN ? 0 : largest;
 }

@@ -75,7 +75,7 @@ class Likelihood(Parameters, Density):
     model : as for `plltool.search`; it is copied. Values in braces are never optimised
     brlen : how the branch lengths of parts are linked, as for `plltool.search`; unlinked ones have the shape
         (n_edges, n_parts)
-    lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `derivatives` and `optimise` raise EngineError
+    lnl_only : hold only the CLAs that `lnl` and `site_lnl` need; `gradient`, `optimise` ... raise EngineError
     neighbours, states, roots : hold what `support_branches`, `node_states`, or `scan_root` and `place_root` need
     device, precision, vw, threads, memory : see `plltool.Hardware`
 

@@ -98,6 +98,7 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         self._n_partitions = 1
         self._tips: dict[int, npt.NDArray[np.generic]] = {}  # states (P,) or partials (P, S)
         self._open: list[PatternBlock] | None = None
+        self._is_final = False
 
     def __enter__(self) -> Self:
         return self
@@ -115,7 +116,11 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         return f"plltool {blocks[0].engine.name}: {blocks[0].engine.device_name}"
 
     def finalize(self) -> None:
-        """Free what is held on the device."""
+        """Free what is held on the device; calls that need it then raise UNINITIALIZED_INSTANCE."""
+        self._close_engines()
+        self._is_final = True
+
+    def _close_engines(self) -> None:
         for block in self._open or ():
             block.engine.close()
         self._open = None
@@ -125,6 +130,8 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
 
     def _blocks(self) -> list[PatternBlock]:
         """The partitions' patterns on their engines, which are opened when they are first needed."""
+        if self._is_final:
+            raise BeagleError(Code.UNINITIALIZED_INSTANCE, "the instance has been finalized")
         if self._open is None:
             self._open = [self._open_block(number) for number in range(self._n_partitions)]
             for tip in self._tips:
@@ -236,7 +243,7 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         if len(given) != self.pattern_count:
             raise BeagleError(Code.OUT_OF_RANGE, f"found {len(given)} partitions, expected {self.pattern_count}")
         self.settle()
-        self.finalize()
+        self._close_engines()
         self._partition_of, self._n_partitions = given, partition_count
 
     def set_root_pre_partials(self, buffer_indices: npt.ArrayLike, state_frequencies_indices: npt.ArrayLike) -> None:
@@ -267,13 +274,22 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         node's own edge; the second child is the node's sibling, with partials below it, and the matrix of its edge.
         """
         rows = self._check_operations(operations, OPERATION_WORDS)
+        self._update_above(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
+
+    def update_pre_partials_by_partition(self, operations: npt.ArrayLike) -> None:
+        """The same for single partitions, by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
+        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
+        self._update_above(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
+
+    def _update_above(self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None) -> None:
+        """Run operations of a pre-order, which need the transposes of the matrices of nodes' own edges."""
         used = np.unique(rows[:, 4])
         for block in self._blocks():
             of_transposes = (self.matrix_buffer_count + used).tolist()
             block.engine.set_matrices(of_transposes, self._matrices[used].swapaxes(-1, -2))
         rows = rows.copy()
         rows[:, 4] += self.matrix_buffer_count
-        self._update(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None, pre_order=True)
+        self._update(rows, cumulative, partitions, pre_order=True)
 
     def _update(
         self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None, pre_order: bool = False

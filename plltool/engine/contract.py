@@ -226,7 +226,7 @@ _NUMBERS = (
     KernelArgument("slot_a", "int", None, "slot of the CLA that all products have"),
     KernelArgument("first_b", "int", None, "slot of the other CLA of the first product"),
     KernelArgument("n_products", "int", None, "products, of consecutive slots"),
-    KernelArgument("group_blocks", "ulong", None, "blocks that each work-group copies"),
+    KernelArgument("group_blocks", "ulong", None, "blocks that each work-group takes"),
     KernelArgument("factor", "REAL", None, "of the multiply-adds"),
     KernelArgument("term", "REAL", None, "of the multiply-adds"),
     KernelArgument("rounds", "int", None, "multiply-adds of each chain"),
@@ -259,12 +259,12 @@ KERNELS = {
         _declare("add_rows", "partial sum_tree n_groups first_made n_values", writes="partial"),
         _declare(
             "log_maxima",
-            "clas scales slot_list maxima n_lanes tile_stride slot_stride",
+            "clas scales slot_list maxima group_blocks n_lanes tile_stride slot_stride",
             writes="maxima",
         ),
         _declare(
             "dot_clas",
-            "clas scales masses products slot_a first_b n_products n_lanes tile_stride slot_stride",
+            "clas scales masses products slot_a first_b n_products group_blocks n_lanes tile_stride slot_stride",
             writes="products",
         ),
         _declare("copy", "source target group_blocks", writes="target"),

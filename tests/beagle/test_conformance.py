@@ -47,6 +47,7 @@ def shapes(n_states, count, precision="double"):
     return [Shape.random(rng, n_states, precision) for _ in range(count)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n_states", "share"), [(4, 0.5), (20, 0.3), (61, 0.2)])
 @pytest.mark.parametrize("precision", TOLERANCE)
 def test_numpy(n_states, share, precision):
@@ -55,6 +56,7 @@ def test_numpy(n_states, share, precision):
         assert compare(shape, seed, Flag.FRAMEWORK_CPU) > 3, shape
 
 
+@pytest.mark.slow
 @pytest.mark.opencl
 @pytest.mark.parametrize(("n_states", "n_categories", "n"), [(4, 4, 20), (20, 2, 8), (61, 2, 3)])  # as other tests
 def test_opencl(n_states, n_categories, n):

@@ -62,13 +62,22 @@ def pre_operation(node, scale=NONE):
 
 @pytest.mark.parametrize("framework", FRAMEWORKS)
 @pytest.mark.parametrize("scaled", [False, True], ids=["unscaled", "scaled"])
-def test_gradients_of_all_edges(framework, scaled):
+@pytest.mark.parametrize("n_partitions", [1, 2])
+def test_gradients_of_all_edges(framework, scaled, n_partitions):
     instance, oracle = make(framework)
     with instance:
-        instance.update_partials([operation(node, scale=node - 4 if scaled else NONE) for node in (5, 6, 4)])
-        instance.set_root_pre_partials([4 + 7], [0])
         order = (5, 6, 0, 1, 2, 3)
-        instance.update_pre_partials([pre_operation(node, 3 + node % 3 if scaled else NONE) for node in order])
+        below = [operation(node, scale=node - 4 if scaled else NONE) for node in (5, 6, 4)]
+        above = [pre_operation(node, 3 + node % 3 if scaled else NONE) for node in order]
+        if n_partitions > 1:
+            instance.set_pattern_partitions(2, [0, 1, 1, 0, 0, 1, 0])
+            instance.update_partials_by_partition([[*row, k, NONE] for k in (1, 0) for row in below])
+            instance.set_root_pre_partials([4 + 7], [0])
+            instance.update_pre_partials_by_partition([[*row, k, NONE] for k in (1, 0) for row in above])
+        else:
+            instance.update_partials(below)
+            instance.set_root_pre_partials([4 + 7], [0])
+            instance.update_pre_partials(above)
         instance.set_differential_matrix(10, oracle.rates[:, None, None] * oracle.q)
         edges = [OF_NODE[node] for node in order]
         sites, sums, squares = instance.calculate_edge_derivatives(
@@ -193,6 +202,29 @@ def test_errors(code, message, call):
         call(instance)
     assert found.value.code == code
     assert str(found.value).startswith(f"{code.name}: ")
+
+
+def test_a_finalized_instance():
+    instance, _ = make(Flag.FRAMEWORK_CPU)
+    instance.finalize()
+    instance.finalize()
+    with pytest.raises(BeagleError, match="UNINITIALIZED_INSTANCE: the instance has been finalized"):
+        instance.update_partials([operation(5)])
+
+
+def test_partitions_may_be_set_again():
+    instance, oracle = make(Flag.FRAMEWORK_CPU)
+    with instance:
+        for n in (1, 2, 3):
+            partition_of = np.arange(7) % n
+            instance.set_pattern_partitions(n, partition_of)
+            instance.update_partials([operation(node) for node in (5, 6, 4)])
+            lists = [[4] * n, [0] * n, [0] * n, [NONE] * n, np.arange(n)[::-1]]
+            each, total = instance.calculate_root_log_likelihoods_by_partition(*lists)
+            sites = oracle.sites(oracle.lengths) * oracle.counts
+            expected = [sites[partition_of == k].sum() for k in range(n)][::-1]
+            np.testing.assert_allclose(each, expected, rtol=1e-12)
+            assert total == pytest.approx(sites.sum(), rel=1e-12)
 
 
 def test_sizes_that_cannot_be():

@@ -128,6 +128,29 @@ def test_models_of_parts_come_one_after_another():
             assert slopes[k] == pytest.approx(expected, rel=1e-6, abs=1e-6)  # log_density is tested above
 
 
+VARIABLE = [column for column in zip(*ROWS.values(), strict=True) if len(set(column) - {"N"}) > 1 and "N" not in column]
+VARIABLE_ROWS = {name: "".join(row) for name, row in zip(ROWS, zip(*VARIABLE, strict=True), strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("rows", "model", "brlen"),
+    [
+        (ROWS, "K80+PSR4", "scaled"),
+        (VARIABLE_ROWS, "HKY+FO+ASC_LEWIS", "scaled"),
+        (ROWS, "JC+COV", "scaled"),
+        (ROWS, "JC+R2, one = 1-25\nK80, two = 26-40", "scaled"),
+    ],
+)
+def test_every_kind_of_model(rows, model, brlen):
+    """Slopes are those of `log_density`, whose values other tests compare with oracles."""
+    with Likelihood(rows, TREE, model, brlen=brlen, device="numpy") as held:
+        start = held.vector()
+        slopes = held.gradient()
+        for k, found in enumerate(slopes):
+            expected, _ = derivative(lambda x, k=k: held.log_density(replaced(start, k, x)), start[k], STEP)
+            assert found == pytest.approx(expected, rel=1e-6, abs=1e-6), held.vector_names()[k]
+
+
 def test_the_branch_of_the_root_is_no_element():
     rooted = "(((a:0.2,b:0.3):0.1,c:0.4):0.1,(d:0.05,e:0.6):0.2);"
     with Likelihood(ROWS, rooted, "UNREST", device="numpy") as held:
@@ -205,6 +228,6 @@ def test_a_likelihood_of_zero(likelihood, monkeypatch):
         raise NotFiniteError("the likelihood of pattern 3 is not positive and finite")
 
     vector = likelihood.vector()
-    monkeypatch.setattr(likelihood.engine, "_execute", fail)
+    monkeypatch.setattr(likelihood.engine, "execute", fail)
     assert likelihood.log_density(vector) == -np.inf
     assert likelihood.value_and_grad(vector)[0] == -np.inf

@@ -20,6 +20,8 @@ from plltool.engine.opencl.kernels import Kernel, build_program
 from plltool.engine.program import Request
 from plltool.errors import DeviceMemoryError
 
+CPU_GROUP_BLOCKS = 32  # 4,000 patterns of 31 slots: 500 groups cost less than the work
+
 
 class OpenCLBuffers(OpenCLEngine, BufferEngine):
     """See `plltool.engine.buffers.BufferEngine`.
@@ -49,7 +51,16 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
     def _numbers(self) -> dict[str, Any]:
         tile_stride, slot_stride = self.layout.strides(self.n_slots, self._chunk.n_tiles)
         sizes = {"n_held_tiles": self._chunk.n_tiles, "tile_stride": tile_stride, "slot_stride": slot_stride}
-        return self._fixed | sizes
+        return self._fixed | sizes | {"group_blocks": self._group_blocks}
+
+    @property
+    def _group_blocks(self) -> int:
+        """Blocks that a work-group takes: one on a GPU, enough on a CPU."""
+        return 1 if self.layout.lane_per_item else CPU_GROUP_BLOCKS
+
+    @property
+    def _n_items(self) -> int:
+        return -(-self.layout.n_blocks // self._group_blocks) * self.layout.vw
 
     # --- what goes to the device ----------------------------------------------------------------------------
 
@@ -127,7 +138,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             self._arrays.send("slot_list", np.array(slots, dtype=np.int32), numbers)
             out = self._result("maxima", numbers)
             held = self._arrays.held | self._chunk.storage | {"maxima": out}
-            items = self.layout.n_lanes, len(slots)
+            items = self._n_items, len(slots)
             self._clock.watch(self._log_maxima(self._queue, items, (self.layout.vw, 1), held, numbers))
         return self._reader(out, len(slots))
 
@@ -137,7 +148,7 @@ class OpenCLBuffers(OpenCLEngine, BufferEngine):
             self._arrays.send("masses", masses, numbers)
             out = self._result("products", numbers)
             held = self._arrays.held | self._chunk.storage | {"products": out}
-            items = (self.layout.n_lanes,)
+            items = (self._n_items,)
             self._clock.watch(self._dot_clas(self._queue, items, (self.layout.vw,), held, numbers))
         return self._reader(out, n + 1)
 
