@@ -941,6 +941,15 @@ MUTANTS = [
            "for _, number in ranked[:1]:", (SCHEME, "-k", "disjoint")),
     Mutant("merging: pairs that differ most", "plltool/run/merging.py", "for number in sorted(order[:n])]",
            "for number in sorted(order[-n:])]", (SCHEME, "-k", "similar")),
+    Mutant("merging: codons are torn", "plltool/run/merging.py", "[pair for pair in pairs if _keeps_codons(pair)]", "pairs",
+           (SCHEME, "-k", "torn")),
+    Mutant("merging: a part's name for the parts a and b", "plltool/run/merging.py",
+           "if len(other.parts) < len(group.parts))", "if False)", (SCHEME, "-k", "names_of_their_own")),
+    Mutant("merging: two groups of one name", "plltool/run/merging.py", "taken = {*names, *(", "taken = {*(",
+           (SCHEME, "-k", "names_of_their_own")),
+    Mutant("polish: many parameters, no finer", "plltool/optimise/polish.py",
+           "share = min(1.0, POLISH_PARAMETERS / max(optimiser.most_parameters, 1))", "share = 1.0",
+           (DOUBLETS, "-k", "raxml")),
     Mutant("merging: unseen sites of one part only", "plltool/run/merging.py", "if not _has_own_unseen(group.fit.spec)]", "]",
            (SCHEME, "-k", "apart")),
     # --- tests of data
@@ -1366,6 +1375,9 @@ MUTANTS = [
            ' or lines[-1][1][-1].endswith("+")', "", ("tests/io/test_partition_reader.py",)),
     Mutant("covarion: branch lengths are those of sites that are on", "plltool/model/covarion.py",
            "rates[:, None] * eigenvalues / p - s10", "rates[:, None] * eigenvalues - s10", (COVARION, "-k", "JC")),
+    Mutant("covarion: slopes of directed rates while off", "plltool/optimise/parameters.py",
+           "by_matrices, masses = _observed(model, by_rates, masses)\n    return rate_slopes(",
+           "by_matrices = model.mixture()[2][:, None, None] * by_rates[:, :4, :4]\n    return rate_slopes(", (COVARION, "-k", "RY3.4")),
     Mutant("covarion: eigenvalues of the upper half lose their sign", "plltool/model/covarion.py",
            "upper = -rates", "upper = rates", (COVARION, "-k", "JC")),
     Mutant("covarion: slopes of frequencies where sites are on only", "plltool/model/covarion.py",
@@ -1690,7 +1702,7 @@ MUTANTS = [
 def copy_repository(folder: Path) -> None:
     """Copy what the tests need, with the kernels inside the package, where the copy finds them first."""
     ignore = shutil.ignore_patterns("__pycache__")
-    for name in ("plltool", "kernels", "tests", "data"):
+    for name in ("plltool", "kernels", "tests", "data", "scripts"):
         shutil.copytree(REPOSITORY / name, folder / name, ignore=ignore)
     shutil.copy(REPOSITORY / "pyproject.toml", folder)
     (folder / "plltool" / "kernels").symlink_to(folder / "kernels")
@@ -1713,7 +1725,7 @@ def check_import(folder: Path) -> None:
 
 def run_tests(folder: Path, tests: tuple[str, ...]) -> tuple[int, str]:
     """pytest's exit status (1: a test failed) and the last lines of its output."""
-    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-o", "pythonpath=tests"]
+    options = ["-x", "-q", "--tb=no", "-p", "no:cacheprovider"]
     try:
         done = run(folder, ["-m", "pytest", *options, *tests])
     except subprocess.TimeoutExpired:
