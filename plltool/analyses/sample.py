@@ -240,8 +240,9 @@ def sample(
         chains = Chains(
             make_moves(problem), likelihoods, states, options.runs, options.temperature, rng, options.tuning
         )
+        begun = describe_start(first)
         identity: dict[str, Any] = {"share": asked.share}
-        identity |= identify_sampling(data, models, seed, describe_start(first), asdict(priors), _fixed(options), layout)
+        identity |= identify_sampling(data, models, seed, begun, asdict(priors), _fixed(options), layout)
         store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, identity))
         work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
         interrupted = work.go(began)
