@@ -40,7 +40,7 @@ from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.run.data_tests import remarks_on_data
-from plltool.run.engines import open_engine
+from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import describe_start, identify_sampling
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -228,6 +228,7 @@ def sample(
     parts = [compress(part) for part in data.alignments]
     first = start if isinstance(start, str) and start in START_KINDS else as_tree(start, data.names)
     announce_data(data, parts)
+    asked = settle_share(parts, models, asked, checkpoint)
     for name, text in asdict(priors).items():
         _log.info("prior of %s: %s", name, text)
     n_chains = options.runs * options.chains
@@ -239,7 +240,9 @@ def sample(
         chains = Chains(
             make_moves(problem), likelihoods, states, options.runs, options.temperature, rng, options.tuning
         )
-        identity = identify_sampling(data, models, seed, describe_start(first), asdict(priors), _fixed(options), layout)
+        begun = describe_start(first)
+        identity: dict[str, Any] = {"share": asked.share}
+        identity |= identify_sampling(data, models, seed, begun, asdict(priors), _fixed(options), layout)
         store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, identity))
         work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
         interrupted = work.go(began)

@@ -22,7 +22,8 @@ from plltool.engine.program import Request
 from plltool.engine.requests import Answer, Parts, Requests, ShapedAnswer
 from plltool.engine.several import cut_patterns, parts_within
 from plltool.engine.shards import Shard, Shards
-from plltool.errors import InputError, PlltoolError
+from plltool.engine.tracks import Track
+from plltool.errors import EngineError, InputError, PlltoolError
 from plltool.hardware import Hardware, format_share
 from plltool.ranks import HEADER, Ranks
 
@@ -167,6 +168,9 @@ class RankShards(Shards):
     def ask_likelihoods(self, program: IntArray, lengths: FloatArray, models: Sequence[Parts]) -> Answer:
         answer = super().ask_likelihoods(program, lengths, models)
         return self._over_ranks(answer, (len(models), self.n_parts), program, lengths)
+
+    def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
+        raise EngineError("the ranks of an MPI job cannot run tracks")
 
     def _over_ranks(self, own: Answer, shape: tuple[int, int], program: IntArray, lengths: FloatArray) -> Answer:
         """The sum of the answers of all ranks, each of this shape."""
