@@ -1622,6 +1622,7 @@ MUTANTS = [
     Mutant("other files replaced", "plltool/analyses/report.py", "if path.exists() and not", "if False and not", REPORT),
     Mutant("supports of another tree", "plltool/pages/records.py", '_topology(self.supports["tree"]) == _topology(self.main["tree"])', "True", REPORT),
     Mutant("splits with a direction", "plltool/pages/records.py", "min(value, value ^ hashes[0])", "value", REPORT),
+    Mutant("any number of replicates is enough", "plltool/pages/support_section.py", 'if test["converged"] else Cell("no", "bad")', 'if test else Cell("no", "bad")', REPORT),
     Mutant("branches not counted", "plltool/pages/model_section.py", "+ n_trees * n_branches", "", REPORT),
     Mutant("clades too many", "plltool/pages/tree_section.py", "n_rows += len(children[node]) - 1", "n_rows += 1 - 1", REPORT),
     Mutant("shares as per cent", "plltool/pages/support_section.py", 'return 1.0 if kind["unit"] == "0 to 1" else 100.0', "return 1.0", REPORT),

@@ -39,6 +39,8 @@ from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
+from plltool.pages.blocks import Drawn, Row
+from plltool.pages.shown import Shown
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import describe_start, identify_sampling
@@ -77,8 +79,10 @@ _log = logging.getLogger("plltool")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SampleResult:
+class SampleResult(Shown):
     """Samples of the posterior distribution, and what they say.
+
+    The columns of its table are number (its name) and those of `Summary`.
 
     Attributes
     ----------
@@ -118,6 +122,12 @@ class SampleResult:
     def __repr__(self) -> str:
         n = self.posterior.n_samples * self.options.runs
         return f"<SampleResult: {n} samples of {len(self.names)} taxa, {self.generations} generations>"
+
+    def _drawn(self) -> Drawn:
+        return self.posterior.consensus, ()
+
+    def _rows(self) -> Sequence[Row]:
+        return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
 
     def as_record(self, command: str | None = None) -> dict[str, Any]:
         """All but the samples as strings, numbers, lists and dictionaries."""

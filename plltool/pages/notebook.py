@@ -47,5 +47,5 @@ def _write_value(value: Any) -> str:
     """A value for people."""
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.3f}" if abs(value) > _LARGE else f"{value:.4g}"
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
+    text = ", ".join(map(_write_value, value)) if isinstance(value, tuple) else str(value)
     return "-" if value is None else text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"

@@ -41,11 +41,11 @@ def draw_path(
         path = "M" + "L".join(f"{frame.x(x):.1f} {frame.y(y):.1f}" for x, y in line)
         drawn.append(element("path", d=path, class_="line"))
         for (x, y), kind in zip(line, own, strict=True):
-            text = element("title", f"{legend[kind]}, {x:.1f} s: {y:.4f}")
+            text = element("title", f"{legend[kind]}: {names[0]} {x:.5g}, {names[1]} {y:.4f}")
             drawn.append(
                 element("circle", text, cx=f"{frame.x(x):.1f}", cy=f"{frame.y(y):.1f}", r=DOT, class_=f"kind{kind % 8}")
             )
-    for number, name in enumerate(legend):
+    for number, name in enumerate(legend if len(legend) > 1 else ()):
         y = HEIGHT - BOTTOM - 16.0 * (len(legend) - number) + 4.0
         x = WIDTH - RIGHT - 90.0
         drawn.append(element("circle", cx=x, cy=y - 4.0, r=4, class_=f"kind{number % 8}"))

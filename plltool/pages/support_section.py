@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import TEST_LEVEL
-from plltool.pages.blocks import Block, Cell, Items, Picture, Prose, Section, Table
-from plltool.pages.figures import count
-from plltool.pages.plots import draw_bars
+from plltool.pages.blocks import Block, Cell, Picture, Prose, Section, Table
+from plltool.pages.figures import count, share
+from plltool.pages.plots import draw_bars, draw_path
 from plltool.pages.records import Record, Records
 
 BINS = 10
 STRONG = 0.95  # of the largest support: branches from here on are counted
+MEANS = {"autoMRE": "weighted RF distance", "autoFC": "correlation"}  # by which halves of the replicates are compared
 TESTS = ("kh", "sh", "wkh", "wsh", "au")
 
 
@@ -36,18 +38,40 @@ def describe_supports(records: Records) -> Section | None:
             values = [branch[kind] for branch in supports["branches"]]
             if values:
                 blocks.append(_draw_histogram(kind, values, _largest(own)))
-        tests = [
-            f"{test['criterion']} after {test['n_trees']} replicates: {100.0 * test['agreeing']:.0f} % of the halvings"
-            f" agree, {'enough' if test['converged'] else 'not enough'}"
-            for test in supports.get("convergence", ())
-        ]
-        if tests:
-            text = "Tests whether there are enough bootstrap replicates (Pattengale et al. 2010):"
-            blocks += [Prose(text), Items(tuple(tests))]
+        blocks += _describe_convergence(supports.get("convergence", ()))
     if records.n_bootstraps:
         name = f"{records.prefix.name}.bootstraps.nwk"
         blocks.append(Prose(f"{count(records.n_bootstraps, 'bootstrap tree')} stand in {name}."))
     return Section("supports", "Supports", tuple(blocks)) if blocks else None
+
+
+def _describe_convergence(tests: Sequence[Record]) -> list[Block]:
+    """Whether there are enough bootstrap replicates, if their number was to be found."""
+    if not tests:
+        return []
+    criterion = tests[0]["criterion"]
+    what = MEANS[criterion]
+    rows = tuple(
+        (
+            str(test["n_trees"]),
+            f"{test['mean']:.4f}",
+            share(test["agreeing"]),
+            Cell("yes", "good") if test["converged"] else Cell("no", "bad"),
+        )
+        for test in tests
+    )
+    text = (
+        f"The replicates were cut into random halves. There are enough if nearly all halvings agree by {criterion}"
+        " (Pattengale et al. 2010)."
+    )
+    columns = ("Replicates", f"Mean {what}", "Halvings that agree", "Enough")
+    blocks: list[Block] = [Table("Convergence of the bootstrap", columns, rows), Prose(text)]
+    if len(tests) > 1:
+        points = [(test["n_trees"], test["mean"]) for test in tests]
+        names = "replicates", what
+        plot = draw_path([points], [[0] * len(points)], [criterion], names, "Convergence of the bootstrap")
+        blocks.append(Picture(plot, f"Mean {what} of random halves of the replicates."))
+    return blocks
 
 
 def describe_tests(run: Record) -> Section:

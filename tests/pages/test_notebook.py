@@ -54,6 +54,10 @@ RESULTS = {  # how each is made, and how many rows its table has; None if the te
     "genes": (lambda at: plltool.genes({"g": ROWS, "h": ROWS}, "JC", workers=1, **QUICK), 2),
     "select_model": (lambda at: plltool.select_model(BINARY, free_rates=False, **QUICK), None),
     "select_scheme": (lambda at: plltool.select_scheme(BINARY, "BIN, all = 1-.", free_rates=False, **QUICK), 1),
+    "sample": (
+        lambda at: plltool.sample(ROWS, "JC", options=plltool.SampleOptions(9, sample_every=3), **QUICK),
+        None,
+    ),
     "compare": (lambda at: plltool.compare(ROWS, CPU, CPU, model="JC"), None),
 }
 HAVE_NO_TREE = ("select_model", "select_scheme", "compare")

@@ -45,7 +45,9 @@ def test_every_section_and_its_numbers(prefix):
         "Time of search:     1.5 min",
         "- mind <the> gap",
         "- Identical: Homo, Pan",
-        "- autoMRE after 50 replicates: 100 % of the halvings agree, enough",
+        "  Replicates  Mean weighted RF distance  Halvings that agree  Enough",
+        "  50                             0.0500               50.0 %      no",
+        "  100                            0.0100              100.0 %     yes",
         "50 bootstrap trees stand in run.bootstraps.nwk.",
         "  plltool search x.phy",
     ):
@@ -123,7 +125,7 @@ def test_the_page_is_well_formed(prefix):
         assert given.get("aria-labelledby", ids[0]) in ids, name
     assert texts_of(elements, "h2") == texts_of(elements, "a")
     found = svgs(html)
-    assert len(found) == 5  # the tree, rates, the trace, two histograms
+    assert len(found) == 6  # the tree, rates, the trace, two histograms, the convergence of the bootstrap
     names = [text.text for text in found[0].iter("{http://www.w3.org/2000/svg}text")]
     assert sorted(name for name in names if name in NAMES) == sorted(NAMES)
 
@@ -133,6 +135,12 @@ def test_test_results_are_coloured(prefix):
     assert ("bad", "0.0120 -") in cells
     assert ("good", "0.9300 +") in cells
     assert ("bad", "0.0300 -") in cells
+
+
+def test_the_convergence_of_the_bootstrap_is_coloured(prefix):
+    cells = [(given.get("class"), text) for name, given, text in read_page(plltool.report(prefix).html) if name == "td"]
+    assert ("bad", "no") in cells
+    assert ("good", "yes") in cells
 
 
 def test_the_data_of_the_script_are_the_tree(prefix):
