@@ -238,6 +238,7 @@ HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports tha
 MAX_SHOWN_VALUES = 12  # of a list in a model that is shown to people: UNREST has as many; records have all
 MAX_SHOWN_ROOTS = 3  # places of the root with the best supports that are shown to people; records have all
 REDRAW_SECONDS = 1.0  # between two updates of the progress bar on a terminal
+ASSUMED_MEMORY = 1 << 32  # bytes of the host where the system tells of none
 CONTENT_MEMORY_SHARE = 0.25  # of the free memory that the content of a file may take; parsed data need more
 MAX_GZIP_RATIO = 500  # unpacked to packed size; real alignments reach 250, gzip's limit is 1,030
 TRUSTED_CONTENT = 1 << 28  # unpacked bytes up to which any ratio is accepted
