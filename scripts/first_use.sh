@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The path of a new user, timed: builds the wheel, then, in an empty folder, makes a virtual environment, installs the
+# The path of a new user, timed: builds the wheel of the last commit, then, in an empty folder, makes a virtual environment, installs the
 # wheel with PoCL from PyPI, searches the tree of 12 primates, and opens the report in a headless Chromium.
 # Prints the seconds of each step, and where the picture is. Needs Python 3.11 or newer ($PYTHON, or python3), pip and
 # chromium. The folder is $1, by default a new one.
@@ -11,7 +11,9 @@ cd "$folder"
 [ -z "$(ls -A)" ] || { echo "$folder: found files, expected an empty folder" >&2; exit 1; }
 python="${PYTHON:-python3}"
 chromium="$(command -v chromium || command -v chromium-browser || command -v google-chrome)"
-"$python" -m pip wheel --quiet --no-deps --wheel-dir dist "$repository"
+mkdir source
+git -C "$repository" archive HEAD | tar --extract --directory source
+"$python" -m pip wheel --quiet --no-deps --wheel-dir dist ./source
 cp "$repository/data/primates.phy" .
 
 step() {  # the name of a step, and its command
