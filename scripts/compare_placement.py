@@ -7,7 +7,7 @@ with both programs. Two places agree if they are the same branch, or if RAxML sa
 of its best. RAxML frees three lengths for that. So IQ-TREE 2 judges the others: it optimises all lengths of the tree
 with the fragment on either branch, under the model that plltool fitted to the reference. `--leave-one-out` searches a
 tree of all taxa, takes each of them away, places it on the rest and counts the inner nodes between the place and where
-it was; the model is fitted once.
+it was. There both programs keep the model and the lengths that were fitted to the whole tree.
 
 Times of fragments are of processors, user and system, of all that a program does. Everything random depends on --seed.
 FOLDER keeps what RAxML has done: a run that was stopped goes on there. Needs raxmlHPC and iqtree2. Debian's raxmlHPC
@@ -214,7 +214,9 @@ def leave_out_each(data, folder, options):
         places = {"raxml": place_with_raxml(own, options.threads, "-R", fitted)[1]}
         query = plltool.Sequences((name,), (row.encode(),), name, None, least=1)
         for program, extra in PROGRAMS.items():
-            found = plltool.place(dict(rest), newick, query, model.to_string(), raxml_blo=bool(extra), threads=1)
+            found = plltool.place(
+                dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=bool(extra), threads=1
+            )
             places[program] = places_of(json.loads(found.jplace()))
         for program, own_places in places.items():
             distances[program][name] = nodes_between(pruned, home, own_places[name][0][0])
