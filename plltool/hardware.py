@@ -6,11 +6,12 @@ import math
 import os
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
-from plltool.constants import PRECISIONS
+from plltool.constants import ASSUMED_MEMORY, PRECISIONS
 from plltool.errors import InputError, check_one_of, show_name
 
 SIZE_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}  # binary logarithms
@@ -180,9 +181,22 @@ def _set(hardware: Hardware, text: str, setting: str, value: str) -> Hardware:
 
 
 def available_memory() -> int:
-    """Bytes that programs may still take on the host, as Linux tells; elsewhere all that is free."""
+    """Bytes that programs may still take on the host, as Linux tells; elsewhere all that is free, or half of all."""
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        return _physical_memory()
     return next(1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+
+
+def _physical_memory() -> int:
+    """Free bytes; half of all where the system does not count free ones (macOS); ASSUMED_MEMORY where it tells none."""
+    for name, share in (("SC_AVPHYS_PAGES", 1), ("SC_PHYS_PAGES", 2)):
+        with suppress(AttributeError, OSError, ValueError):
+            return os.sysconf(name) * os.sysconf("SC_PAGE_SIZE") // share
+    return ASSUMED_MEMORY
+
+
+def available_cores() -> int:
+    """CPU cores that this process may use, as Linux tells; elsewhere all."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

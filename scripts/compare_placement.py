@@ -1,14 +1,17 @@
 """Compare placement with RAxML 8, whose `-f v` is the evolutionary placement algorithm.
 
-    python scripts/compare_placement.py fragments ALIGNMENT --output scripts/results/DATE-placement.json
-    python scripts/compare_placement.py leave-one-out ALIGNMENT --output ...
+    python scripts/compare_placement.py --fragments dna500.phy --leave-one-out dna150.phy --folder FOLDER --output JSON
 
-`fragments` leaves some taxa out, searches a tree of the others, cuts fragments from those left out and places them with
-both programs. Two places agree if they are the same branch, or if RAxML says that its lnL of ours is within 0.01 of its
-best. `leave-one-out` searches a tree of all taxa, takes --taxa of them away, one at a time, places each on the rest and
-counts the inner nodes between the place and where the taxon was. Both programs fit the model and the branch lengths to
-the reference, and both times are of processors, user and system, of all that the program does. Everything random
-depends on --seed. Needs raxmlHPC, which takes --threads threads: Debian's has 2 at least.
+`--fragments` leaves some taxa out, searches a tree of the others, cuts fragments from those left out and places them
+with both programs. Two places agree if they are the same branch, or if RAxML says that its lnL of ours is within 0.01
+of its best. RAxML frees three lengths for that. So IQ-TREE 2 judges the others: it optimises all lengths of the tree
+with the fragment on either branch, under the model that plltool fitted to the reference. `--leave-one-out` searches a
+tree of all taxa, takes each of them away, places it on the rest and counts the inner nodes between the place and where
+it was. There both programs keep the model and the lengths that were fitted to the whole tree.
+
+Times of fragments are of processors, user and system, of all that a program does. Everything random depends on --seed.
+FOLDER keeps what RAxML has done: a run that was stopped goes on there. Needs raxmlHPC and iqtree2. Debian's raxmlHPC
+takes 2 threads at least, which wait busily.
 """
 
 import argparse
@@ -17,7 +20,6 @@ import re
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -28,6 +30,8 @@ import plltool
 
 MODEL = "GTR+F+G4"
 TOLERANCE = 0.01  # lnL
+RAXML = ["raxmlHPC", "-m", "GTRGAMMA", "-p", 1]
+PROGRAMS = {"plltool": (), "plltool --raxml-blo": ("--raxml-blo",)}
 LEAST_KNOWN = 0.5  # of the columns of a fragment
 
 
@@ -48,24 +52,33 @@ def write_fasta(path, rows):
     path.write_text(plltool.format_fasta([name for name, _ in rows], [row for _, row in rows]))
 
 
-def place_with_plltool(folder, tree, *extra):
-    command = [Path(sys.executable).with_name("plltool"), "place", "--reference", folder / "ref.fa", "--tree", tree]
+def place_with_plltool(folder, *extra):
+    command = [Path(sys.executable).with_name("plltool"), "place", "--reference", folder / "ref.fa"]
+    command += ["--tree", folder / "ref.nwk"]
     command += ["--queries", folder / "queries.fa", "--model", MODEL, "--threads", 1, "--prefix", folder / "own"]
     times = run([*command, "--redo", "--filter-max", 50, "--filter-acc-lwr", 1, "--quiet", *extra])
     return times, read_places(folder / "own.jplace")
 
 
-def place_with_raxml(folder, tree, threads):
-    for old in folder.glob("RAxML_*"):
-        old.unlink()
-    command = ["raxmlHPC", "-T", threads, "-f", "v", "-s", folder / "all.fa", "-t", tree, "-m", "GTRGAMMA", "-n", "x"]
-    command += ["-p", 1, "-w", folder, "--epa-keep-placements=50", "--epa-prob-threshold=0.0000001"]
-    return run(command), read_places(folder / "RAxML_portableTree.x.jplace")
+def place_with_raxml(folder, threads, *extra):
+    """The times and the places; those of an earlier run if there are any."""
+    times = folder / "raxml.json"
+    if not times.exists():
+        for old in folder.glob("RAxML_*"):
+            old.unlink()
+        command = [*RAXML, "-T", threads, "-f", "v", "-s", folder / "all.fa", "-t", folder / "ref.nwk", "-n", "x"]
+        command += ["-w", folder, "--epa-keep-placements=50", "--epa-prob-threshold=0.0000001", *extra]
+        times.write_text(json.dumps(run(command)))
+    return json.loads(times.read_text()), read_places(folder / "RAxML_portableTree.x.jplace")
 
 
 def read_places(path):
     """For each query its places, best first: the taxa on one side of the branch, and lnL."""
-    given = json.loads(path.read_text())
+    return places_of(json.loads(path.read_text()))
+
+
+def places_of(given):
+    """The same of the content of a jplace file."""
     tree = dendropy.Tree.get(
         data=given["tree"], schema="newick", is_parse_jplace_tokens=True, preserve_underscores=True
     )
@@ -103,63 +116,119 @@ def cut_fragments(data, n_left_out, n_each, n_sites, rng):
 
 def compare_fragments(data, folder, options):
     reference, queries = cut_fragments(
-        data, options.taxa, options.fragments, options.sites, np.random.default_rng(options.seed)
+        data, options.taxa, options.fragments_each, options.sites, np.random.default_rng(options.seed)
     )
     for name, rows in (("ref.fa", reference), ("queries.fa", queries), ("all.fa", reference + queries)):
         write_fasta(folder / name, rows)
-    found = plltool.search(folder / "ref.fa", MODEL, effort="fast", threads=1)
-    (folder / "ref.nwk").write_text(found.newick + "\n")
-    tree = folder / "ref.nwk"
-    runs = {"plltool": place_with_plltool(folder, tree)}
-    runs["plltool --raxml-blo"] = place_with_plltool(folder, tree, "--raxml-blo")
-    their_times, theirs = place_with_raxml(folder, tree, options.threads)
-    described = {"raxml": their_times}
-    for program, (times, own) in runs.items():
-        described[program] = times | agreement(own, theirs)
+    search_once(folder / "ref.nwk", folder / "ref.fa")
+    times, theirs = place_with_raxml(folder, options.threads)
+    described = {"raxml": times}
+    for program, extra in PROGRAMS.items():
+        times, own = place_with_plltool(folder, *extra)
+        described[program] = times | agreement(own, theirs, folder)
+        described[program]["share_of_time"] = times["cpu_seconds"] / described["raxml"]["cpu_seconds"]
     return {"taxa": len(reference), "queries": len(queries), "programs": described}
 
 
-def agreement(own, theirs):
-    """How many queries have the same best branch, or one as good; and what the others lose, as RAxML sees it."""
-    losses = []
+def search_once(path, data):
+    """A fast search's tree, unless an earlier run has left it."""
+    if not path.exists():
+        path.write_text(plltool.search(data, MODEL, effort="fast", threads=1).newick + "\n")
+
+
+def agreement(own, theirs, folder):
+    """How many queries have the same best branch, or one as good: as RAxML sees it, and as IQ-TREE does."""
+    losses = {}
     for query, places in theirs.items():
         best = own[query][0][0]
-        losses.append(0.0 if places[0][0] == best else places[0][1] - dict(places).get(best, -np.inf))
-    large = sorted(round(loss, 3) for loss in losses if loss > TOLERANCE)
+        losses[query] = 0.0 if places[0][0] == best else places[0][1] - dict(places).get(best, -np.inf)
+    large = {query: loss for query, loss in losses.items() if loss > TOLERANCE}
+    judged = {query: judge(query, own[query][0][0], theirs[query][0][0], folder) for query in large}
+    number = len(losses)
     return {
-        "same_branch": sum(places[0][0] == own[query][0][0] for query, places in theirs.items()),
-        "as_good": len(losses) - len(large),
-        "losses": large,
+        "same_branch": sum(places[0][0] == own[query][0][0] for query, places in theirs.items()) / number,
+        "as_good_by_raxml": 1 - len(large) / number,
+        "as_good_by_iqtree": 1 - sum(loss > TOLERANCE for loss in judged.values()) / number,
+        "better_by_iqtree": sum(loss < -TOLERANCE for loss in judged.values()),
+        "losses": {query: [round(loss, 4), round(judged[query], 4)] for query, loss in large.items()},
     }
+
+
+def judge(query, own, theirs, folder):
+    """How much higher IQ-TREE's lnL is with a query on their branch than on ours, all lengths optimised."""
+    record = json.loads((folder / "own.place.json").read_text())
+    rates, frequencies, alpha = re.fullmatch(r"GTR\{(.*)\}\+FU\{(.*)\}\+G4\{(.*)\}", record["model"]).groups()
+    values = [float(rate) for rate in rates.split("/")]
+    listed = ",".join(f"{value / values[-1]:.10f}" for value in values[:-1])
+    model = f"GTR{{{listed}}}+F{{{frequencies.replace('/', ',')}}}+G4{{{alpha}}}"
+    files = [(folder / name).read_text() for name in ("ref.fa", "queries.fa")]
+    row = re.search(rf"^>{re.escape(query)}\n[^>]*", files[1], re.MULTILINE)[0]
+    (folder / "judged.fa").write_text(files[0] + row)
+    lnl = []
+    for branch in (own, theirs):
+        (folder / "judged.nwk").write_text(graft(folder / "ref.nwk", branch, query))
+        command = ["iqtree2", "-s", folder / "judged.fa", "-te", folder / "judged.nwk", "-m", model, "-T", 1]
+        run([*command, "--redo", "--quiet", "-blmin", "1e-6", "--prefix", folder / "judged"])
+        found = re.search(r"Log-likelihood of the tree: (\S+)", (folder / "judged.iqtree").read_text())
+        lnl.append(float(found[1]))
+    return lnl[1] - lnl[0]
+
+
+def graft(path, branch, query):
+    """The reference with a query in the middle of a branch, which is given by the taxa on one side."""
+    tree = dendropy.Tree.get(path=path, schema="newick", preserve_underscores=True)
+    taxa = {leaf.taxon.label for leaf in tree.leaf_node_iter()}
+    for below in tree.preorder_node_iter():
+        if {leaf.taxon.label for leaf in below.leaf_iter()} in (branch, taxa - branch):
+            break
+    above, half = below.parent_node, below.edge.length / 2
+    joint = above.new_child(edge_length=half)
+    above.remove_child(below)
+    joint.add_child(below)
+    below.edge.length = half
+    joint.new_child(taxon=tree.taxon_namespace.new_taxon(query), edge_length=0.03)
+    return tree.as_string("newick", unquoted_underscores=True, suppress_rooting=True)
 
 
 def leave_out_each(data, folder, options):
     """Node distances between the places of taxa and where they were, by program."""
     rows = [(name, row.decode().upper()) for name, row in zip(data.names, data.rows, strict=True)]
-    found = plltool.search(data, MODEL, effort="fast", threads=1)
-    n_taxa = min(options.taxa, data.n_taxa)
-    chosen = sorted(np.random.default_rng(options.seed).choice(data.n_taxa, n_taxa, replace=False).tolist())
-    distances, times = {"plltool": {}, "raxml": {}}, {"plltool": 0.0, "raxml": 0.0}
-    for taxon in chosen:
-        name, row = rows[taxon]
+    search_once(folder / "all.nwk", data)
+    text = (folder / "all.nwk").read_text()
+    model = plltool.evaluate(data, text, MODEL, threads=1).models[0]
+    distances = {program: {} for program in ("raxml", *PROGRAMS)}
+    for taxon, (name, row) in enumerate(rows[: options.left_out]):
+        own = folder / str(taxon)
+        own.mkdir(exist_ok=True)
         rest = rows[:taxon] + rows[taxon + 1 :]
-        for file, some in (("ref.fa", rest), ("queries.fa", [(name, row)]), ("all.fa", [*rest, (name, row)])):
-            write_fasta(folder / file, some)
-        tree = dendropy.Tree.get(data=found.newick, schema="newick", preserve_underscores=True)
+        for file, some in (("ref.fa", rest), ("all.fa", [*rest, (name, row)])):
+            write_fasta(own / file, some)
+        tree = dendropy.Tree.get(data=text, schema="newick", preserve_underscores=True)
         home, pruned = prune(tree, name)
-        path = folder / "ref.nwk"
-        path.write_text(pruned.as_string("newick", unquoted_underscores=True, suppress_rooting=True))
-        runs = {"plltool": place_with_plltool(folder, path), "raxml": place_with_raxml(folder, path, options.threads)}
-        for program, (spent, places) in runs.items():
-            times[program] += spent["cpu_seconds"]
-            distances[program][name] = nodes_between(pruned, home, places[name][0][0])
-    return {
-        "taxa": data.n_taxa,
-        "left_out": n_taxa,
-        "distances": distances,
-        "means": {program: float(np.mean(list(own.values()))) for program, own in distances.items()},
-        "cpu_seconds": {program: round(seconds, 1) for program, seconds in times.items()},
-    }
+        newick = pruned.as_string("newick", unquoted_underscores=True, suppress_rooting=True)
+        (own / "ref.nwk").write_text(newick)
+        fitted = folder / "RAxML_binaryModelParameters.model"
+        if not fitted.exists():  # for the first taxon: RAxML wants a model of as many taxa
+            command = [*RAXML, "-T", options.threads, "-f", "e", "-s", own / "ref.fa", "-t", own / "ref.nwk"]
+            run([*command, "-n", "model", "-w", folder])
+        places = {"raxml": place_with_raxml(own, options.threads, "-R", fitted)[1]}
+        query = plltool.Sequences((name,), (row.encode(),), name, None, least=1)
+        for program, extra in PROGRAMS.items():
+            found = plltool.place(
+                dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=bool(extra), threads=1
+            )
+            places[program] = places_of(json.loads(found.jplace()))
+        for program, own_places in places.items():
+            distances[program][name] = nodes_between(pruned, home, own_places[name][0][0])
+    described = {program: summary(list(own.values())) for program, own in distances.items()}
+    return {"taxa": data.n_taxa, "left_out": len(distances["raxml"]), "programs": described, "distances": distances}
+
+
+def summary(distances):
+    """The mean number of nodes, the largest, and how many places are where the taxon was, and within one node of it."""
+    numbers = np.array(distances)
+    shares = {"home": float(np.mean(numbers == 0)), "within_1": float(np.mean(numbers <= 1))}
+    return {"mean": float(numbers.mean()), "largest": int(numbers.max()), **shares}
 
 
 def prune(tree, name):
@@ -196,22 +265,29 @@ def nodes_between(tree, home, place):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["fragments", "leave-one-out"])
-    parser.add_argument("alignment", type=Path)
+    parser.add_argument("--fragments", type=Path, help="alignment")
+    parser.add_argument("--leave-one-out", type=Path, help="alignment")
+    parser.add_argument("--folder", type=Path, required=True, help="where the files of the programs stay")
     parser.add_argument("--output", type=Path, required=True)
-    parser.add_argument("--taxa", type=int, default=100, help="number of taxa to leave out")
-    parser.add_argument("--fragments", type=int, default=10, help="of each taxon left out")
+    parser.add_argument("--taxa", type=int, default=100, help="number of taxa to leave out of --fragments")
+    parser.add_argument("--fragments-each", type=int, default=10, help="of each taxon left out")
     parser.add_argument("--sites", type=int, default=200, help="columns of a fragment")
+    parser.add_argument("--left-out", type=int, help="number of taxa of --leave-one-out, by default all")
     parser.add_argument("--threads", type=int, default=2, help="of RAxML")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    data = plltool.read_alignment(options.alignment)
-    with tempfile.TemporaryDirectory() as folder:
-        compare = compare_fragments if options.what == "fragments" else leave_out_each
-        result = compare(data, Path(folder), options)
-    result |= {"alignment": options.alignment.name, "model": MODEL, "seed": options.seed}
-    plltool.write_text(options.output, json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result))
+    result = json.loads(options.output.read_text()) if options.output.exists() else {}
+    for what, path, compare in (
+        ("fragments", options.fragments, compare_fragments),
+        ("leave-one-out", options.leave_one_out, leave_out_each),
+    ):
+        if path is not None:
+            folder = options.folder.resolve() / what
+            folder.mkdir(parents=True, exist_ok=True)
+            found = compare(plltool.read_alignment(path), folder, options)
+            result[what] = found | {"alignment": path.name, "model": MODEL, "seed": options.seed}
+            plltool.write_text(options.output, json.dumps(result, indent=1) + "\n")
+            print(json.dumps(result[what]["programs"]))
 
 
 if __name__ == "__main__":

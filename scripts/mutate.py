@@ -865,6 +865,8 @@ MUTANTS = [
            "== distal[places.branches]", (PLACE, "-k", "dendropy or every_place")),
     Mutant("placement: edges are numbered as branches", "plltool/io/jplace.py", "self.number[order] = np.arange(tree.n_edges)",
            "self.number[:] = np.arange(tree.n_edges)", (PLACE, "-k", "dendropy")),
+    Mutant("placement: only the middle of a branch is scored", "plltool/constants.py", "PLACE_SHARES = (0.1, 0.5, 0.9)",
+           "PLACE_SHARES = (0.5,)", (PLACE, "-k", "far_from")),
     Mutant("placement: one branch too few", "plltool/run/placement.py", "axis=1) - weights", "axis=1)",
            (PLACE, "-k", "chosen")),
     Mutant("placement: the length of the branch is not free", "plltool/run/placement.py", "if self._raxml_blo:",

@@ -194,9 +194,9 @@ def place(
 ) -> PlacementResult:
     """Place sequences on the branches of a reference tree, each for itself.
 
-    Branch lengths and model parameters are optimised on the reference. Each query is then scored in the middle of every
-    branch. On the branches with the best scores, its place along the branch and its pendant length are optimised; the
-    reference tree stays as it is. See `plltool.tree_search.placement`.
+    Branch lengths and model parameters are optimised on the reference. Each query is then scored at three points of
+    every branch. On the branches with the best scores, its place along the branch and its pendant length are optimised;
+    the reference tree stays as it is. See `plltool.tree_search.placement`.
 
     Parameters
     ----------

@@ -48,6 +48,7 @@ _log = logging.getLogger("plltool")
 
 EXIT_ERROR = 1
 EXIT_SIGNAL = 128  # plus the number of the signal
+SIGPIPE = 13  # its number on Unix; Windows does not have it
 
 
 class _Terminated(BaseException):
@@ -101,7 +102,7 @@ def _stop(ctx: click.Context, code: int, message: str, kind: str = "") -> NoRetu
 def _stop_silently() -> NoReturn:
     """Whoever read stdout has gone, as `head` does: exit as if by SIGPIPE, without a message at shutdown."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    sys.exit(EXIT_SIGNAL + signal.SIGPIPE)
+    sys.exit(EXIT_SIGNAL + SIGPIPE)
 
 
 class MainGroup(Group):

@@ -47,7 +47,8 @@ def locked_folder(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            path.unlink(missing_ok=True)
+            with suppress(PermissionError):  # Windows keeps files that are open
+                path.unlink(missing_ok=True)
     with suppress(OSError):  # it is not empty
         folder.rmdir()
 

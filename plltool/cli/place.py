@@ -74,7 +74,7 @@ class PlacementChoice:
         type=click.FloatRange(min=0, max=1, min_open=True),
         default=PLACE_HEURISTIC,
         show_default=True,
-        help="Share of the likelihood weights in the middle of all branches; lengths are optimised on the best branches"
+        help="Share of the likelihood weights of the scores of all branches; lengths are optimised on the best branches"
         " that have it together.",
     ),
     click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),

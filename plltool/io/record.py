@@ -113,8 +113,11 @@ def write_bytes(path: str | os.PathLike[str], content: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a renaming in the folder survive a crash of the machine."""
-    handle = os.open(folder, os.O_RDONLY)
+    """Make a renaming in the folder survive a crash of the machine, where folders can be opened."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows
+        return
     try:
         os.fsync(handle)
     finally:

@@ -14,7 +14,7 @@ from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
 from plltool.engine.several import Devices, find_places, name_devices
 from plltool.errors import check_least
-from plltool.hardware import Hardware
+from plltool.hardware import Hardware, available_cores
 from plltool.model.model import Model
 from plltool.ranks import current
 from plltool.run.engines import open_engine
@@ -58,7 +58,7 @@ def share_hardware(
     plans = [plan_memory(parts, models, own) for own in each]
     offered = [int(share * plan.offered_bytes) for share, plan in zip(shares, plans, strict=True)]
     fitting = min(bytes_there // plan.full_bytes for bytes_there, plan in zip(offered, plans, strict=True))
-    threads = hardware.threads or len(os.sched_getaffinity(0))
+    threads = hardware.threads or available_cores()
     default = threads if plans[0].kind != "gpu" and can_start_children() else 1
     number = max(1, min(wanted or default, n_tasks, fitting * len(each)))
     if wanted is not None and number < min(wanted, n_tasks):

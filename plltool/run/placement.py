@@ -148,7 +148,7 @@ class Placer:
 
         Parameters
         ----------
-        heuristic : share of the likelihood weights in the middle of all branches that those branches have whose lengths
+        heuristic : share of the likelihood weights of the scores of all branches that those branches have whose lengths
             are optimised; 1 for all branches
         lnl : of the reference
         """

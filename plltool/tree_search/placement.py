@@ -20,6 +20,7 @@ from plltool.constants import (
     MIN_BRANCH_LENGTH,
     PLACE_MARGIN,
     PLACE_PRECISION,
+    PLACE_SHARES,
     SCAN_VALUES_PER_LAUNCH,
 )
 from plltool.engine import program as prog
@@ -51,29 +52,32 @@ class Places:
 
 
 def score_branches(likelihood: TreeLikelihood, n_queries: int, pendant: float) -> FloatArray:
-    """lnL (n_queries, n_branches) of the tree with each query in the middle of each branch, at a given pendant length.
+    """The highest lnL (n_queries, n_branches) of each query at a few points of each branch, at a given pendant length.
 
-    The CLA in the middle of a branch is made once for all queries, in the first scratch slot.
+    The points are at PLACE_SHARES of the branch: on a long one, the middle alone may be far from where the query fits.
+    The CLA at a point is made once for all queries, in the first scratch slot.
     """
     tree = likelihood.tree
-    scores = np.empty((n_queries, tree.n_edges))
+    scores = np.full((n_queries, tree.n_edges), -np.inf)
     at_once = max(1, SCAN_VALUES_PER_LAUNCH // (likelihood.engine.n_groups * n_queries))
-    lengths = np.append(tree.lengths / 2, pendant)
-    for first in range(0, tree.n_edges, at_once):
-        branches = np.arange(first, min(first + at_once, tree.n_edges))
-        values = likelihood.directed().execute(_scoring_request(likelihood, branches, n_queries), lengths)
-        scores[:, branches] = values.sum(axis=0).reshape(len(branches), n_queries).T
+    for share in PLACE_SHARES:
+        lengths = np.concatenate([share * tree.lengths, (1.0 - share) * tree.lengths, [pendant]])
+        for first in range(0, tree.n_edges, at_once):
+            branches = np.arange(first, min(first + at_once, tree.n_edges))
+            values = likelihood.directed().execute(_scoring_request(likelihood, branches, n_queries), lengths)
+            found = values.sum(axis=0).reshape(len(branches), n_queries).T
+            scores[:, branches] = np.maximum(scores[:, branches], found)
     return scores
 
 
 def _scoring_request(likelihood: TreeLikelihood, branches: IndexArray, n_queries: int) -> prog.Request:
     """The request of a launch: for each branch, a piece of its own, a NEWVIEW and an EVALUATE for each query."""
-    n, middle, pendant = len(branches), likelihood.scratch, likelihood.tree.n_edges
+    n, middle, n_edges = len(branches), likelihood.scratch, likelihood.tree.n_edges
     first, second = _sides(likelihood)[branches].T
     rows = np.empty((n, 1 + n_queries, INSTRUCTION_WORDS), dtype=np.int32)
-    rows[:, 0] = prog.newview(middle, first, branches, second, branches)
+    rows[:, 0] = prog.newview(middle, first, branches, second, n_edges + branches)
     tips = np.tile(_tips(likelihood, np.arange(n_queries)), n)
-    rows[:, 1:] = prog.evaluate(np.arange(len(tips)), middle, tips, pendant).reshape(n, n_queries, -1)
+    rows[:, 1:] = prog.evaluate(np.arange(len(tips)), middle, tips, 2 * n_edges).reshape(n, n_queries, -1)
     return prog.Request(
         rows.reshape(-1, INSTRUCTION_WORDS),
         len(tips),

@@ -13,7 +13,9 @@ from scipy.optimize import minimize
 import plltool
 from plltool.analyses.place import Placement, PlacementFilter
 from plltool.errors import InputError
+from plltool.io.newick_writer import write_newick
 from plltool.run import placement
+from plltool.tree.random_tree import random_tree
 
 ROWS = {
     "Homo_s": "ACGTACGTACGTTTGAACGGCTTA",
@@ -223,7 +225,7 @@ def test_batches_change_nothing(monkeypatch, device):
         assert one.names == other.names
         assert [p.branch for p in one.places] == [p.branch for p in other.places]
         assert [p.lnl for p in one.places] == pytest.approx([p.lnl for p in other.places], **SAME)
-    assert single.counters["requests"]["placement scores"] == 4
+    assert single.counters["requests"]["placement scores"] == 12, "of 4 queries at 3 points"
 
 
 def test_little_memory_changes_nothing():
@@ -236,6 +238,24 @@ def test_branches_are_chosen_by_their_weights():
     queries, branches = placement.choose_branches(scores, 0.75)
     assert list(zip(queries.tolist(), branches.tolist(), strict=True)) == [(0, 0), (0, 2), (1, 3), (1, 0)]
     assert len(placement.choose_branches(scores, 1.0)[0]) == 8
+
+
+@pytest.mark.parametrize(("seed", "taxon"), [(2, "t2"), (5, "t6"), (7, "t5")])
+def test_a_place_far_from_the_middle_of_a_long_branch_is_found(seed, taxon):
+    """In these the middle scores so badly that, by it alone, another branch wins, by 40 to 110 lnL units."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree([f"t{number}" for number in range(8)], rng)
+    tree.lengths[:] = rng.exponential(0.3, tree.n_edges)
+    made = plltool.simulate(tree, "JC", 1500, seed)
+    rows = dict(zip(made.names, made.sequences, strict=True))
+    query = sequences({"query": rows.pop(taxon)})
+    rest = dendropy.Tree.get(data=write_newick(tree), schema="newick")
+    rest.prune_taxa_with_labels([taxon])
+    newick = rest.as_string("newick", suppress_rooting=True)
+    found = plltool.place(rows, newick, query, "JC", **QUICK).best()["query"]
+    everywhere = plltool.place(rows, newick, query, "JC", heuristic=1.0, **QUICK).best()["query"]
+    assert found.branch == everywhere.branch
+    assert found.lnl == pytest.approx(everywhere.lnl, abs=1e-6)
 
 
 def test_filters():
