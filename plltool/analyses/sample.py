@@ -24,6 +24,7 @@ from plltool.alignment.patterns import Patterns, compress
 from plltool.constants import (
     AUTO_GENERATIONS,
     CHECK_GROWTH,
+    CHECKPOINT_PATIENCE,
     DEFAULT_SEED,
     ENOUGH_DEVIATION,
     ENOUGH_SIZE,
@@ -73,6 +74,7 @@ from plltool.tree_search.parsimony import stepwise_addition
 from plltool.tree_search.progress import Listener, Progress, StopSearch, announce, ignore
 
 REPORT_SECONDS = 10.0  # between two progress reports, apart from those on convergence
+SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at least
 STATE_NAME = "chains"
 
 _log = logging.getLogger("plltool")
@@ -374,6 +376,7 @@ class _Sampling:
         self._last = AUTO_GENERATIONS if is_auto else int(options.generations)
         self._is_auto = is_auto
         self._next_check = FIRST_CHECK
+        self._next_save = 0.0
         kept = None if store is None else store.load(STATE_NAME)
         if kept is not None:
             chains.unpack(kept, problem)
@@ -409,11 +412,15 @@ class _Sampling:
                 if looks:
                     enough = self._look() and self._is_auto
                 now = time.perf_counter()
+                is_over = enough or chains.generation + every > self._last
+                if is_over or now >= self._next_save:
+                    self._save()
                 if looks or now - reported >= REPORT_SECONDS or chains.generation >= self._last:
                     pace = (now - resumed) / (chains.generation - generations_before)
                     self._report(now - began, None if self._is_auto else pace * (self._last - chains.generation))
                     reported = now
         except StopSearch:
+            self._save()
             return True
         self._look()
         return False
@@ -439,16 +446,23 @@ class _Sampling:
         return bool(self.converged)
 
     def _report(self, seconds: float, left: float | None) -> None:
-        """Tell where the chains are, write the samples and save the state."""
+        """Tell where the chains are."""
+        n = 0 if self._is_auto else self._last
+        event = Progress(SAMPLE_STAGE, self._chains.generation, self._chains.cold(0).lnl, 0, 0, seconds, n, left, left)
+        self._listener(event)
+
+    def _save(self) -> None:
+        """Write the samples and save the state, which takes a small share of the time."""
+        began = time.perf_counter()
         if self._taken is not None:
             self._taken(sample_texts(self.samples, self._problem.names, self._seed))
-        state = self._chains.cold(0)
         if self._store is not None:
             kept = {"next_check": np.array(self._next_check), **self._chains.pack(), **self.samples.pack()}
+            state = self._chains.cold(0)
             tree = to_tree(state.topology, state.lengths, self._problem.names)
             self._store.save(STATE_NAME, _Snapshot(state.lnl, tree, kept))
-        n = 0 if self._is_auto else self._last
-        self._listener(Progress(SAMPLE_STAGE, self._chains.generation, state.lnl, 0, 0, seconds, n, left, left))
+        ended = time.perf_counter()
+        self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
 
     def remarks(self, interrupted: bool) -> list[str]:
         """What a user should know of the samples."""

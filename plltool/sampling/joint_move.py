@@ -13,6 +13,7 @@ from plltool.sampling.parameters import ALPHA, SHARES, Parameter, Value
 from plltool.sampling.state import Problem, State
 
 LEAST_VARIANCE = 1e-6  # in each direction, of logarithms, so that no direction is lost
+LARGEST_CHANGE = 50.0  # of a logarithm; larger ones lead out of all bounds
 FIRST_STATES = 200  # before the covariance is used; until then it is a small multiple of the identity
 FIRST_DEVIATION = 0.05
 
@@ -61,8 +62,10 @@ class JointDraw(Move):
         """Leave out the states so far, on the way from where chains began; draws go on as they are for a while."""
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
         change = step * (self.factor @ rng.standard_normal(len(self.sums)))
+        if np.abs(change).max() > LARGEST_CHANGE:
+            return None
         new, log_ratio, at = state, 0.0, 0
         for number, parameter in enumerate(self.problem.parameters):
             size = parameter.size - (parameter.kind in SHARES)
@@ -100,6 +103,6 @@ def _move_value(parameter: Parameter, value: Value, change: FloatArray) -> tuple
     number = float(value)
     if parameter.kind == ALPHA:
         return number * math.exp(change[0]), float(change[0])
-    odds = number / (1.0 - number) * math.exp(change[0])
-    share = odds / (1.0 + odds)
-    return share, math.log(share * (1.0 - share)) - math.log(number * (1.0 - number))
+    old_odds = number / (1.0 - number)
+    odds = old_odds * math.exp(change[0])
+    return odds / (1.0 + odds), float(change[0]) - 2.0 * (math.log1p(odds) - math.log1p(old_odds))

@@ -132,6 +132,8 @@ class KilledError(Exception):
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path, monkeypatch):
     monkeypatch.setattr("plltool.analyses.sample.REPORT_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sample.SAVE_SECONDS", 0.0)
+    monkeypatch.setattr("plltool.analyses.sample.CHECKPOINT_PATIENCE", 0.0)
     monkeypatch.setattr("plltool.sampling.joint_move.FIRST_STATES", 20)
     few = plltool.SampleOptions(generations=60, chains=2, sample_every=5, burnin=0.8)  # 48 generations of tuning
     settings = {"device": device, "threads": 1, "seed": 5}

@@ -44,7 +44,7 @@ def draws(problem, n, rng):
 def prior_numbers(lengths):
     """Columns of numbers of exact draws from the prior."""
     problem = make_problem(lengths=lengths)
-    return columns_of(draws(problem, 4000, np.random.default_rng(0)))
+    return columns_of(draws(problem, 2500, np.random.default_rng(0)))
 
 
 def columns_of(states):
@@ -75,10 +75,10 @@ def make_bold(move, states):
 def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     problem, rng = make_problem(), np.random.default_rng(1)
     move = next(move for move in make_moves(problem) if move.name == name)
-    states = draws(problem, 300, rng)
+    states = draws(problem, 200, rng)
     make_bold(move, states)
     chains = Chains([move], OracleLikelihoods(problem, rng), states, len(states), 0.1, rng)
-    for _ in range(4):
+    for _ in range(3):
         chains.advance()
     assert chains.accepted.sum() > 0.02 * chains.tried.sum()
     assert_prior(chains.states)
@@ -96,10 +96,10 @@ def test_moves_keep_the_prior(name, lengths):
     """Many moves, which cost little without data."""
     problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
     move = next(move for move in make_moves(problem) if move.name == name)
-    states = draws(problem, 500, rng)
+    states = draws(problem, 300, rng)
     make_bold(move, states)
     chains = Chains([move], NoData(), states, len(states), 0.1, rng)
-    for _ in range(30):
+    for _ in range(25):
         chains.advance()
     assert_prior(chains.states, lengths)
 
@@ -122,7 +122,7 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains):
     expected = np.exp(np.array(list(table.values())) - max(table.values()))
     expected /= expected.sum()
     assert np.sort(expected)[-1] < 0.9  # else there is little to see
-    n = 400
+    n = 300
     moves = [move(problem, 1.0)]
     chains = Chains(moves, TableLikelihoods(table), [start] * n * n_chains, n, 0.5, rng)
     for _ in range(30):
