@@ -36,17 +36,24 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
+#define CAN(opcode) (OPCODE_SET >> (opcode) & 1)
+#define IS(op, opcode) (CAN(opcode) && (op) == (opcode))
+
 #define SHARED_STATES (LANE_PER_ITEM && MANY_STATES)
 
 #if LANE_PER_ITEM
 #define VECTOR(type) type
 #define COMPONENTS_AT_ONCE 1        /* unrolled in NEWVIEW */
+#define LOOP_COMPONENTS _Pragma("unroll 1")
+#define LOOP_ROWS _Pragma("unroll 1")
 #define STRIDE VW
 #define LANE ((size_t)get_local_id(0) % VW)
 #define ANY(condition) (condition)
 #else
 #define VECTOR(type) PASTE(type, VW)
 #define COMPONENTS_AT_ONCE N_COMPONENTS
+#define LOOP_COMPONENTS
+#define LOOP_ROWS UNROLL
 #define STRIDE 1
 #define LANE ((size_t)0)
 #define ANY(condition) any_lane(CONVERT(long, condition))
