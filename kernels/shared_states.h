@@ -116,18 +116,23 @@ static inline void add_columns(const __local REAL *columns, const __local REAL *
     }
 }
 
-/* Arrays whose indices are known when a program is compiled stay in registers. So each product is made in the last place of
- * `y`, and those before it move forward: product k of n is y[MAX_PRODUCTS - n + k]. */
+/* Product k of n is y[MAX_PRODUCTS - n + k]. */
 #define PRODUCT(n, k) y[MAX_PRODUCTS - (n) + (k)]
 
-static inline void begin_product(SUM y[][OWN_STATES])
+/* Store a product at `place`. Arrays whose indices are known when a program is compiled stay in registers: so each product
+ * takes the last place, and those before it move forward. The nine of TRIPLET are too many for registers. */
+static inline void keep_product(const SUM *product, int place, SUM y[][OWN_STATES])
 {
     #pragma unroll
     for (int r = 0; r < OWN_STATES; r++) {
+#if CAN(TRIPLET)
+        y[place][r] = product[r];
+#else
         #pragma unroll
         for (int k = 1; k < MAX_PRODUCTS; k++)
             y[k - 1][r] = y[k][r];
-        y[MAX_PRODUCTS - 1][r] = 0;
+        y[MAX_PRODUCTS - 1][r] = product[r];
+#endif
     }
 }
 
@@ -339,15 +344,19 @@ static inline void run_instruction(const Job *job, int op, __global REAL *cla, _
                     const Operand o = which == 0 ? job->a : which == 1 ? job->b : job->c;
                     const __global REAL *table = product_table(job, task, c, k);
                     const int n_columns = which == 0 ? columns_a : which == 1 ? columns_b : columns_c;
-                    begin_product(y);
+                    SUM product[OWN_STATES];
+                    #pragma unroll
+                    for (int r = 0; r < OWN_STATES; r++)
+                        product[r] = 0;
                     for (int j = 0; j < n_columns; j += COLUMN_TILE) {
                         const int n = min(COLUMN_TILE, N_STATES - j);
                         load_columns(table, &o, block, c, j, n, columns, x);
                         barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-                        add_columns(columns, x, n, PRODUCT(1, 0));
+                        add_columns(columns, x, n, product);
                         barrier(CLK_LOCAL_MEM_FENCE);
                     }
-                    look_up(table, &o, block, PRODUCT(1, 0));
+                    look_up(table, &o, block, product);
+                    keep_product(product, MAX_PRODUCTS - count_products(task) + k, y);
                 }
                 SUM sum[MAX_SUMS];
                 make_terms(job, task, block, c, y, sum);

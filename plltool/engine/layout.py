@@ -20,7 +20,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import MASK_STATES
 from plltool.engine.codes import MAX_CODES
-from plltool.engine.contract import TRIPLET_VALUES, KernelArgument, macros
+from plltool.engine.contract import KernelArgument, macros
 from plltool.errors import EngineError
 
 # A component whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
@@ -160,8 +160,8 @@ class Layout:
 
     @property
     def own_states(self) -> int:
-        """Consecutive states of a lane, or values of a pattern, that a work-item owns; with padding."""
-        return -(-max(self.n_states, TRIPLET_VALUES) // self.state_workers)
+        """Consecutive states of a lane that a work-item owns; with padding."""
+        return -(-self.n_states // self.state_workers)
 
     @property
     def local_bytes(self) -> int:
