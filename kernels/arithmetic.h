@@ -14,12 +14,16 @@ typedef struct {
     int is_tip;
 } Operand;
 
+INLINE REALV cla_entry(const Operand *o, int block, int component, int state)
+{
+    return *((const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES + state) * STRIDE + LANE);
+}
+
 INLINE void load_cla(const Operand *o, int block, int component, REALV *x)
 {
-    const __global REALV *v = (const __global REALV *)(o->cla) + ((size_t)block * BLOCK_REALS + component * N_STATES) * STRIDE + LANE;
     UNROLL
     for (int j = 0; j < N_STATES; j++)
-        x[j] = v[j * STRIDE];
+        x[j] = cla_entry(o, block, component, j);
 }
 
 INLINE INTV load_scale(const Operand *o, int block, int component)
@@ -83,24 +87,30 @@ INLINE REALV has_state(INTV codes, int state)
 }
 
 /* The state set of each lane as 0/1 conditional likelihoods, the same for every component; 0 for a slot. */
-INLINE void prepare_tip(const Operand *o, int block, REALV *tip)
+typedef struct {
+    REALV member[N_STATES];
+} Tip;
+
+INLINE Tip prepare_tip(const Operand *o, int block)
 {
+    Tip tip;
     const INTV codes = load_codes(o, block) & -o->is_tip;
     UNROLL
     for (int j = 0; j < N_STATES; j++)
-        tip[j] = has_state(codes, j);
+        tip.member[j] = has_state(codes, j);
+    return tip;
 }
 
-/* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. `tip` holds the expanded tip.
+/* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES.
  * There is no branch: LLVM would load P before it, and spill it. */
-INLINE void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
+INLINE void load_operand(const Operand *o, const Tip *tip, int block, int component, SUMV *x)
 {
     const BITSV mask = (BITSV)(o->is_tip - 1);
     REALV y[N_STATES];
     load_cla(o, block, component, y);
     UNROLL
     for (int j = 0; j < N_STATES; j++)
-        x[j] = CONVERT(SUM, BITCAST(REAL, (BITCAST(BITS, y[j]) & mask) | BITCAST(BITS, tip[j])));
+        x[j] = CONVERT(SUM, BITCAST(REAL, (BITCAST(BITS, y[j]) & mask) | BITCAST(BITS, tip->member[j])));
 }
 
 /* sum_j p_j x_j */
@@ -122,15 +132,22 @@ INLINE SUMV dot_sums(const __global REAL *p, const SUMV *x)
     return sum;
 }
 
-/* y = M x for the operand's component of block `block`. */
-INLINE void product(
-    const __global REAL *table, const Operand *o, const REALV *tip, int block, int component, SUMV *y)
-{
+/* M x for the operand's component of a block: each row is made where it is asked for, so that few are held at a time. */
+typedef struct {
+    const __global REAL *table;
     SUMV x[N_STATES];
-    load_operand(o, tip, block, component, x);
-    #pragma unroll
-    for (int i = 0; i < N_STATES; i++)
-        y[i] = dot_sums(table + i * N_STATES, x);
+} Product;
+
+INLINE void begin_product(
+    const __global REAL *table, const Operand *o, const Tip *tip, int block, int component, Product *product)
+{
+    product->table = table;
+    load_operand(o, tip, block, component, product->x);
+}
+
+INLINE SUMV product_row(const Product *product, int i)
+{
+    return dot_sums(product->table + i * N_STATES, product->x);
 }
 
 /* One block of a tip, about to be multiplied with P. */

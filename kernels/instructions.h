@@ -7,11 +7,19 @@
 
 #if !SHARED_STATES
 #define GRADIENT_ROWS (N_STATES <= 4 ? N_STATES : 1)    /* rows of a component's S x S sums that registers hold at once */
-#define MAX_VALUES (GRADIENT_ROWS * N_STATES > TRIPLET_VALUES ? GRADIENT_ROWS * N_STATES : TRIPLET_VALUES)
+#define GRADIENT_VALUES (CAN(RATE_MATRIX_GRADIENT) ? GRADIENT_ROWS * N_STATES : CAN(MASS_GRADIENT) ? N_STATES : 0)
+#define OTHER_VALUES (CAN(TRIPLET) ? TRIPLET_VALUES : CAN(DERIVATIVE) ? DERIVATIVE_VALUES : 1)
+#define MAX_VALUES (GRADIENT_VALUES > OTHER_VALUES ? GRADIENT_VALUES : OTHER_VALUES)
+
+#if MANY_STATES
+#define SELDOM __attribute__((noinline)) static     /* compiled once: it is large, and only components of rate 0 need it */
+#else
+#define SELDOM INLINE
+#endif
 
 /* Whether the ends of an instruction have a state in common, lane by lane; `tip_c` is 0 where there are two ends. */
-INLINE INTV share_a_state(
-    const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, int component)
+SELDOM INTV share_a_state(
+    const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
 {
     SUMV xa[N_STATES], xb[N_STATES], xc[N_STATES], shared = (SUMV)(0);
     load_operand(&job->a, tip_a, block, component, xa);
@@ -24,30 +32,38 @@ INLINE INTV share_a_state(
     return CONVERT(int, shared > (SUMV)(0));
 }
 
-/* Factors that bring a pattern's components to the scale of the largest one, whose count is returned.
- * A component's count is the sum of the counts of its operands. A component of rate 0, whose likelihoods are 0 or 1 and never
- * scaled, is impossible where its ends disagree; its count is then left out. */
-INLINE INTV align_components(
-    const Job *job, const REALV *tip_a, const REALV *tip_b, const REALV *tip_c, int block, SUMV *factor)
+/* A component's scaling count: the sum of the counts of its operands. A component of rate 0, whose likelihoods are 0 or 1
+ * and never scaled, is impossible where its ends disagree; its count is then left out. */
+INLINE INTV count_scale(
+    const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block, int component)
 {
-    INTV count[N_COMPONENTS], largest = (INTV)(INT_MIN);
+    INTV count = load_scale(&job->a, block, component) + load_scale(&job->b, block, component);
+    if (tip_c)
+        count += load_scale(&job->c, block, component);
+    if (job->has_zero_rates && job->model[(component + 1) * MODEL_VALUES - 1] == 0)
+        count = share_a_state(job, tip_a, tip_b, tip_c, block, component) ? count : (INTV)(IMPOSSIBLE);
+    return count;
+}
+
+/* The largest count of a pattern's components. */
+INLINE INTV largest_scale(const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block)
+{
+    INTV largest = (INTV)(INT_MIN);
     #pragma unroll COMPONENTS_AT_ONCE
-    for (int k = 0; k < N_COMPONENTS; k++) {
-        count[k] = load_scale(&job->a, block, k) + load_scale(&job->b, block, k);
-        if (tip_c)
-            count[k] += load_scale(&job->c, block, k);
+    for (int c = 0; c < N_COMPONENTS; c++) {
+        const INTV count = count_scale(job, tip_a, tip_b, tip_c, block, c);
+        largest = count > largest ? count : largest;
     }
-    if (job->has_zero_rates)
-        for (int k = 0; k < N_COMPONENTS; k++)
-            if (job->model[(k + 1) * MODEL_VALUES - 1] == 0)
-                count[k] = share_a_state(job, tip_a, tip_b, tip_c, block, k) ? count[k] : (INTV)(IMPOSSIBLE);
-    #pragma unroll COMPONENTS_AT_ONCE
-    for (int k = 0; k < N_COMPONENTS; k++)
-        largest = count[k] > largest ? count[k] : largest;
-    #pragma unroll COMPONENTS_AT_ONCE
-    for (int k = 0; k < N_COMPONENTS; k++)
-        factor[k] = CONVERT(SUM, power_of_two(CONVERT(BITS, count[k] - largest)));
     return largest;
+}
+
+/* The factor that brings a component to the scale of the largest one. It is made again rather than kept: an array that a loop
+ * over components reads would be in a GPU's memory. */
+INLINE SUMV align_component(const Job *job, const Tip *tip_a, const Tip *tip_b, const Tip *tip_c, int block,
+    int component, INTV largest)
+{
+    const INTV count = count_scale(job, tip_a, tip_b, tip_c, block, component);
+    return CONVERT(SUM, power_of_two(CONVERT(BITS, count - largest)));
 }
 
 /* The least of the components' maxima so far, except those that are 0; a component of rate 0 is 0 wherever taxa differ. */
@@ -74,10 +90,10 @@ INLINE void newview(
 {
     REALV least[TILE_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
-        for (int block = 0; block < job->n_blocks; block++) {
+        for (int block = 0; block < BLOCKS(job); block++) {
             SUMV ya[N_STATES], yb[N_STATES];
-            product(pa + c * MATRIX_VALUES, &job->a, 0, block, c, ya);
-            product(pb + c * MATRIX_VALUES, &job->b, 0, block, c, yb);
+            product(pa + c * MATRIX_VALUES, &job->a, block, c, ya);
+            product(pb + c * MATRIX_VALUES, &job->b, block, c, yb);
             __global REALV *out = cla_block(cla, block) + c * N_STATES * STRIDE;
             REALV largest = (REALV)(0);
             UNROLL
@@ -89,7 +105,7 @@ INLINE void newview(
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c) + load_scale(&job->b, block, c);
             least[block] = least_positive(c ? least[block] : (REALV)(1), largest);
         }
-    for (int block = 0; block < job->n_blocks; block++)
+    for (int block = 0; block < BLOCKS(job); block++)
         rescale_small(cla_block(cla, block), scale_block(scale, block), least[block]);
 }
 
@@ -98,7 +114,7 @@ INLINE void newview(
 INLINE void newview_of(const Job *job, const Operand a, const int a_is_tip, const P_SPACE REAL *pa,
     const Operand b, const int b_is_tip, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
-    const int n_blocks = job->n_blocks;
+    const int n_blocks = BLOCKS(job);
     for (int block = 0; block < n_blocks; block++) {
         TipBlock tip_a, tip_b;
         if (a_is_tip)
@@ -147,15 +163,15 @@ INLINE void newview(
 
 INLINE void propagate(const Job *job, __global REAL *cla, __global int *scale)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip[N_STATES];
-        prepare_tip(&job->a, block, tip);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip = prepare_tip(&job->a, block);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
-            SUMV y[N_STATES];
-            product(job->pa + c * MATRIX_VALUES, &job->a, tip, block, c, y);
+            Product pa;
+            begin_product(job->pa + c * MATRIX_VALUES, &job->a, &tip, block, c, &pa);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
-                cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, y[i]);
+                cla_block(cla, block)[(c * N_STATES + i) * STRIDE] = CONVERT(REAL, product_row(&pa, i));
             scale_block(scale, block)[c * STRIDE] = load_scale(&job->a, block, c);
         }
     }
@@ -164,21 +180,22 @@ INLINE void propagate(const Job *job, __global REAL *cla, __global int *scale)
 /* lnL of each pattern. */
 INLINE void evaluate(const Job *job, DOUBLEV *lnl)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        SUMV likelihood = (SUMV)(0);
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_VALUES;
-            SUMV xa[N_STATES], y[N_STATES], sum = (SUMV)(0);
-            load_operand(&job->a, tip_a, block, c, xa);
-            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, y);
+            SUMV xa[N_STATES], sum = (SUMV)(0);
+            Product pb;
+            load_operand(&job->a, &tip_a, block, c, xa);
+            begin_product(job->pb + c * MATRIX_VALUES, &job->b, &tip_b, block, c, &pb);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
-                sum = (m[i] * xa[i]) * y[i] + sum;
-            likelihood = factor[c] * sum + likelihood;
+                sum = (m[i] * xa[i]) * product_row(&pb, i) + sum;
+            likelihood = align_component(job, &tip_a, &tip_b, 0, block, c, scale) * sum + likelihood;
         }
         lnl[block] = log_likelihood(job, block, likelihood, scale);
         if (job->site)
@@ -189,72 +206,70 @@ INLINE void evaluate(const Job *job, DOUBLEV *lnl)
 /* The sum of the patterns' lnL times their weights. */
 INLINE void weigh(const Job *job, const DOUBLEV *lnl, DOUBLEV *values)
 {
-    for (int block = 0; block < job->n_blocks; block++)
+    for (int block = 0; block < BLOCKS(job); block++)
         values[0] += load_weights(job, block) * lnl[block];
 }
 
-/* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i.
- * `factor` aligns the component with the others. */
+/* Both ends of the job's branch in the eigenbasis of one component: sa = U^T m a, sb = U^-1 b; returns sum_i m_i a_i b_i. */
 INLINE SUMV to_eigenbasis(
-    const Job *job, const REALV *tip_a, const REALV *tip_b, int block, int component, SUMV factor, SUMV *sa, SUMV *sb)
+    const Job *job, const Tip *tip_a, const Tip *tip_b, int block, int component, Product *sa, Product *sb)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
     const __global REAL *ua = m + N_STATES, *ub = ua + MATRIX_VALUES;
     SUMV xa[N_STATES], xb[N_STATES];
     load_operand(&job->a, tip_a, block, component, xa);
     load_operand(&job->b, tip_b, block, component, xb);
-    product(ua, &job->a, tip_a, block, component, sa);
-    product(ub, &job->b, tip_b, block, component, sb);
+    begin_product(ua, &job->a, tip_a, block, component, sa);
+    begin_product(ub, &job->b, tip_b, block, component, sb);
     SUMV at_zero_length = (SUMV)(0);
     UNROLL
-    for (int i = 0; i < N_STATES; i++) {
-        sa[i] *= factor;
+    for (int i = 0; i < N_STATES; i++)
         at_zero_length = (m[i] * xa[i]) * xb[i] + at_zero_length;
-    }
-    return factor * at_zero_length;
+    return at_zero_length;
 }
 
 /* P x, P' x and P'' x for the operand's component of block `block`. */
-INLINE void three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const REALV *tip,
-    int block, int component, SUMV y[3][N_STATES])
+INLINE void begin_three_orders(const __global REAL *p, const __global REAL *slopes, const Operand *o, const Tip *tip,
+    int block, int component, Product *y)
 {
-    product(p + component * MATRIX_VALUES, o, tip, block, component, y[0]);
-    product(slopes + component * MATRIX_VALUES, o, tip, block, component, y[1]);
-    product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y[2]);
+    begin_product(p + component * MATRIX_VALUES, o, tip, block, component, y);
+    begin_product(slopes + component * MATRIX_VALUES, o, tip, block, component, y + 1);
+    begin_product(slopes + MATRIX_REALS + component * MATRIX_VALUES, o, tip, block, component, y + 2);
 }
 
 INLINE void derivative(const Job *job, DOUBLEV *values)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        SUMV factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, 0, block, factor);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
         SUMV likelihood = (SUMV)(0), first = (SUMV)(0), second = (SUMV)(0);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
+            const SUMV factor = align_component(job, &tip_a, &tip_b, 0, block, c, scale);
 #if REVERSIBLE
             const __global REAL *d = job->decay + c * 3 * N_STATES;
-            SUMV sa[N_STATES], sb[N_STATES];
-            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            Product sa, sb;
+            likelihood += factor * to_eigenbasis(job, &tip_a, &tip_b, block, c, &sa, &sb);
             UNROLL
             for (int k = 0; k < N_STATES - 1; k++) {    /* the last eigenvalue is 0 and adds nothing */
-                const SUMV s = sa[k] * sb[k];
+                const SUMV s = (product_row(&sa, k) * factor) * product_row(&sb, k);
                 likelihood = d[k] * s + likelihood;
                 first = d[N_STATES + k] * s + first;
                 second = d[2 * N_STATES + k] * s + second;
             }
 #else
             const __global REAL *m = job->model + c * MODEL_VALUES;
-            SUMV xa[N_STATES], b[3][N_STATES];
-            load_operand(&job->a, tip_a, block, c, xa);
-            three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
+            SUMV xa[N_STATES];
+            Product b[3];
+            load_operand(&job->a, &tip_a, block, c, xa);
+            begin_three_orders(job->pb, job->qb, &job->b, &tip_b, block, c, b);
             UNROLL
             for (int i = 0; i < N_STATES; i++) {
-                const SUMV a = m[i] * (factor[c] * xa[i]);
-                likelihood = a * b[0][i] + likelihood;
-                first = a * b[1][i] + first;
-                second = a * b[2][i] + second;
+                const SUMV a = m[i] * (factor * xa[i]);
+                likelihood = a * product_row(&b[0], i) + likelihood;
+                first = a * product_row(&b[1], i) + first;
+                second = a * product_row(&b[2], i) + second;
             }
 #endif
         }
@@ -269,23 +284,23 @@ INLINE void derivative(const Job *job, DOUBLEV *values)
 
 INLINE void insert_of(const Job *job, DOUBLEV *values)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        prepare_tip(&job->c, block, tip_c);
-        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        const Tip tip_c = prepare_tip(&job->c, block);
+        SUMV likelihood = (SUMV)(0);
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, &tip_c, block);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_VALUES;
-            SUMV x[N_STATES], ya[N_STATES], yb[N_STATES], sum = (SUMV)(0);
-            product(job->pa + c * MATRIX_VALUES, &job->a, tip_a, block, c, ya);
-            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, yb);
-            load_operand(&job->c, tip_c, block, c, x);
-            UNROLL
+            SUMV sum = (SUMV)(0);
+            Product pa, pb;
+            begin_product(job->pa + c * MATRIX_VALUES, &job->a, &tip_a, block, c, &pa);
+            begin_product(job->pb + c * MATRIX_VALUES, &job->b, &tip_b, block, c, &pb);
+            LOOP_ROWS
             for (int i = 0; i < N_STATES; i++)
-                sum = (m[i] * x[i]) * (ya[i] * yb[i]) + sum;
-            likelihood = factor[c] * sum + likelihood;
+                sum = (m[i] * CONVERT(SUM, cla_entry(&job->c, block, c, i))) * (product_row(&pa, i) * product_row(&pb, i)) + sum;
+            likelihood = align_component(job, &tip_a, &tip_b, &tip_c, block, c, scale) * sum + likelihood;
         }
         values[0] += load_weights(job, block) * log_likelihood(job, block, likelihood, scale);
     }
@@ -310,28 +325,29 @@ INLINE void insert(const Job *job, DOUBLEV *values)
 
 INLINE void triplet(const Job *job, DOUBLEV *values)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES], tip_c[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        prepare_tip(&job->c, block, tip_c);
-        SUMV sum[TRIPLET_VALUES], factor[N_COMPONENTS];
-        const INTV scale = align_components(job, tip_a, tip_b, tip_c, block, factor);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        const Tip tip_c = prepare_tip(&job->c, block);
+        SUMV sum[TRIPLET_VALUES];
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, &tip_c, block);
         UNROLL
         for (int v = 0; v < TRIPLET_VALUES; v++)
             sum[v] = (SUMV)(0);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
             const __global REAL *m = job->model + c * MODEL_VALUES;
-            SUMV a[3][N_STATES], b[3][N_STATES], s[3][N_STATES];
-            three_orders(job->pa, job->qa, &job->a, tip_a, block, c, a);
-            three_orders(job->pb, job->qb, &job->b, tip_b, block, c, b);
-            three_orders(job->pc, job->qc, &job->c, tip_c, block, c, s);
-            UNROLL
+            const SUMV factor = align_component(job, &tip_a, &tip_b, &tip_c, block, c, scale);
+            Product a[3], b[3], s[3];
+            begin_three_orders(job->pa, job->qa, &job->a, &tip_a, block, c, a);
+            begin_three_orders(job->pb, job->qb, &job->b, &tip_b, block, c, b);
+            begin_three_orders(job->pc, job->qc, &job->c, &tip_c, block, c, s);
+            LOOP_ROWS
             for (int i = 0; i < N_STATES; i++) {
-                const SUMV ai[3] = {a[0][i], a[1][i], a[2][i]};
-                const SUMV bi[3] = {b[0][i], b[1][i], b[2][i]};
-                const SUMV si[3] = {s[0][i], s[1][i], s[2][i]};
-                add_triplet_terms(m[i] * factor[c], ai, bi, si, sum);
+                const SUMV ai[3] = {product_row(a, i), product_row(a + 1, i), product_row(a + 2, i)};
+                const SUMV bi[3] = {product_row(b, i), product_row(b + 1, i), product_row(b + 2, i)};
+                const SUMV si[3] = {product_row(s, i), product_row(s + 1, i), product_row(s + 2, i)};
+                add_triplet_terms(m[i] * factor, ai, bi, si, sum);
             }
         }
         DOUBLEV value[TRIPLET_VALUES];
@@ -346,28 +362,30 @@ INLINE void triplet(const Job *job, DOUBLEV *values)
 /* Each pattern's weight over its likelihood, at the scale of its largest component: the factor of its terms in a gradient. */
 INLINE void pattern_shares(const Job *job, DOUBLEV *shares)
 {
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        SUMV likelihood = (SUMV)(0), factor[N_COMPONENTS];
-        align_components(job, tip_a, tip_b, 0, block, factor);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        SUMV likelihood = (SUMV)(0);
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
+        LOOP_COMPONENTS
         for (int c = 0; c < N_COMPONENTS; c++) {
+            const SUMV factor = align_component(job, &tip_a, &tip_b, 0, block, c, scale);
 #if REVERSIBLE
             const __global REAL *d = job->decay + c * 3 * N_STATES;
-            SUMV sa[N_STATES], sb[N_STATES];
-            likelihood += to_eigenbasis(job, tip_a, tip_b, block, c, factor[c], sa, sb);
+            Product sa, sb;
+            likelihood += factor * to_eigenbasis(job, &tip_a, &tip_b, block, c, &sa, &sb);
             UNROLL
             for (int k = 0; k < N_STATES - 1; k++)
-                likelihood = (d[k] * sa[k]) * sb[k] + likelihood;
+                likelihood = (d[k] * (product_row(&sa, k) * factor)) * product_row(&sb, k) + likelihood;
 #else
             const __global REAL *m = job->model + c * MODEL_VALUES;
-            SUMV xa[N_STATES], y[N_STATES];
-            load_operand(&job->a, tip_a, block, c, xa);
-            product(job->pb + c * MATRIX_VALUES, &job->b, tip_b, block, c, y);
+            SUMV xa[N_STATES];
+            Product pb;
+            load_operand(&job->a, &tip_a, block, c, xa);
+            begin_product(job->pb + c * MATRIX_VALUES, &job->b, &tip_b, block, c, &pb);
             UNROLL
             for (int i = 0; i < N_STATES; i++)
-                likelihood = (m[i] * (factor[c] * xa[i])) * y[i] + likelihood;
+                likelihood = (m[i] * (factor * xa[i])) * product_row(&pb, i) + likelihood;
 #endif
         }
         shares[block] = load_weights(job, block) / CONVERT(double, likelihood);
@@ -381,15 +399,21 @@ INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *en
     const __global REAL *difference = job->differences + (size_t)at * N_STATES;
     const int component = at / N_STATES % N_COMPONENTS, row = at % N_STATES;
     if (row == 0)
-        for (int block = 0; block < job->n_blocks; block++) {
-            REALV tip_a[N_STATES], tip_b[N_STATES];
-            SUMV factor[N_COMPONENTS], *sa = ends + block * 2 * N_STATES;
-            prepare_tip(&job->a, block, tip_a);
-            prepare_tip(&job->b, block, tip_b);
-            align_components(job, tip_a, tip_b, 0, block, factor);
-            to_eigenbasis(job, tip_a, tip_b, block, component, factor[component], sa, sa + N_STATES);
+        for (int block = 0; block < BLOCKS(job); block++) {
+            SUMV *of_block = ends + block * 2 * N_STATES;
+            Product sa, sb;
+            const Tip tip_a = prepare_tip(&job->a, block);
+            const Tip tip_b = prepare_tip(&job->b, block);
+            const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
+            const SUMV factor = align_component(job, &tip_a, &tip_b, 0, block, component, scale);
+            to_eigenbasis(job, &tip_a, &tip_b, block, component, &sa, &sb);
+            UNROLL
+            for (int k = 0; k < N_STATES; k++) {
+                of_block[k] = product_row(&sa, k) * factor;
+                of_block[N_STATES + k] = product_row(&sb, k);
+            }
         }
-    for (int block = 0; block < job->n_blocks; block++) {
+    for (int block = 0; block < BLOCKS(job); block++) {
         const SUMV *sa = ends + block * 2 * N_STATES, *sb = sa + N_STATES;
         for (int k = 0; k < GRADIENT_ROWS; k++) {
             const DOUBLEV share = shares[block] * CONVERT(double, sa[row + k]);
@@ -405,17 +429,18 @@ INLINE void rate_matrix_gradient(const Job *job, const DOUBLEV *shares, SUMV *en
 INLINE void mass_gradient(const Job *job, const DOUBLEV *shares, int component, DOUBLEV *values)
 {
     const __global REAL *m = job->model + component * MODEL_VALUES;
-    for (int block = 0; block < job->n_blocks; block++) {
-        REALV tip_a[N_STATES], tip_b[N_STATES];
-        SUMV xa[N_STATES], y[N_STATES], factor[N_COMPONENTS];
-        prepare_tip(&job->a, block, tip_a);
-        prepare_tip(&job->b, block, tip_b);
-        align_components(job, tip_a, tip_b, 0, block, factor);
-        load_operand(&job->a, tip_a, block, component, xa);
-        product(job->pb + component * MATRIX_VALUES, &job->b, tip_b, block, component, y);
+    for (int block = 0; block < BLOCKS(job); block++) {
+        SUMV xa[N_STATES];
+        Product pb;
+        const Tip tip_a = prepare_tip(&job->a, block);
+        const Tip tip_b = prepare_tip(&job->b, block);
+        const INTV scale = largest_scale(job, &tip_a, &tip_b, 0, block);
+        const SUMV factor = align_component(job, &tip_a, &tip_b, 0, block, component, scale);
+        load_operand(&job->a, &tip_a, block, component, xa);
+        begin_product(job->pb + component * MATRIX_VALUES, &job->b, &tip_b, block, component, &pb);
         UNROLL
         for (int i = 0; i < N_STATES; i++)
-            values[i] += shares[block] * CONVERT(double, (m[i] * (factor[component] * xa[i])) * y[i]);
+            values[i] += shares[block] * CONVERT(double, (m[i] * (factor * xa[i])) * product_row(&pb, i));
     }
 }
 
@@ -423,17 +448,29 @@ INLINE void mass_gradient(const Job *job, const DOUBLEV *shares, int component, 
 #define STAGED_DOUBLES (STAGED_MATRICES ? (2 * MATRIX_REALS * REAL_BITS + 63) / 64 : 0)
 #define SHARED_DOUBLES (VALUE_DOUBLES > STAGED_DOUBLES ? VALUE_DOUBLES : STAGED_DOUBLES)       /* used one after the other */
 
+#define LANE_RUNS (VW < 8 ? 1 : 8)      /* of lanes that are added by a work-item each, before another adds their sums */
+#define RUN_LANES (VW / LANE_RUNS)
+
 /* Add the lanes of each value in a fixed order to this group's partial sums. */
 INLINE void store_values(__global double *partial, const DOUBLEV *values, int n, int first_tile, __local double *shared)
 {
 #if LANE_PER_ITEM
-    for (int v = 0; v < n; v++)
-        shared[v * VW + LANE] = values[v];
+    UNROLL
+    for (int v = 0; v < MAX_VALUES; v++)        /* registers have no index */
+        if (v < n)
+            shared[v * VW + LANE] = values[v];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int run = LANE; run < n * LANE_RUNS; run += VW) {
+        double sum = 0;
+        for (int l = 0; l < RUN_LANES; l++)
+            sum += shared[run * RUN_LANES + l];
+        shared[run * RUN_LANES] = sum;
+    }
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int v = LANE; v < n; v += VW) {
         double sum = 0;
-        for (int l = 0; l < VW; l++)
-            sum += shared[v * VW + l];
+        for (int run = 0; run < LANE_RUNS; run++)
+            sum += shared[(v * LANE_RUNS + run) * RUN_LANES];
         partial[v] = first_tile ? sum : partial[v] + sum;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
@@ -453,7 +490,7 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
 {
 #if STAGED_MATRICES
     __local REAL *pa = (__local REAL *)shared, *pb = pa + MATRIX_REALS;
-    const int n_staged = op == NEWVIEW ? MATRIX_REALS : 0;
+    const int n_staged = IS(op, NEWVIEW) ? MATRIX_REALS : 0;
     barrier(CLK_LOCAL_MEM_FENCE);       /* the last NEWVIEW may still be reading */
     for (int e = LANE; e < n_staged; e += VW) {
         pa[e] = job->pa[e];
@@ -466,25 +503,25 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
     DOUBLEV shares[TILE_BLOCKS];        /* what the passes need of each pattern */
     SUMV ends[TILE_BLOCKS * 2 * N_STATES];
     int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
-    if (op == NEWVIEW) {
+    if (IS(op, NEWVIEW)) {
         newview(job, pa, pb, cla, scale);
         n_passes = 0;
-    } else if (op == PROPAGATE) {
+    } else if (IS(op, PROPAGATE)) {
         propagate(job, cla, scale);
         n_passes = 0;
-    } else if (op == EVALUATE) {
+    } else if (IS(op, EVALUATE)) {
         evaluate(job, shares);
-    } else if (op == RATE_MATRIX_GRADIENT) {
+    } else if (IS(op, RATE_MATRIX_GRADIENT)) {
         pattern_shares(job, shares);
         n_passes = DIFFERENCE_TABLES * N_COMPONENTS * N_STATES / GRADIENT_ROWS;
         n_made = GRADIENT_ROWS * N_STATES;
-    } else if (op == MASS_GRADIENT) {
+    } else if (IS(op, MASS_GRADIENT)) {
         pattern_shares(job, shares);
         n_passes = N_COMPONENTS;
         n_made = N_STATES;
-    } else if (op == DERIVATIVE) {
+    } else if (IS(op, DERIVATIVE)) {
         n_made = DERIVATIVE_VALUES;
-    } else if (op == TRIPLET) {
+    } else if (IS(op, TRIPLET)) {
         n_made = TRIPLET_VALUES;
     }
     for (int pass = 0; pass < n_passes; pass++) {
@@ -492,17 +529,17 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
         UNROLL
         for (int v = 0; v < MAX_VALUES; v++)
             values[v] = (DOUBLEV)(0);
-        if (op == EVALUATE)
+        if (IS(op, EVALUATE))
             weigh(job, shares, values);
-        else if (op == DERIVATIVE)
+        else if (IS(op, DERIVATIVE))
             derivative(job, values);
-        else if (op == INSERT)
+        else if (IS(op, INSERT))
             insert(job, values);
-        else if (op == TRIPLET)
+        else if (IS(op, TRIPLET))
             triplet(job, values);
-        else if (op == RATE_MATRIX_GRADIENT)
+        else if (IS(op, RATE_MATRIX_GRADIENT))
             rate_matrix_gradient(job, shares, ends, pass * GRADIENT_ROWS, values);
-        else
+        else if (CAN(MASS_GRADIENT))
             mass_gradient(job, shares, pass, values);
         store_values(partial + pass * n_made, values, n_made, first, shared);
     }

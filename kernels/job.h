@@ -17,6 +17,9 @@ typedef struct {
     int has_zero_rates;                         /* whether a component has rate 0 */
 } Job;
 
+/* Blocks of the tile that hold patterns; a constant where tiles have one block, so that loops over blocks vanish. */
+#define BLOCKS(job) (TILE_BLOCKS == 1 ? 1 : (job)->n_blocks)
+
 #define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* its bits */
 
 /* The log of each lane, which is positive and finite: x = m 2^e with m from sqrt(1/2) to sqrt(2), log m = 2 atanh(s) with

@@ -10,6 +10,7 @@
  *   LANE_PER_ITEM            1: a work-group has VW work-items, and each owns one lane of every block (GPUs); with many
  *                            states it has VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)
+ *   OPCODE_SET               bits of the opcodes that `traverse` can run, see CAN and IS; kernels.py defines it
  *   STAGED_MATRICES          1: P matrices of a NEWVIEW are read from local memory; with LANE_PER_ITEM and few states
  *   STATE_WORKERS, OWN_STATES, COLUMN_TILE, SHARED_DOUBLES       see shared_states.h
  *   MATRIX_VALUES            numbers of a matrix that multiplies CLAs, see many_states.h
@@ -36,17 +37,25 @@
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
 
+/* Code for an instruction that a program cannot run is left out: on a GPU it would cost registers. */
+#define CAN(opcode) (OPCODE_SET >> (opcode) & 1)
+#define IS(op, opcode) (CAN(opcode) && (op) == (opcode))
+
 #define SHARED_STATES (LANE_PER_ITEM && MANY_STATES)
 
 #if LANE_PER_ITEM
 #define VECTOR(type) type
 #define COMPONENTS_AT_ONCE 1        /* unrolled in NEWVIEW */
+#define LOOP_COMPONENTS _Pragma("unroll 1")
+#define LOOP_ROWS _Pragma("unroll 1")
 #define STRIDE VW
 #define LANE ((size_t)get_local_id(0) % VW)
 #define ANY(condition) (condition)
 #else
 #define VECTOR(type) PASTE(type, VW)
 #define COMPONENTS_AT_ONCE N_COMPONENTS
+#define LOOP_COMPONENTS
+#define LOOP_ROWS UNROLL
 #define STRIDE 1
 #define LANE ((size_t)0)
 #define ANY(condition) any_lane(CONVERT(long, condition))

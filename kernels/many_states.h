@@ -20,12 +20,15 @@
 #define ROWS ((N_STATES + ROW_TILES - 1) / ROW_TILES)
 
 /* Tips need no preparation: each component looks them up. */
-static inline void prepare_tip(const Operand *o, int block, REALV *tip)
+typedef int Tip;
+
+static inline Tip prepare_tip(const Operand *o, int block)
 {
+    return 0;
 }
 
 /* Conditional likelihoods of one component of block `block`: x[j], j < N_STATES. */
-static inline void load_operand(const Operand *o, const REALV *tip, int block, int component, SUMV *x)
+static inline void load_operand(const Operand *o, const Tip *tip, int block, int component, SUMV *x)
 {
     if (o->is_tip) {
         const __global CODE *code = o->code + (size_t)block * VW;
@@ -81,13 +84,28 @@ static inline int look_up(const __global REAL *table, const __global CODE *code,
 }
 
 /* y = M x for the operand's component of block `block` */
-static inline void product(
-    const __global REAL *table, const Operand *o, const REALV *tip, int block, int component, SUMV *y)
+static inline void product(const __global REAL *table, const Operand *o, int block, int component, SUMV *y)
 {
     if (o->is_tip && look_up(table, o->code + (size_t)block * VW, y))
         return;
     SUMV x[N_STATES];
-    load_operand(o, tip, block, component, x);
+    load_operand(o, 0, block, component, x);
     multiply(table, x, y);
+}
+
+/* All rows of M x at once; see arithmetic.h. */
+typedef struct {
+    SUMV y[N_STATES];
+} Product;
+
+INLINE void begin_product(
+    const __global REAL *table, const Operand *o, const Tip *tip, int block, int component, Product *made)
+{
+    product(table, o, block, component, made->y);
+}
+
+INLINE SUMV product_row(const Product *made, int i)
+{
+    return made->y[i];
 }
 #endif

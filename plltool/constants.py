@@ -233,6 +233,7 @@ DEVICE_MEMORY_SHARE = 0.9  # of a device's own memory, by default; drivers and d
 HOST_MEMORY_SHARE = 0.8  # of the host's available memory, by default; other programs run, too
 CPU_GROUPS_PER_UNIT = 2  # work-groups per compute unit over which a launch with few patterns is spread
 GPU_GROUPS_PER_UNIT = 16  # the same: enough to hide the latency of memory; not measured yet
+GPU_LEVEL_SPANS = 0.5  # spans over wanted work-groups below which launches by levels are faster; not measured yet
 GPU_LEVEL_WIDTH = 2  # mean instructions per level from which launches by levels are faster; not measured yet
 COLLAPSE_LENGTH = 1.1 * MIN_BRANCH_LENGTH  # inner branches up to this length carry no information (RAxML-NG)
 HEARTBEAT_SECONDS = 30.0  # of silence after which a running command reports that it is alive

@@ -268,18 +268,21 @@ def compile_log(kind: str) -> Any:
     """What the compiler says of the kernels for 4, 20 and 61 states, and seconds that it takes."""
     import pyopencl as cl
 
+    from plltool.engine.contract import OPCODE_SETS
     from plltool.engine.layout_choice import DataShape, choose_layout
-    from plltool.engine.opencl.kernels import build_program
+    from plltool.engine.opencl.kernels import build_traverse
 
     logs = {}
     for states in (4, 20, 61):
         device = list_kind(kind)[0]
         context = cl.Context([device.handle])
         layout = choose_layout(device, DataShape(states, 4, 20, (1000,), 2 * states))
-        began = time.perf_counter()
-        program = build_program(context, layout)
-        log = program.get_build_info(device.handle, cl.program_build_info.LOG)
-        logs[f"{states} states"] = {"seconds": round(time.perf_counter() - began, 2), "log": log[-4000:]}
+        for name in OPCODE_SETS:
+            began = time.perf_counter()
+            program = build_traverse(context, layout, name)
+            log = program.get_build_info(device.handle, cl.program_build_info.LOG)
+            seconds = round(time.perf_counter() - began, 2)
+            logs[f"{states} states, {name}"] = {"seconds": seconds, "log": log[-4000:]}
     return logs
 
 

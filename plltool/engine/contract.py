@@ -28,6 +28,16 @@ class Opcode:
     MASS_GRADIENT = 7
 
 
+_CLAS = frozenset({Opcode.PROPAGATE, Opcode.NEWVIEW})
+# What `traverse` is compiled for on a GPU, where a work-item takes the registers of the greediest instruction of a
+# program: each launch takes the first set that has all its instructions. EVALUATE is the first step of the gradients.
+OPCODE_SETS: dict[str, frozenset[int]] = {
+    "likelihoods": _CLAS | {Opcode.EVALUATE, Opcode.DERIVATIVE},
+    "insertions": _CLAS | {Opcode.INSERT},
+    "triplets": _CLAS | {Opcode.TRIPLET},
+    "gradients": _CLAS | {Opcode.EVALUATE, Opcode.RATE_MATRIX_GRADIENT, Opcode.MASS_GRADIENT},
+    "all": frozenset(range(Opcode.MASS_GRADIENT + 1)),
+}
 DERIVATIVE_VALUES = 3  # lnL, d1, d2
 TRIPLET_VALUES = 10  # lnL, gradient (3), Hessian aa bb cc ab ac bc
 PEAK_CHAINS = 12  # independent multiply-adds in `peaks.cl`: each takes 4 cycles and a core starts 2 per cycle

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray, IntArray
 from plltool.constants import MASK_STATES
 from plltool.engine.codes import MAX_CODES
-from plltool.engine.contract import TRIPLET_VALUES, KernelArgument, macros
+from plltool.engine.contract import KernelArgument, macros
 from plltool.errors import EngineError
 
 # A component whose maximum falls below 2^-SCALE_BITS is rescaled. The product of two entries at the threshold stays
@@ -39,7 +39,9 @@ NUMPY_TYPE = {"double": "float64", "int": "int32", "uchar": "uint8", "ulong": "u
 SCALE_BYTES = 4
 ROW_TABLE_LANES = 8  # lanes from which on a vector holds the sums of enough sets of states, see `kernels/layout.h`
 SET_TABLE_LANES = 4  # lanes, and at most as many states, with which tables for tips have a vector for each set
-PMATRIX_COLUMNS = 12  # columns of a P matrix that one work-item makes; each work-item computes all exponentials itself
+PMATRIX_COLUMNS = (
+    12  # columns of a P matrix that one work-item of a CPU makes; each work-item computes all exponentials itself
+)
 LARGEST_COLUMN_TILE = 16  # columns of a table that work-items who share states bring to local memory at a time
 
 
@@ -57,6 +59,7 @@ class Layout:
     staged_matrices : work-items read the P matrices of a NEWVIEW from local memory; few states on a GPU only
     state_workers : work-items that share the states of a lane, see `kernels/shared_states.h`; 1 for the other shapes
     column_tile : columns of a table that they bring to local memory at a time
+    cut_kernels : kernels are compiled for sets of instructions (`contract.OPCODE_SETS`) rather than for all
     tile_major : CLAs lie [tile][slot] (cache-friendly) rather than [slot][tile] (coalesced)
     precision : "double", "single", or "mixed": single CLAs and P matrices, double sums; see TYPES
     max_groups : number of groups to aim at; there are up to n_parts more, since a group never holds two parts
@@ -79,6 +82,7 @@ class Layout:
     staged_matrices: bool = False
     state_workers: int = 1
     column_tile: int = LARGEST_COLUMN_TILE
+    cut_kernels: bool = False
     tile_major: bool = True
     precision: str = "double"
     max_groups: int = 64
@@ -156,8 +160,8 @@ class Layout:
 
     @property
     def own_states(self) -> int:
-        """Consecutive states of a lane, or values of a pattern, that a work-item owns; with padding."""
-        return -(-max(self.n_states, TRIPLET_VALUES) // self.state_workers)
+        """Consecutive states of a lane that a work-item owns; with padding."""
+        return -(-self.n_states // self.state_workers)
 
     @property
     def local_bytes(self) -> int:
@@ -169,9 +173,14 @@ class Layout:
         return -(-max(products, terms, lanes) // 8) * 8
 
     @property
+    def pmatrix_columns(self) -> int:
+        """Columns of a P matrix that one work-item makes: one on a GPU, which has more items than there are columns."""
+        return 1 if self.lane_per_item else PMATRIX_COLUMNS
+
+    @property
     def pmatrix_shares(self) -> int:
         """Work-items that make a P matrix together, see `pmatrices.cl`."""
-        return -(-self.n_states // PMATRIX_COLUMNS)
+        return -(-self.n_states // self.pmatrix_columns)
 
     def pmatrix_items(self, n_psets: int, n_branches: int) -> int:
         """Work-items that make the P matrices of all branches in every P set, see `pmatrices.cl`."""
@@ -339,7 +348,7 @@ class Layout:
             "SUM": C_TYPE[self.sum],
             "CODE": "uchar" if self.code.itemsize == 1 else "ushort",
             "SCALE_BITS": self.scale_bits,
-            "PMATRIX_COLUMNS": PMATRIX_COLUMNS,
+            "PMATRIX_COLUMNS": self.pmatrix_columns,
             "TABLE_ROWS": self.table_rows,
             "MATRIX_VALUES": self.matrix_values,
             "BRANCH_VALUES": self.branch_values,
@@ -365,6 +374,7 @@ class Layout:
             "lane_per_item": self.lane_per_item,
             "staged_matrices": self.staged_matrices,
             "state_workers": self.state_workers,
+            "cut_kernels": self.cut_kernels,
             "tile_major": self.tile_major,
             "precision": self.precision,
             "groups": len(self.groups),

@@ -59,6 +59,8 @@ def choose_layout(device: Device | None, shape: DataShape, precision: str = "dou
         default = GPU_MANY_STATES_LANES if shape.n_states > MASK_STATES else GPU_DEFAULT_LANES
         lanes = _check_lanes(device.label, vw, default, GPU_LANES)
         layout = _make_layout(shape, precision, lanes, 1, on_gpu=True, max_groups=GPU_MAX_GROUPS)
+        # Each set takes seconds to compile on a CPU, where nothing is gained by fewer registers.
+        layout = replace(layout, cut_kernels=device.kind == "gpu")
         return use_local_memory(layout, device.max_group_items, device.local_memory)
     default = default_lanes(device, precision)
     lanes = _check_lanes(device.label, vw, default, (*(n for n in CPU_LANES if n <= default), *GPU_LANES))

@@ -146,7 +146,7 @@ def test_an_array_that_is_too_small_for_a_launch(engine):
     found = rf"kernel add_rows: argument partial has {engine._arrays.held['partial'].n_bytes} bytes"
     expected = rf"expected at least {rows * 8 * 10**6}: float64 \({rows}, 1000000\), which is double"
     with pytest.raises(EngineError, match=f"{found}, {expected}"):
-        engine._add_rows(engine._queue, (64, 1), (64, 1), engine._arrays.held, numbers)
+        engine._kernels.add_rows(engine._queue, (64, 1), (64, 1), engine._arrays.held, numbers)
 
 
 @pytest.mark.opencl
@@ -156,4 +156,4 @@ def test_arguments_that_are_missing(engine, missing):
     arrays = {name: array for name, array in engine._arrays.held.items() if name != missing}
     numbers.pop(missing, None)
     with pytest.raises(EngineError, match=f"kernel add_rows: '{missing}' is missing"):
-        engine._add_rows(engine._queue, (64, 1), (64, 1), arrays, numbers)
+        engine._kernels.add_rows(engine._queue, (64, 1), (64, 1), arrays, numbers)

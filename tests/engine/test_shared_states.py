@@ -160,7 +160,7 @@ def test_local_memory_and_items_are_what_the_layout_says(make_engine, kind, n_st
     (device,) = engine._context.devices
 
     def ask(what):
-        return engine._traverse._kernel.get_work_group_info(what, device)
+        return engine._kernels.traverse(np.zeros((0, 8), dtype=np.int32))._kernel.get_work_group_info(what, device)
 
     assert engine.layout.local_bytes <= ask(cl.kernel_work_group_info.LOCAL_MEM_SIZE) <= LOCAL_BYTES
     items = list(ask(cl.kernel_work_group_info.COMPILE_WORK_GROUP_SIZE))

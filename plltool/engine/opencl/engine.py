@@ -22,7 +22,7 @@ from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import DeviceArray, DeviceArrays
 from plltool.engine.opencl.clock import KernelClock
 from plltool.engine.opencl.device import Device, make_context
-from plltool.engine.opencl.kernels import Kernel, build_program
+from plltool.engine.opencl.kernels import EngineKernels
 from plltool.engine.opencl.peaks import make_peaks
 from plltool.engine.opencl.schedule import (
     Schedule,
@@ -94,10 +94,7 @@ class OpenCLEngine(Engine):
         try:
             self._context = make_context(device, compute_units)
             self._queue = _make_queue(self._context, profile)
-            program = build_program(self._context, layout)
-            self._pmatrices, self._traverse, self._add_rows = (
-                Kernel(program, name, layout) for name in ("pmatrices", "traverse", "add_rows")
-            )
+            self._kernels = EngineKernels(self._context, layout)
             self._allocate()
         except cl.Error as error:
             raise _as_device_error(device.label, error) from error
@@ -250,7 +247,7 @@ class OpenCLEngine(Engine):
         for name in ("matrices", "slopes", "decays", "divided_differences", "partial", "site"):
             arrays.reserve(name, numbers)
         self._make_matrices(lengths, tables, branches_at_tips(request.program, n_branches), numbers)
-        group = self.layout.group_items
+        group, traverse = self.layout.group_items, self._kernels.traverse(schedule.program)
         self._chunks = self._chunks or self._make_chunks()
         spans = [_spans_of(chunk, request.parts) for chunk in self._chunks]
         numbers["n_spans"], numbers["first_span"] = sum(map(len, spans)), 0
@@ -262,7 +259,7 @@ class OpenCLEngine(Engine):
             for launch in schedule.launches if len(own) else ():
                 numbers["first_track"] = launch.start
                 items = len(own) * group, len(launch)
-                self._clock.watch(self._traverse(self._queue, items, (group, 1), held, numbers))
+                self._clock.watch(traverse(self._queue, items, (group, 1), held, numbers))
                 self.counters.launches += 1
             numbers["first_span"] += len(own)
 
@@ -274,7 +271,9 @@ class OpenCLEngine(Engine):
         self._arrays.send("lengths", lengths, numbers)
         self._arrays.send("at_tips", at_tips, numbers)
         items = -(-self.layout.pmatrix_items(*lengths.shape) // PMATRICES_ITEMS) * PMATRICES_ITEMS
-        self._clock.watch(self._pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers))
+        self._clock.watch(
+            self._kernels.pmatrices(self._queue, (items,), (PMATRICES_ITEMS,), self._arrays.held, numbers)
+        )
         self._made = (sent, tables, at_tips)
         self.counters.launches += 1
 
@@ -345,7 +344,7 @@ class OpenCLEngine(Engine):
         for level in self._sums.levels if n_values else ():
             numbers = self._fixed | {"first_made": level.start, "n_values": n_values}
             items, group = (width, len(level)), (ADD_ROWS_ITEMS, 1)
-            self._clock.watch(self._add_rows(self._queue, items, group, self._arrays.held, numbers))
+            self._clock.watch(self._kernels.add_rows(self._queue, items, group, self._arrays.held, numbers))
             self.counters.launches += 1
         self._queue.flush()
 

@@ -8,9 +8,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyopencl as cl
 
-from plltool.engine.contract import KERNELS
+from plltool.arrays import IntArray
+from plltool.engine.contract import KERNELS, OPCODE_SETS, InstructionWord
 from plltool.engine.layout import Layout
 from plltool.engine.opencl.arrays import ArrayShape, DeviceArray
 from plltool.errors import DeviceError, EngineError
@@ -18,17 +20,9 @@ from plltool.errors import DeviceError, EngineError
 # An entry below the smallest normal number is far below the rounding of the largest one of its component. CPUs compute
 # slowly with such numbers: rounds over all branches of 64 taxa took three times as long in single precision.
 BUILD_OPTIONS = ["-cl-mad-enable", "-cl-denorms-are-zero"]
-ENGINE_FILES = (
-    "layout.h",
-    "arithmetic.h",
-    "many_states.h",
-    "pmatrices.cl",
-    "job.h",
-    "instructions.h",
-    "shared_states.h",
-    "traverse.cl",
-    "sums.cl",
-)
+COMMON_FILES = ("layout.h", "arithmetic.h")
+TABLE_FILES = ("pmatrices.cl", "sums.cl")
+TRAVERSE_FILES = ("many_states.h", "job.h", "instructions.h", "shared_states.h", "traverse.cl")
 
 _log = logging.getLogger("plltool")
 
@@ -43,7 +37,12 @@ def find_kernel_folder() -> Path:
     return installed if installed.is_dir() else package.parent / "kernels"
 
 
-def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = ENGINE_FILES) -> cl.Program:
+def opcode_macro(name: str) -> str:
+    """The -D option that compiles `traverse` for the instructions of `contract.OPCODE_SETS[name]`."""
+    return f"-DOPCODE_SET={sum(1 << opcode for opcode in OPCODE_SETS[name])}"
+
+
+def build_program(context: cl.Context, layout: Layout, names: Sequence[str], options: Sequence[str] = ()) -> cl.Program:
     """Compile kernel files, joined in this order, for one layout; pyopencl and the driver cache the binary on disk.
 
     Raises
@@ -56,7 +55,7 @@ def build_program(context: cl.Context, layout: Layout, names: Sequence[str] = EN
     with warnings.catch_warnings(record=True) as remarks:  # the compiler's remarks go to the log, not to the user
         warnings.simplefilter("always", cl.CompilerWarning)
         try:
-            program = cl.Program(context, source).build(options=BUILD_OPTIONS + layout.macros())
+            program = cl.Program(context, source).build(options=[*BUILD_OPTIONS, *layout.macros(), *options])
         except cl.Error as error:
             raise DeviceError(f"kernels do not build on {context.devices[0].name}: {error}") from error
     for remark in remarks:
@@ -122,3 +121,48 @@ class Kernel:
         except KeyError as error:
             raise EngineError(f"kernel {self.name}: {error} is missing") from error
         return self._kernel(queue, n_items, group_items, *values)
+
+
+class EngineKernels:
+    """The kernels of an engine.
+
+    They are one program, or `traverse` is a program for each set of instructions (`Layout.cut_kernels`), built when a
+    launch first needs it.
+
+    Raises
+    ------
+    DeviceError
+        If they do not compile.
+    """
+
+    def __init__(self, context: cl.Context, layout: Layout):
+        self._context = context
+        self._layout = layout
+        self._traverse: dict[str, Kernel] = {}
+        files = (*COMMON_FILES, *TABLE_FILES)
+        if layout.cut_kernels:
+            program = build_program(context, layout, files)
+        else:
+            program = build_program(context, layout, (*files, *TRAVERSE_FILES), [opcode_macro("all")])
+            self._traverse["all"] = Kernel(program, "traverse", layout)
+        self.pmatrices = Kernel(program, "pmatrices", layout)
+        self.add_rows = Kernel(program, "add_rows", layout)
+
+    def traverse(self, program: IntArray) -> Kernel:
+        """The kernel for the instructions of a program."""
+        name = find_set(program) if self._layout.cut_kernels else "all"
+        if name not in self._traverse:
+            built = build_traverse(self._context, self._layout, name)
+            self._traverse[name] = Kernel(built, "traverse", self._layout)
+        return self._traverse[name]
+
+
+def find_set(program: IntArray) -> str:
+    """The first of `contract.OPCODE_SETS` that has all instructions of a program."""
+    opcodes = set(np.unique(program[:, InstructionWord.OPCODE]).tolist())
+    return next(name for name, known in OPCODE_SETS.items() if opcodes <= known)
+
+
+def build_traverse(context: cl.Context, layout: Layout, name: str) -> cl.Program:
+    """`traverse` for the instructions of one of `contract.OPCODE_SETS`."""
+    return build_program(context, layout, (*COMMON_FILES, *TRAVERSE_FILES), [opcode_macro(name)])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from plltool.arrays import IndexArray, IntArray
-from plltool.constants import GPU_LEVEL_WIDTH
+from plltool.constants import GPU_LEVEL_SPANS, GPU_LEVEL_WIDTH
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.program import Request
 
@@ -108,11 +108,12 @@ def find_levels(program: IntArray) -> IntArray:
 def plan_levels(program: IntArray, n_spans: int, wanted_groups: int) -> Schedule | None:
     """A launch for each level, with enough tracks to make `wanted_groups` work-groups of all spans.
 
-    None where there are enough spans anyway, or where levels have fewer than GPU_LEVEL_WIDTH instructions on average.
+    None where there are GPU_LEVEL_SPANS times as many spans or more, or where levels have fewer than GPU_LEVEL_WIDTH
+    instructions on average.
     """
-    most = -(-wanted_groups // n_spans)
-    if most < GPU_LEVEL_WIDTH:
+    if n_spans >= GPU_LEVEL_SPANS * wanted_groups:
         return None
+    most = -(-wanted_groups // n_spans)
     levels = find_levels(program)
     sizes = np.bincount(levels)
     if len(program) < GPU_LEVEL_WIDTH * len(sizes):

@@ -1,0 +1,72 @@
+"""Kernels for sets of instructions answer as those for all instructions do, to the last bit."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from engine_kinds import Kind
+from helpers import program_to_branch, program_to_node, random_codes, random_ends, random_mixture, random_tips
+
+from plltool.engine import program as prog
+from plltool.engine.base import EngineData
+from plltool.engine.contract import OPCODE_SETS, OPCODES
+
+N_TAXA, N_PATTERNS, ROOT_BRANCH = 5, 70, 1
+
+
+def requests(ends, layout):
+    """A request for each set of instructions but the last, by its name."""
+    rows, a, b = program_to_branch(ends, N_TAXA, ROOT_BRANCH)
+    around, operands = program_to_node(ends, N_TAXA, N_TAXA)
+    (x, px), (y, py), (z, pz) = operands
+    scratch = N_TAXA - 2
+    joins = [around, prog.propagate(scratch, z, pz)]
+    found = {
+        "likelihoods": [rows, prog.evaluate(0, a, b, 1), prog.derivative(1, a, b, 1)],
+        "insertions": [*joins, prog.insert(0, x, px, y, py, scratch)],
+        "triplets": [*joins, prog.triplet(0, x, px, y, py, z, pz)],
+        "gradients": [rows, prog.rate_matrix_gradient(0, a, b, 1), prog.mass_gradient(layout.gradient_values, a, b, 1)],
+    }
+    n_masses = layout.n_components * layout.n_states
+    sizes = {"likelihoods": 4, "insertions": 1, "triplets": 10, "gradients": layout.gradient_values + n_masses}
+    return {name: prog.Request(np.concatenate(found[name]), sizes[name]) for name in found}
+
+
+def test_a_program_gets_the_first_set_that_has_its_instructions():
+    from plltool.engine.opencl.kernels import find_set
+
+    ends, _ = random_ends(np.random.default_rng(3), N_TAXA)
+    layout = Kind("lanes", 32).layout(4, 2, N_TAXA, (N_PATTERNS,))
+    for name, request in requests(ends, layout).items():
+        assert find_set(request.program) == name
+    everything = np.concatenate([request.program for request in requests(ends, layout).values()])
+    assert find_set(everything) == "all"
+    assert find_set(everything[:0]) == "likelihoods"
+
+
+def test_the_last_set_has_all_instructions():
+    assert list(OPCODE_SETS.values())[-1] == set(OPCODES.values())
+
+
+@pytest.mark.opencl
+@pytest.mark.parametrize(("n_states", "n_components"), [(4, 4), (20, 2)])
+def test_sets_change_no_bit(n_states, n_components, opencl_device):
+    from plltool.engine.opencl.engine import OpenCLEngine
+
+    rng = np.random.default_rng(5)
+    ends, lengths = random_ends(rng, N_TAXA)
+    mixture, sets = random_mixture(rng, n_states, n_components), None
+    if n_states == 4:
+        codes = random_codes(rng, N_TAXA, N_PATTERNS)
+    else:
+        codes, sets = random_tips(rng, N_TAXA, N_PATTERNS, n_states)
+    data = EngineData(codes, rng.random(N_PATTERNS) + 0.5, sets)
+    whole = Kind("lanes", 32).layout(n_states, n_components, N_TAXA, (N_PATTERNS,), n_codes=data.n_codes)
+    answers = []
+    for layout in (whole, replace(whole, cut_kernels=True)):
+        with OpenCLEngine(layout, N_TAXA, data, opencl_device) as engine:
+            engine.set_model([mixture.components])
+            answers.append({name: engine.execute(r, lengths) for name, r in requests(ends, layout).items()})
+    for name, expected in answers[0].items():
+        assert np.all(np.isfinite(expected))
+        np.testing.assert_array_equal(answers[1][name], expected, err_msg=name)

@@ -1,0 +1,53 @@
+"""What kernels take of a GPU, by the compilers that `scripts/gpu_registers.py` runs, and how it reads their reports."""
+
+import gpu_registers as module
+import pytest
+
+PTXAS = """ptxas info    : Compiling entry function 'traverse' for 'sm_90'
+ptxas info    : Function properties for traverse
+    360 bytes stack frame, 120 bytes spill stores, 148 bytes spill loads
+ptxas info    : Used 255 registers, used 1 barriers, 360 bytes cumulative stack size, 8192 bytes smem
+"""
+DOUBLE, SINGLE = module.Case(4, 4, "double", 64), module.Case(4, 4, "single", 64)
+
+
+def test_a_report_of_ptxas():
+    """As ptxas 12.9 writes it. 65,536 registers hold 8 warps of 32 x 256, of the 64 of a multiprocessor."""
+    found = dict(module.read_ptxas(PTXAS, DOUBLE.layout("NVIDIA"), "sm_90"))
+    assert found == {"traverse": module.Usage(255, 120, 360, 8192, 0.125)}
+
+
+@pytest.mark.parametrize(
+    ("registers", "local_bytes", "items", "expected"),
+    [
+        (32, 0, 64, 1.0),
+        (128, 0, 64, 0.25),  # 16 warps of 4,096 registers
+        (32, 0, 32, 0.5),  # 32 groups of a warp at most
+        (32, 46 << 10, 64, 0.125),  # 228 KiB hold 4 groups, each of which reserves another KiB
+        (128, 0, 512, 0.25),
+        (168, 0, 512, 0.0),  # a group does not fit
+    ],
+)
+def test_occupancy_of_sm_90(registers, local_bytes, items, expected):
+    """By the limits of compute capability 9.0 in NVIDIA's CUDA C++ Programming Guide."""
+    usage = module.Usage(registers, 0, 0, local_bytes, 0)
+    assert module.nvidia_occupancy(usage, items, module.NVIDIA["sm_90"]) == expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("case", "most"), [(DOUBLE, (168, 128, 128)), (SINGLE, (132, 96, 96))], ids=["double", "single"]
+)
+def test_common_kernels_fit_registers(case, most):
+    """No spills, no stack, and at most so many registers on each device of NVIDIA; 255 and 84 bytes spilled before."""
+    tools, missing = module.find_tools(list(module.NVIDIA))
+    if missing:
+        pytest.skip(missing)
+    layout = case.layout("NVIDIA")
+    options = [*module.BUILD_OPTIONS, *layout.macros(), module.opcode_macro("likelihoods")]
+    files = (*module.COMMON_FILES, *module.TRAVERSE_FILES)
+    found = module.measure_nvidia(tools, layout, files, options, list(module.NVIDIA))
+    for (device, kernels), limit in zip(found.items(), most, strict=True):
+        use = kernels["traverse"]
+        assert (use.spilled_bytes, use.stack_bytes) == (0, 0), device
+        assert use.registers <= limit, device
