@@ -55,7 +55,9 @@ class Task:
             return cls(alignment, tree, partition=str(scheme))
         if name in CODONS:
             tree = folder / "start.nwk"
-            alignment = (data / f"{name}.nuc").resolve()
+            whole, alignment = plltool.read_alignment(data / f"{name}.nuc"), folder / f"{name}.phy"
+            rows = [f"{taxon}  {row.decode()}" for taxon, row in zip(whole.names, whole.rows, strict=True)]
+            alignment.write_text("\n".join([f"{whole.n_taxa} {whole.n_sites}", *rows]) + "\n")
             tree.write_text(parsimony_tree(alignment, "GY+F3X4", seed=1) + "\n")
             return cls(alignment, tree, is_codons=True)
         alignment = plain_alignment(data, FILES.get(name, name), folder)
