@@ -6,7 +6,6 @@ Every request is asked of the engine of the rank's own patterns, and the answers
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from plltool.engine.several import cut_patterns, parts_within
 from plltool.engine.shards import Shard, Shards
 from plltool.engine.tracks import Track
 from plltool.errors import EngineError, InputError, PlltoolError
-from plltool.hardware import Hardware, format_share
+from plltool.hardware import Hardware, available_cores, format_share
 from plltool.ranks import HEADER, Ranks
 
 
@@ -38,7 +37,7 @@ def of_rank(ranks: Ranks, hardware: Hardware) -> Hardware:
     """
     if hardware.share is not None:
         raise InputError(f"share: found {format_share(hardware.share)}, expected none: ranks have equal shares")
-    threads = hardware.threads or max(1, len(os.sched_getaffinity(0)) // ranks.n_local)
+    threads = hardware.threads or max(1, available_cores() // ranks.n_local)
     return replace(hardware, device=hardware.words[ranks.local % len(hardware.words)], threads=threads)
 
 
