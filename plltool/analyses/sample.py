@@ -376,7 +376,7 @@ class _Sampling:
         self._last = AUTO_GENERATIONS if is_auto else int(options.generations)
         self._is_auto = is_auto
         self._next_check = FIRST_CHECK
-        self._next_save = 0.0
+        self._next_save = time.perf_counter() + SAVE_SECONDS
         kept = None if store is None else store.load(STATE_NAME)
         if kept is not None:
             chains.unpack(kept, problem)
