@@ -94,4 +94,6 @@ def end(code: int, message: str, kind: str) -> None:
         os.dup2(_stderr, sys.stderr.fileno())
     echo_message(f"rank {own.number}: {message}", kind)
     sys.stderr.flush()
+    if _folder is not None:
+        _folder.cleanup()
     own.abort(code)
