@@ -30,7 +30,6 @@ from .analyses.place import PlacementResult as PlacementResult
 from .analyses.place import place as place
 from .analyses.report import Report as Report
 from .analyses.report import report as report
-from .analyses.sample import SampleResult as SampleResult
 from .analyses.sample import sample as sample
 from .analyses.search import search as search
 from .analyses.search_supports import SearchSupports as SearchSupports
@@ -77,6 +76,7 @@ from .run.model_choice import ModelChoice as ModelChoice
 from .run.progress_bar import ProgressBar as ProgressBar
 from .run.results import EvaluationResult as EvaluationResult
 from .run.results import SearchResult as SearchResult
+from .run.sample_result import SampleResult as SampleResult
 from .run.scheme_choice import PartChoice as PartChoice
 from .run.scheme_choice import SchemeChoice as SchemeChoice
 from .run.software import software_versions as software_versions

@@ -4,8 +4,8 @@
     python scripts/experiments.py [EXPERIMENT ...] [--device auto] [--threads N] --output FILE.json
 
 Experiments, each a number of runs of `plltool bench`:
-- sizes: 15 taxa, 1,024 to 262,144 patterns, one pattern after another (VW 1, the standard layout) and in vectors
-  (Izquierdo-Carrasco et al. 2013, table I)
+- sizes: 15 taxa, 1,024 to 262,144 patterns (Izquierdo-Carrasco et al. 2013, table I)
+- widths: the same with 2, 4 and 8 patterns side by side; for devices of the CPU
 - states: 64 taxa, 1,000 patterns of 4, 20, 61 and 122 states, in double and single precision (Ayres et al. 2012,
   figure 1)
 - columns: 62 taxa, 1 to 3,600 patterns of codons (Suchard & Rambaut 2009, figure 4)
@@ -24,13 +24,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+SIZES = [2**power for power in range(10, 19)]
 STATES = (4, 20, 61, 122)
 CODON_COLUMNS = (1, 10, 100, 500, 1000, 3600)
 CODON_TAXA = (4, 8, 16, 32, 62)
 KEPT = ("item", "states", "precision", "taxa", "patterns", "seconds", "pattern_nodes_per_second", "flops")
 
 EXPERIMENTS = {  # options of each run of `plltool bench`
-    "sizes": [["--shape", f"15x{2**power}", *vw] for power in range(10, 19) for vw in (["--vw", "1"], [])],
+    "sizes": [["--shape", f"15x{patterns}"] for patterns in SIZES],
+    "widths": [["--shape", f"15x{patterns}", "--vw", vw] for patterns in SIZES for vw in ("2", "4", "8")],
     "states": [
         ["--states", str(states), "--shape", "64x1000", "--precision", precision]
         for states in STATES
@@ -52,18 +54,18 @@ def bench(options: Sequence[str]) -> dict[str, Any]:
     return record
 
 
-def rows_of(record: dict[str, Any], options: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of a run, with the layout that it had: "standard" for VW 1 on request, else "vectors"."""
-    layout = "standard" if "--vw" in options else "vectors"
-    return [{**{key: row[key] for key in KEPT}, "layout": layout, "vw": row["layout"]["vw"]} for row in record["rows"]]
+def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of a run, with the width of vectors, and the device."""
+    device = f"{record['device']}, {record['driver']}"
+    return [
+        {**{key: row[key] for key in KEPT}, "vw": row["layout"]["vw"], "device": device} for row in record["rows"]
+    ]
 
 
 def run_experiment(name: str, options: Sequence[str], most: int | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of an experiment, or of its first `most` runs, and the device of each."""
+    """The rows of an experiment, or of its first `most` runs."""
     for own in EXPERIMENTS[name][:most]:
-        record = bench([*own, *options])
-        device = f"{record['device']}, {record['driver']}"
-        yield from ({**row, "device": device} for row in rows_of(record, own))
+        yield from rows_of(bench([*own, *options]))
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from compare_large import prepare
 TASKS = {"read": (1000, 1_000_000), "taxa": (50_000, 1500), "sites": (1000, 100_000)}  # taxa, sites
 CHANGED_SHARE = 0.02  # of the sites, between an ancestor and its child
 MODEL = "GTR+F+G4"
+
+Figures = tuple[str, dict[str, Any]]  # what was measured, and what it took
 
 READ = """
 import sys
@@ -79,26 +81,27 @@ def measure(command: Sequence[object]) -> tuple[dict[str, Any], str]:
     return figures, printed
 
 
-def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> dict[str, Any]:
+def measure_reading(folder: Path, n_taxa: int, n_sites: int) -> Iterator[Figures]:
+    """Reading, compressing and nothing else."""
     alignment = folder / "read.fasta"
     if not alignment.exists():
         write_split_sequences(alignment, n_taxa, n_sites)
     figures, printed = measure([sys.executable, "-c", READ, alignment, MODEL])
-    return {"read": {**figures, "n_patterns": int(printed)}}
+    yield "read", {**figures, "n_patterns": int(printed)}
 
 
-def measure_runs(folder: Path, n_taxa: int, n_sites: int, memory: str, searches: bool) -> dict[str, Any]:
+def measure_runs(folder: Path, n_taxa: int, n_sites: int, memory: str, searches: bool) -> Iterator[Figures]:
     """Evaluations of the true tree, and if asked for a fast search, of simulated data."""
     alignment = prepare(n_taxa, folder, n_sites)
     settings = ["--model", MODEL, "--memory", memory, "--threads", "1"]
     evaluate = ["plltool", "evaluate", alignment, "--tree", alignment.with_suffix(".truth.nwk"), *settings, "--json"]
-    found = {"fixed": run([*evaluate, "--fixed"]), "optimised": run(evaluate)}
+    yield "fixed", run([*evaluate, "--fixed"])
+    yield "optimised", run(evaluate)
     if searches:
         prefix = alignment.with_suffix("")
         command = ["plltool", "search", alignment, *settings, "--effort", "fast", "--prefix", prefix, "--redo"]
         foretold = json.loads(measure(["plltool", "check", alignment, *settings, "--json"])[1])["device_bytes"]
-        found["search"] = {**run([*command, "--json"]), "foretold_bytes": foretold}
-    return found
+        yield "search", {**run([*command, "--json"]), "foretold_bytes": foretold}
 
 
 def run(command: Sequence[object]) -> dict[str, Any]:
@@ -123,10 +126,12 @@ def main() -> None:
             found = measure_reading(options.folder, n_taxa, n_sites)
         else:
             found = measure_runs(options.folder, n_taxa, n_sites, options.memory, searches=task == "sites")
-        figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory, **found}
-        print(task, json.dumps(figures["tasks"][task], indent=1), flush=True)
+        of_task = figures["tasks"][task] = {"n_taxa": n_taxa, "n_sites": n_sites, "memory": options.memory}
         figures |= {"date": datetime.now(UTC).date().isoformat(), "commit": commit.strip()}
-        options.output.write_text(json.dumps(figures, indent=1) + "\n")
+        for name, own in found:
+            of_task[name] = own
+            print(task, name, own, flush=True)
+            options.output.write_text(json.dumps(figures, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -30,7 +30,8 @@ import numpy as np
 
 import plltool
 from plltool.alignment.facts import may_be_invariable
-from plltool.alignment.partition import PartSpec, cut_alignment
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.scheme import PartSpec
 from plltool.constants import LINKAGES, LINKED
 from plltool.io.bridge import alignment_from_object
 

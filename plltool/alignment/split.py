@@ -9,7 +9,7 @@ import numpy as np
 
 from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.multistate import MIN_STATES, count_states
-from plltool.alignment.partition import PartSpec, Scheme, SiteRange, assign_sites, to_ranges
+from plltool.alignment.scheme import PartSpec, Scheme, SiteRange, assign_sites, to_ranges
 from plltool.arrays import IndexArray
 from plltool.errors import InputError, show_name
 

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import PartSpec, SiteRange
 from plltool.alignment.patterns import compress
+from plltool.alignment.scheme import PartSpec, SiteRange
 from plltool.analyses.concordance import concordance
 from plltool.analyses.search import search
 from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION

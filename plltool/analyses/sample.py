@@ -7,7 +7,6 @@ print(found.posterior.consensus, found.posterior.numbers["TL"])
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,7 +31,6 @@ from plltool.constants import (
     LINKED,
     SAMPLE_STAGE,
     START_KINDS,
-    VERSION,
 )
 from plltool.engine.base import Engine
 from plltool.engine.shards import Shards
@@ -40,8 +38,6 @@ from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
-from plltool.pages.blocks import Drawn, Row
-from plltool.pages.shown import Shown
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share
 from plltool.run.identity import describe_start, identify_sampling
@@ -49,17 +45,11 @@ from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, reso
 from plltool.run.keywords import takes_keywords
 from plltool.run.messages import announce_data, announce_engine, warn
 from plltool.run.posterior import (
-    Posterior,
-    as_record,
-    describe_numbers,
-    format_credible,
-    format_numbers,
-    format_trees,
     summarise,
 )
 from plltool.run.rooting import OutgroupLike, as_outgroup
+from plltool.run.sample_result import SampleResult, sample_texts
 from plltool.run.seeds import SAMPLING, STARTS, generator
-from plltool.run.software import software_versions
 from plltool.sampling.chains import Chains
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import EngineLikelihoods, Likelihoods, NoData, sampling_slots
@@ -78,112 +68,6 @@ SAVE_SECONDS = 1.0  # between two times that samples and state are saved, at lea
 STATE_NAME = "chains"
 
 _log = logging.getLogger("plltool")
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SampleResult(Shown):
-    """Samples of the posterior distribution, and what they say.
-
-    The columns of its table are number (its name) and those of `Summary`.
-
-    Attributes
-    ----------
-    posterior : summaries of all runs, without the burn-in
-    samples : all samples of all runs
-    first : number of the first sample behind the burn-in
-    generations : generations made
-    names : the taxa
-    priors, options, seed : as they were used
-    acceptance : the share of proposals that the cold chains accepted, by move; None where there was none
-    swaps : (n_chains - 1,) the share of exchanges between neighbouring heats that were accepted; None likewise
-    converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
-    seconds : wall time of this call
-    device : what did the arithmetic
-    models : the model of each part as text
-    warnings : what a user should know, one line each
-    interrupted : whether the listener ended it
-    """
-
-    posterior: Posterior
-    samples: Samples
-    first: int
-    generations: int
-    names: tuple[str, ...]
-    priors: Priors
-    options: SampleOptions
-    seed: int
-    acceptance: dict[str, float | None]
-    swaps: tuple[float | None, ...]
-    converged: bool | None
-    seconds: float
-    device: str
-    models: tuple[str, ...]
-    warnings: tuple[str, ...]
-    interrupted: bool
-
-    def __repr__(self) -> str:
-        n = self.posterior.n_samples * self.options.runs
-        return f"<SampleResult: {n} samples of {len(self.names)} taxa, {self.generations} generations>"
-
-    def _drawn(self) -> Drawn:
-        return self.posterior.consensus, ()
-
-    def _rows(self) -> Sequence[Row]:
-        return [{"number": name, **own._asdict()} for name, own in self.posterior.numbers.items()]
-
-    def as_record(self, command: str | None = None) -> dict[str, Any]:
-        """All but the samples as strings, numbers, lists and dictionaries."""
-        return {
-            "posterior": as_record(self.posterior),
-            "generations": self.generations,
-            "burnin_samples": self.first,
-            "priors": asdict(self.priors),
-            "options": asdict(self.options),
-            "seed": self.seed,
-            "acceptance": self.acceptance,
-            "swaps": list(self.swaps),
-            "converged": self.converged,
-            "seconds": round(self.seconds, 3),
-            "device": self.device,
-            "models": list(self.models),
-            "warnings": list(self.warnings),
-            "interrupted": self.interrupted,
-            "version": VERSION,
-            "software": software_versions(),
-            "command": command,
-        }
-
-    def texts(self, command: str | None = None) -> dict[str, str]:
-        """The files that `plltool sample` writes, by the ends of their names; `command` as for `as_record`."""
-        return {
-            **sample_texts(self.samples, self.names, self.seed),
-            "consensus.nwk": self.posterior.consensus + "\n",
-            "mcc.nwk": self.posterior.mcc + "\n",
-            "credible.tsv": format_credible(self.posterior.credible),
-            "sample.json": json.dumps(self.as_record(command), indent=1, allow_nan=False) + "\n",
-        }
-
-    def describe(self) -> list[str]:
-        """Lines for people."""
-        found = self.posterior
-        lines = ["interrupted: the samples so far"] if self.interrupted else []
-        lines.append(f"samples: {found.n_samples} of each run behind the burn-in of {self.first}")
-        if np.isfinite(found.deviation):
-            lines.append(f"ASDSF: {found.deviation:.5f}")
-        rates = ", ".join(f"{name} {rate:.2f}" for name, rate in self.acceptance.items() if rate is not None)
-        lines.append(f"accepted: {rates}")
-        if self.swaps:
-            lines.append("exchanges accepted: " + " ".join("-" if x is None else f"{x:.2f}" for x in self.swaps))
-        return [*lines, *describe_numbers(found.numbers), f"topologies in the credible set: {len(found.credible)}"]
-
-
-def sample_texts(samples: Samples, names: Sequence[str], seed: int) -> dict[str, str]:
-    """The files of samples, by the ends of their names."""
-    texts = {}
-    for run in range(samples.n_runs):
-        texts[f"run{run + 1}.t"] = format_trees(samples, run, seed, names)
-        texts[f"run{run + 1}.p"] = format_numbers(samples, run, seed)
-    return texts
 
 
 @takes_keywords(HardwareSettings)

@@ -10,7 +10,7 @@ from os import PathLike, fspath
 import numpy as np
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import Scheme, assign_sites
+from plltool.alignment.scheme import Scheme, assign_sites
 from plltool.alignment.spaces import OWN_STATES, NamedSpace, find_space
 from plltool.alignment.states import UNKNOWN_CELL, StateSpace, join_cells, spell
 from plltool.constants import DEFAULT_SEED, ROOT_NAME

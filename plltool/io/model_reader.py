@@ -6,7 +6,7 @@ import os
 
 import numpy as np
 
-from plltool.alignment.partition import PartSpec, Scheme
+from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
 from plltool.io.content import read_content, read_text, source_name

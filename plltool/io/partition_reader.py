@@ -29,7 +29,7 @@ from dataclasses import dataclass, replace
 
 from plltool.alignment.codons import data_name
 from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.partition import ALL_SITES, REMAINDER, PartSpec, Scheme, SitePair, SiteRange
+from plltool.alignment.scheme import ALL_SITES, REMAINDER, PartSpec, Scheme, SitePair, SiteRange
 from plltool.constants import (
     DEFAULT_CODON_MODEL,
     DEFAULT_DOUBLET_MODEL,

@@ -11,15 +11,9 @@ from plltool.alignment.alignment import Alignment, Sequences
 from plltool.alignment.codons import CODON, genetic_code_of
 from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.facts import may_be_invariable
-from plltool.alignment.partition import (
-    Dataset,
-    Part,
-    PartSpec,
-    Scheme,
-    check_states,
-    cut_alignment,
-)
+from plltool.alignment.partition import Dataset, Part, check_states, cut_alignment
 from plltool.alignment.patterns import empirical_frequencies
+from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.alignment.split import split_by_states
 from plltool.alignment.states import StateSpace
 from plltool.constants import (

@@ -7,7 +7,8 @@ from plltool.alignment.alignment import show_name
 from plltool.alignment.duplicates import without_duplicates
 from plltool.alignment.encoding import make_alignment
 from plltool.alignment.facts import gap_share, has_informative_site, identical_groups
-from plltool.alignment.partition import PartSpec, cut_alignment
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.scheme import PartSpec
 from plltool.errors import InputError
 
 NAMES = ["A", "B", "C", "D"]

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from plltool.alignment.alignment import DeclaredKind, Sequences
-from plltool.alignment.partition import PartSpec, SiteRange, cut_alignment
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.scheme import PartSpec, SiteRange
 from plltool.alignment.spaces import COUNTED
 from plltool.alignment.split import split_by_states
 from plltool.alignment.states import DNA

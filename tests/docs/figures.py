@@ -12,8 +12,8 @@ A comment names the file in ``scripts/results/`` and says for each column where 
 A `-` is a column that holds no figure. `{row}` is the word of that row, or the words between bars. ``cells:`` instead
 of ``columns:`` gives every row a line of its own, its columns separated by semicolons. A path consists of keys, numbers
 of list items, `*` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#``
-before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega".
-A cell whose path leads nowhere must be empty.
+before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega", "gibi".
+A cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has made that file.
 """
 
 import json
@@ -24,7 +24,8 @@ from functools import cache
 from pathlib import Path
 
 RESULTS = Path(__file__).resolve().parents[2] / "scripts" / "results"
-FACTORS = {"percent": 100.0, "milli": 1e3, "mega": 1e-6}
+UNMEASURED = "gpu_day.json"
+FACTORS = {"percent": 100.0, "milli": 1e3, "mega": 1e-6, "gibi": 2.0**-30}
 TABLE = re.compile(r"<!-- (figures:.*?)-->\n\n((?:\|[^\n]*\n)+)", re.DOTALL)
 
 
@@ -88,9 +89,11 @@ def follow(value, steps):
 
 def evaluate(expression):
     """The number that an expression gives, None if its path leads nowhere."""
-    source, word, path = re.fullmatch(r"(\S+) (?:(median|percent|milli|mega) )?(.*)", expression).groups()
+    source, word, path = re.fullmatch(r"(\S+) (?:(median|percent|milli|mega|gibi) )?(.*)", expression).groups()
     if "#" in path:
         source, path = path.split("#", 1)
+    if source == UNMEASURED and not (RESULTS / source).exists():
+        return None
     numbers = follow(load(source), split_path(path))
     if not numbers:
         return None

@@ -1,4 +1,4 @@
-"""Every figure of docs/benchmarks.md, and of the README's table, is what the JSON in scripts/results/ gives."""
+"""Every figure of the pages with tables is what the JSON in scripts/results/ gives."""
 
 import re
 
@@ -7,6 +7,7 @@ from figures import RESULTS, evaluate, tables
 from pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+EXPERIMENTS = (REPOSITORY / "docs" / "experiments.md").read_text(encoding="utf-8")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
 
@@ -27,7 +28,7 @@ def read_cell(cell):
     return float(text), 0.5 * 10.0 ** (int(power or 0) - decimals)
 
 
-@pytest.mark.parametrize(("expressions", "cells"), [*rows_of(README), *rows_of(PAGE)])
+@pytest.mark.parametrize(("expressions", "cells"), [*rows_of(README), *rows_of(PAGE), *rows_of(EXPERIMENTS)])
 def test_every_cell_is_what_the_results_hold(expressions, cells):
     assert len(expressions) == len(cells)
     for expression, cell in zip(expressions, cells, strict=True):
@@ -43,6 +44,7 @@ def test_every_cell_is_what_the_results_hold(expressions, cells):
 
 def test_every_table_says_where_its_figures_come_from():
     assert len([*tables(PAGE)]) == len(HEAD.findall(PAGE)) > 10
+    assert len([*tables(EXPERIMENTS)]) == len(HEAD.findall(EXPERIMENTS)) > 3
     assert len([*tables(README)]) == 1
 
 
@@ -57,7 +59,7 @@ def test_every_table_names_its_files_where_a_reader_sees_them():
 
 
 def test_every_named_file_exists():
-    for page in (README, PAGE):
+    for page in (README, PAGE, EXPERIMENTS):
         for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
             assert (RESULTS / name).is_file(), name
 

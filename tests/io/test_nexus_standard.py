@@ -2,7 +2,8 @@
 
 import pytest
 
-from plltool.alignment.partition import PartSpec, cut_alignment
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.scheme import PartSpec
 from plltool.alignment.spaces import COUNTED, SPACES
 from plltool.alignment.split import split_by_states
 from plltool.alignment.states import DNA

@@ -3,7 +3,8 @@
 import pytest
 
 from plltool.alignment.alignment import Sequences
-from plltool.alignment.partition import PartSpec, SiteRange, assign_sites, cut_alignment
+from plltool.alignment.partition import cut_alignment
+from plltool.alignment.scheme import PartSpec, SiteRange, assign_sites
 from plltool.alignment.states import DNA, PROTEIN
 from plltool.errors import InputError
 from plltool.io.alignment_reader import read_alignment
