@@ -12,8 +12,9 @@ A comment names the file in ``scripts/results/`` and says for each column where 
 A `-` is a column that holds no figure. `{row}` is the word of that row, or the words between bars. ``cells:`` instead
 of ``columns:`` gives every row a line of its own, its columns separated by semicolons. A path consists of keys, numbers
 of list items, `*` for all items, and ``[key=value,key=value]`` for the item that has these values; ``FILE.json#``
-before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega", "gibi".
-A cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has made that file.
+before it names another file. Words before a path change the number: "median" of all, "percent", "milli", "mega",
+"gibi". A cell whose path leads nowhere must be empty, and so must one of `UNMEASURED`, as long as nobody has made that
+file.
 """
 
 import json
