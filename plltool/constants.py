@@ -188,6 +188,7 @@ ALRT_REPLICATES = 1000  # Guindon et al. 2010
 PLACE_BATCH = 64  # queries that an engine holds at a time; with similar ones it lacks the columns that none of them has
 PLACE_HEURISTIC = 0.99999  # of the likelihood weights of the scores of branches: those that have it are optimised
 PLACE_MARGIN = 12.0  # lnL below the best place of a query, from which places do not matter: a weight of 6e-6
+PLACE_TIE = 0.5  # lnL between two best places of a query, up to which they are judged with the branch's length free
 PLACE_SHARES = (0.1, 0.5, 0.9)  # of a branch, from its first end: where queries are scored
 PLACE_PRECISION = 1e-4  # lnL that a step must promise
 FILTER_WEIGHT = 0.99999  # of all likelihood weights: that of the places that are reported (EPA-NG's name and number)

@@ -31,7 +31,7 @@ import plltool
 MODEL = "GTR+F+G4"
 TOLERANCE = 0.01  # lnL
 RAXML = ["raxmlHPC", "-m", "GTRGAMMA", "-p", 1]
-PROGRAMS = {"plltool": (), "plltool --raxml-blo": ("--raxml-blo",)}
+FREED = {"plltool": None, "plltool --raxml-blo": True, "plltool --no-raxml-blo": False}  # keyword raxml_blo
 LEAST_KNOWN = 0.5  # of the columns of a fragment
 
 
@@ -123,8 +123,8 @@ def compare_fragments(data, folder, options):
     search_once(folder / "ref.nwk", folder / "ref.fa")
     times, theirs = place_with_raxml(folder, options.threads)
     described = {"raxml": times}
-    for program, extra in PROGRAMS.items():
-        times, own = place_with_plltool(folder, *extra)
+    for program in FREED:
+        times, own = place_with_plltool(folder, *program.split()[1:])
         described[program] = times | agreement(own, theirs, folder)
         described[program]["share_of_time"] = times["cpu_seconds"] / described["raxml"]["cpu_seconds"]
     return {"taxa": len(reference), "queries": len(queries), "programs": described}
@@ -196,7 +196,7 @@ def leave_out_each(data, folder, options):
     search_once(folder / "all.nwk", data)
     text = (folder / "all.nwk").read_text()
     model = plltool.evaluate(data, text, MODEL, threads=1).models[0]
-    distances = {program: {} for program in ("raxml", *PROGRAMS)}
+    distances = {program: {} for program in ("raxml", *FREED)}
     for taxon, (name, row) in enumerate(rows[: options.left_out]):
         own = folder / str(taxon)
         own.mkdir(exist_ok=True)
@@ -213,10 +213,8 @@ def leave_out_each(data, folder, options):
             run([*command, "-n", "model", "-w", folder])
         places = {"raxml": place_with_raxml(own, options.threads, "-R", fitted)[1]}
         query = plltool.Sequences((name,), (row.encode(),), name, None, least=1)
-        for program, extra in PROGRAMS.items():
-            found = plltool.place(
-                dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=bool(extra), threads=1
-            )
+        for program, freed in FREED.items():
+            found = plltool.place(dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=freed, threads=1)
             places[program] = places_of(json.loads(found.jplace()))
         for program, own_places in places.items():
             distances[program][name] = nodes_between(pruned, home, own_places[name][0][0])

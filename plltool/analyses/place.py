@@ -186,7 +186,7 @@ def place(
     model: ModelLike | None = None,
     *,
     heuristic: float = PLACE_HEURISTIC,
-    raxml_blo: bool = False,
+    raxml_blo: bool | None = None,
     filter_acc_lwr: float = FILTER_WEIGHT,
     filter_min_lwr: float = 0.0,
     filter_max: int = FILTER_MOST,
@@ -195,8 +195,9 @@ def place(
     """Place sequences on the branches of a reference tree, each for itself.
 
     Branch lengths and model parameters are optimised on the reference. Each query is then scored at three points of
-    every branch. On the branches with the best scores, its place along the branch and its pendant length are optimised;
-    the reference tree stays as it is. See `plltool.tree_search.placement`.
+    every branch. On the branches with the best scores, its place along the branch and its pendant length are optimised.
+    If two places are almost equally good, all places of the query are judged with the length of the branch optimised,
+    too. The reference tree stays as it is. See `plltool.tree_search.placement`.
 
     Parameters
     ----------
@@ -204,8 +205,9 @@ def place(
     queries : a file, several files, or `Sequences`, aligned to the reference: with the same columns
     heuristic : share of the likelihood weights of all scores that the branches have that are optimised, the best ones
         first; 1 optimises all branches
-    raxml_blo : also optimise the length of the branch at each place, as RAxML does. `Placement.lnl` is then with that
-        length, and `Placement.distal` is scaled to the branch as it is
+    raxml_blo : also optimise the length of the branch at each place, as RAxML does, of all queries or of none; if None,
+        of those whose two best places are within 0.5 lnL units. `Placement.lnl` is then with that length, and
+        `Placement.distal` is scaled to the branch as it is
     filter_acc_lwr : the places of a query are reported, best first, until their weights sum to this; 1 is no limit
     filter_min_lwr, filter_max : least weight of a place, and most places of a query, that are reported
 

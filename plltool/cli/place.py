@@ -32,7 +32,7 @@ class PlacementChoice:
     queries: tuple[Path, ...]
     dyn_heur: float
     no_heur: bool
-    raxml_blo: bool
+    raxml_blo: bool | None
     filter_acc_lwr: float
     filter_min_lwr: float
     filter_max: int
@@ -79,9 +79,10 @@ class PlacementChoice:
     ),
     click.option("--no-heur", is_flag=True, help="Optimise the lengths on all branches."),
     click.option(
-        "--raxml-blo",
-        is_flag=True,
-        help="Also optimise the length of the branch at each place, as RAxML does; takes several times as long.",
+        "--raxml-blo/--no-raxml-blo",
+        default=None,
+        help="Also optimise the length of the branch at each place, as RAxML does: for every query, or for none. By"
+        " default for those with several places that are almost equally good.",
     ),
     click.option(
         "--filter-acc-lwr",

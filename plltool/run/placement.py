@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from plltool.alignment.partition import Dataset
 from plltool.alignment.patterns import Patterns, compress
 from plltool.alignment.states import CodeArray
 from plltool.arrays import BoolArray, FloatArray, IndexArray
-from plltool.constants import PLACE_BATCH
+from plltool.constants import PLACE_BATCH, PLACE_TIE
 from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
 from plltool.engine.storage import Slots
@@ -27,6 +29,8 @@ from plltool.tree.operations import directed_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.placement import Places, free_branches, optimise_places, score_branches
 from plltool.tree_search.progress import announce
+
+Finder: TypeAlias = Callable[[TreeLikelihood], Places]
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,21 +124,25 @@ class Placer:
     """Places queries on a tree, a batch at a time, each on an engine of its own.
 
     An engine holds the columns in which some query of the batch has data. So queries come in the order of their
-    columns, and those of a batch share most of them.
+    columns, and those of a batch share most of them. Where the length of the branch is optimised, an engine holds all
+    columns.
 
     Parameters
     ----------
     data : the reference
     tree, models : of the reference; they are not changed
     hardware : of the engines
-    raxml_blo : whether the length of the branch is optimised at each place, too; engines then hold all columns
+    raxml_blo : whether the length of the branch is optimised at each place, too; if None, that is done for queries
+        whose two best places are within PLACE_TIE
 
     Attributes
     ----------
     work : what the engines have done so far
     """
 
-    def __init__(self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool = False):
+    def __init__(
+        self, data: Dataset, tree: Tree, models: Sequence[Model], hardware: Hardware, raxml_blo: bool | None = None
+    ):
         self._data = data
         self._tree = tree
         self._models = models
@@ -153,29 +161,42 @@ class Placer:
         lnl : of the reference
         """
         found: dict[int, Places] = {}
-        for some in self._batches(queries):
+        order = self._order(queries)
+        for some in _batches(order):
             announce(f"placing queries, {len(found)} of {len(queries)} placed")
-            places = self._place_batch([own[some] for own in queries.codes], heuristic, lnl)
-            for number, query in enumerate(some.tolist()):
-                mine = places.queries == number
-                found[query] = Places(
-                    places.queries[mine], places.branches[mine], places.lengths[mine], places.lnl[mine]
-                )
+            codes = [own[some] for own in queries.codes]
+            known = [np.asarray(_is_known(own, self._data, part).any(axis=0)) for part, own in enumerate(codes)]
+            find = partial(self._slide, n_queries=len(some), heuristic=heuristic)
+            found |= _by_query(some, self._on_engine(codes, known, lnl, find))
+        unsure = [query for query in order.tolist() if self._is_unsure(found[query])]
+        for some in _batches(np.array(unsure, dtype=np.int64)):
+            announce("placing queries, the length of the branch is free")
+            codes = [own[some] for own in queries.codes]
+            whole = [np.ones(own.shape[1], dtype=bool) for own in codes]
+            places = _together([found[query] for query in some.tolist()])
+            found |= _by_query(some, self._on_engine(codes, whole, lnl, partial(free_branches, places=places)))
         return [found[query] for query in range(len(queries))]
 
-    def _batches(self, queries: Queries) -> Iterator[IndexArray]:
+    def _order(self, queries: Queries) -> IndexArray:
         """Queries in the order of the first and the last column in which they have data."""
         columns = np.concatenate([part.sites for part in self._data.parts])
         known = np.concatenate([_is_known(own, self._data, k) for k, own in enumerate(queries.codes)], axis=1)
         known = known[:, np.argsort(columns)]
-        order = np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
-        for first in range(0, len(order), PLACE_BATCH):
-            yield order[first : first + PLACE_BATCH]
+        return np.lexsort([-np.argmax(known[:, ::-1], axis=1), np.argmax(known, axis=1)])
 
-    def _place_batch(self, codes: Sequence[CodeArray], heuristic: float, lnl: float) -> Places:
-        known = [
-            np.asarray(_is_known(own, self._data, part).any(axis=0) | self._raxml_blo) for part, own in enumerate(codes)
-        ]
+    def _is_unsure(self, places: Places) -> bool:
+        """Whether the length of the branch is to be optimised at the places of a query, too."""
+        if self._raxml_blo is not None:
+            return self._raxml_blo
+        return int(np.count_nonzero(places.lnl >= places.lnl.max() - PLACE_TIE)) > 1
+
+    def _slide(self, likelihood: TreeLikelihood, n_queries: int, heuristic: float) -> Places:
+        """Places on the branches with the best scores; the branches keep their lengths."""
+        scores = score_branches(likelihood, n_queries, self._pendant)
+        return optimise_places(likelihood, *choose_branches(scores, heuristic), self._pendant)
+
+    def _on_engine(self, codes: Sequence[CodeArray], known: Sequence[BoolArray], lnl: float, find: Finder) -> Places:
+        """The places that `find` finds for some queries on an engine that holds the known columns alone."""
         used = [part for part, own in enumerate(known) if own.any()]
         patterns = [self._with_queries(part, codes[part], known[part]) for part in used]
         models = [self._models[part] for part in used]
@@ -186,10 +207,7 @@ class Placer:
             with engine:
                 likelihood = TreeLikelihood(self._tree, models, engine)
                 elsewhere = lnl - likelihood.lnl()  # of the columns that the engine lacks
-                scores = score_branches(likelihood, len(codes[0]), self._pendant)
-                places = optimise_places(likelihood, *choose_branches(scores, heuristic), self._pendant)
-                if self._raxml_blo:
-                    places = free_branches(likelihood, places)
+                places = find(likelihood)
                 self.work.add_earlier(work_of(engine))
             return replace(places, lnl=places.lnl + elsewhere)
 
@@ -200,6 +218,26 @@ class Placer:
         reference = self._data.parts[part].alignment
         rows = np.concatenate([reference.codes, codes])[:, columns]
         return compress(replace(reference, codes=rows))
+
+
+def _batches(queries: IndexArray) -> Iterator[IndexArray]:
+    for first in range(0, len(queries), PLACE_BATCH):
+        yield queries[first : first + PLACE_BATCH]
+
+
+def _by_query(queries: IndexArray, places: Places) -> dict[int, Places]:
+    """The places of each query of a batch."""
+    return {
+        query: Places(*(getattr(places, field.name)[places.queries == number] for field in fields(Places)))
+        for number, query in enumerate(queries.tolist())
+    }
+
+
+def _together(places: Sequence[Places]) -> Places:
+    """The places of the queries of a batch, numbered from 0."""
+    numbers = np.repeat(np.arange(len(places)), [len(own.queries) for own in places])
+    rest = ("branches", "lengths", "lnl")
+    return Places(numbers, *(np.concatenate([getattr(own, name) for own in places]) for name in rest))
 
 
 def choose_branches(scores: FloatArray, heuristic: float) -> tuple[IndexArray, IndexArray]:

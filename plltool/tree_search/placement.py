@@ -3,7 +3,8 @@
 A *query* is a tip that the engine holds behind the taxa of the tree. It is attached to a branch of length t by a
 pendant branch, x from the branch's first end and t - x from its second. Both x and the pendant length are optimised, t
 is not, as in pplacer (Matsen, Kodner & Armbrust 2010) and EPA-NG (Barbera et al. 2019). So columns in which a query has
-no data have the same likelihood wherever it is, and an engine may lack them.
+no data have the same likelihood wherever it is, and an engine may lack them. Where places are almost equally good, t
+is then optimised, too, on an engine with all columns.
 """
 
 from __future__ import annotations

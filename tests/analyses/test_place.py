@@ -12,6 +12,7 @@ from scipy.optimize import minimize
 
 import plltool
 from plltool.analyses.place import Placement, PlacementFilter
+from plltool.constants import PLACE_TIE
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_newick
 from plltool.run import placement
@@ -36,6 +37,7 @@ STATES = dict(zip("ACGTR-?", (1, 2, 4, 8, 5, 15, 15), strict=True))
 GAMMA = "JC+G4{0.6}"
 ALL = {"heuristic": 1.0, "filter_acc_lwr": 1.0, "filter_max": 99}
 QUICK = {"device": "numpy", "fixed": True}
+SLID = {"raxml_blo": False}  # the branch keeps its length: lnL is that of the tree with the three lengths of a place
 DEVICES = ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)]
 SAME = {"rel": 1e-10}  # sums over patterns in another order; lnL of columns without data comes from the reference
 # lnL that places may be below those of scipy: the last steps promise less than PLACE_PRECISION each
@@ -56,10 +58,10 @@ def reference():
     return plltool.evaluate(ROWS, TREE, GAMMA, **QUICK).tree
 
 
-def oracle_lnl(tree, branch, lengths, query, components=COMPONENTS):
+def oracle_lnl(tree, branch, lengths, query, components=COMPONENTS, given=ROWS):
     """lnL of each site with a query on a branch; lengths to its first and second end, and of the pendant branch."""
     n = tree.n_taxa
-    rows = [*(ROWS[name] for name in tree.names), query]
+    rows = [*(given[name] for name in tree.names), query]
     columns = [[STATES[row[site]] for row in rows] for site in range(len(query))]
     old = [tuple(node + (node >= n) for node in pair) for pair in tree.ends.tolist()]
     node = 2 * n - 1
@@ -98,7 +100,7 @@ def attached(tree, place):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_every_place_is_the_best_on_its_branch(device):
-    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, fixed=True, device=device, **ALL)
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, fixed=True, device=device, **SLID, **ALL)
     tree = result.tree
     assert [query.names for query in result.placements] == [("whole",), ("begin",), ("end", "as_end"), ("as_Rat",)]
     for query in result.placements:
@@ -118,21 +120,62 @@ def sequences(rows, source="queries"):
     return plltool.Sequences(tuple(rows), tuple(row.encode() for row in rows.values()), source, None, least=1)
 
 
+def best_of_three(tree, branch, start, query, **oracle):
+    """lnL with all three lengths at the place optimised by scipy."""
+
+    def loss(logs):
+        return -oracle_lnl(tree, branch, np.exp(logs), query, **oracle).sum()
+
+    bounds = [(np.log(1e-6), np.log(10))] * 3
+    return -minimize(loss, np.log(np.maximum(start, 1e-3)), method="L-BFGS-B", bounds=bounds).fun
+
+
 def test_the_length_of_the_branch_is_free(monkeypatch):
     monkeypatch.setattr(placement, "PLACE_BATCH", 1)  # columns without data count, too
     result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, raxml_blo=True, **QUICK, **ALL)
-    slid = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, **QUICK).best()
+    slid = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, **SLID, **QUICK).best()
     for query in result.placements:
         text, best = QUERIES[query.names[0]], query.places[0]
 
-        def loss(logs, text=text, branch=best.branch):
-            return -oracle_lnl(result.tree, branch, np.exp(logs), text).sum()
-
-        bounds = [(np.log(1e-6), np.log(10))] * 3
-        start = np.log(np.maximum(attached(result.tree, best), 1e-3))
-        assert best.lnl == pytest.approx(-minimize(loss, start, method="L-BFGS-B", bounds=bounds).fun, abs=NEAR)
+        start = attached(result.tree, best)
+        assert best.lnl == pytest.approx(best_of_three(result.tree, best.branch, start, text), abs=NEAR)
         assert best.lnl >= slid[query.names[0]].lnl
         assert 0 <= best.distal <= result.tree.lengths[best.branch]
+
+
+@pytest.mark.parametrize(("seed", "device"), [(5, "numpy"), pytest.param(7, "opencl", marks=pytest.mark.opencl)])
+def test_close_rivals_are_judged_with_the_length_of_the_branch_free(seed, device):
+    """Of t5, another place wins while the branch keeps its length; t6 has no close rival."""
+    rows, newick = simulated(seed, n_taxa=7, mean_length=0.1, n_sites=60, left_out=("t5", "t6"))
+    queries = {name: rows.pop(name) for name in ("t5", "t6")}
+    given = rows, newick, sequences(queries), "JC"
+    result = plltool.place(*given, device=device, **ALL)
+    slid = plltool.place(*given, device=device, **SLID, **ALL)
+    (close, sure), (close_before, sure_before) = result.placements, slid.placements
+    given_to = {"components": jukes_cantor([1.0]), "given": rows}
+    oracle = {
+        place.branch: best_of_three(result.tree, place.branch, attached(slid.tree, place), queries["t5"], **given_to)
+        for place in close_before.places
+    }
+    branches = sorted(oracle, key=oracle.get, reverse=True)[: len(close.places)]
+    assert [place.branch for place in close.places] == branches
+    assert [place.lnl for place in close.places] == pytest.approx([oracle[branch] for branch in branches], abs=NEAR)
+    assert close_before.places[0].branch != branches[0]
+    assert sure_before.places[0].lnl - sure_before.places[1].lnl > PLACE_TIE
+    assert sure == sure_before
+
+
+def simulated(seed, n_taxa, mean_length, n_sites, left_out):
+    """Sequences of JC by name, and the tree on which they evolved, without some of its taxa."""
+    rng = np.random.default_rng(seed)
+    tree = random_tree([f"t{number}" for number in range(n_taxa)], rng)
+    tree.lengths[:] = rng.exponential(mean_length, tree.n_edges)
+    made = plltool.simulate(tree, "JC", n_sites, seed)
+    rest = dendropy.Tree.get(data=write_newick(tree), schema="newick")
+    rest.prune_taxa_with_labels(left_out)
+    rest.deroot()
+    rows = dict(zip(made.names, made.sequences, strict=True))
+    return rows, rest.as_string("newick", suppress_rooting=True)
 
 
 @pytest.mark.parametrize("taxon", ROWS)
@@ -161,7 +204,7 @@ def test_parts_have_their_own_models(tmp_path):
     """The columns of the second part, in which a query has no data, are those of the reference."""
     scheme = tmp_path / "parts.txt"
     scheme.write_text("JC, one = 1-12\nJC+G4{0.6}, two = 13-24\n")
-    result = plltool.place(ROWS, TREE, sequences(QUERIES), str(scheme), brlen="linked", **QUICK, **ALL)
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), str(scheme), brlen="linked", **SLID, **QUICK, **ALL)
     for query in result.placements:
         for place in query.places[:3]:
             at = result.tree, place.branch, attached(result.tree, place), QUERIES[query.names[0]]
@@ -173,7 +216,7 @@ def test_proteins():
     letters = str.maketrans("CGT", "WLE")
     rows = {name: row.translate(letters) for name, row in ROWS.items()}
     queries = {"q": QUERIES["whole"].translate(letters), "r": "---------LLAEEWBX-------"}
-    result = plltool.place(rows, TREE, sequences(queries), "LG+I{0.1}+G4{0.8}", **QUICK)
+    result = plltool.place(rows, TREE, sequences(queries), "LG+I{0.1}+G4{0.8}", **SLID, **QUICK)
     for query in result.placements:
         text = grafted(result, query)
         lnl = plltool.evaluate(rows | {query.names[0]: queries[query.names[0]]}, text, result.model, **QUICK).lnl
@@ -203,7 +246,7 @@ def grafted(result, query):
 @pytest.mark.parametrize("outgroup", [None, "Lemur_c", "Mus_m,Rat"])
 def test_jplace_is_read_by_dendropy(outgroup):
     """A tree with the query attached as the file says has the likelihood that the file says."""
-    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, outgroup=outgroup, **QUICK)
+    result = plltool.place(ROWS, TREE, sequences(QUERIES), GAMMA, outgroup=outgroup, **SLID, **QUICK)
     text = json.loads(result.jplace("plltool place"))
     assert text["version"] == 3
     assert text["metadata"]["invocation"] == "plltool place"
@@ -243,15 +286,8 @@ def test_branches_are_chosen_by_their_weights():
 @pytest.mark.parametrize(("seed", "taxon"), [(2, "t2"), (5, "t6"), (7, "t5")])
 def test_a_place_far_from_the_middle_of_a_long_branch_is_found(seed, taxon):
     """In these the middle scores so badly that, by it alone, another branch wins, by 40 to 110 lnL units."""
-    rng = np.random.default_rng(seed)
-    tree = random_tree([f"t{number}" for number in range(8)], rng)
-    tree.lengths[:] = rng.exponential(0.3, tree.n_edges)
-    made = plltool.simulate(tree, "JC", 1500, seed)
-    rows = dict(zip(made.names, made.sequences, strict=True))
+    rows, newick = simulated(seed, n_taxa=8, mean_length=0.3, n_sites=1500, left_out=[taxon])
     query = sequences({"query": rows.pop(taxon)})
-    rest = dendropy.Tree.get(data=write_newick(tree), schema="newick")
-    rest.prune_taxa_with_labels([taxon])
-    newick = rest.as_string("newick", suppress_rooting=True)
     found = plltool.place(rows, newick, query, "JC", **QUICK).best()["query"]
     everywhere = plltool.place(rows, newick, query, "JC", heuristic=1.0, **QUICK).best()["query"]
     assert found.branch == everywhere.branch
