@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compare samples of plltool with those of MrBayes 3.2 (`mb`; Debian's mrbayes): the same posterior, and the time.
+"""Compare samples of plltool with those of MrBayes 3.2 (Debian's package mrbayes): the same posterior, and the time.
 
     scripts/compare_mrbayes.py data/primates.phy --generations 100000 --rival-generations 200000 --output results.json
 
