@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from plltool.alignment.codons import genetic_code_of
+from plltool.alignment.codons import STANDARD_CODE, genetic_code_of
 from plltool.alignment.multistate import MULTISTATE
 from plltool.alignment.states import StateSpace
 from plltool.arrays import IndexArray
@@ -49,9 +49,15 @@ def _multistate_models(n_states: int) -> tuple[str, ...]:
 
 
 def _codon_models(genetic_code: int) -> tuple[str, ...]:
-    """With and without kappa; other names describe the same, since only the ratio of two kappas matters."""
+    """With and without kappa; other names describe the same where only the ratio of two kappas matters."""
     products = [f"{name}{frequencies}" for frequencies in ("+F3X4", "+F1X4") for name in ("GY", "MGK", "GY0K", "MG")]
-    return tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
+    mechanistic = tuple(codons.under_code(name, genetic_code) for name in (*products, "GY+F", "GY0K+F"))
+    if genetic_code != STANDARD_CODE:
+        return mechanistic
+    several = [f"ECMK07{form}" for form in ("_GY2K", "_GY", "_GY1KTV", "_GY0K", "")]
+    single = [f"ECMrest{form}" for form in ("_GY", "_GY0K", "")]
+    published = [f"{name}{counted}" for counted in ("", "+F3X4", "+F1X4", "+F") for name in several + single]
+    return (*mechanistic, *published)
 
 
 def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
@@ -66,7 +72,7 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):
         return False
-    if narrow.named.rates.names:
+    if narrow.named.rates.names or wide.named.rates.names:
         return narrow.named.of_bases == wide.named.of_bases and _fixes_parameters(narrow.named.rates, wide.named.rates)
     inner, outer = _classes(narrow.named.rates), _classes(wide.named.rates)
     if narrow.name == wide.name or inner is None or outer is None:

@@ -18,6 +18,7 @@ from plltool.model.spec import ModelSpec
 ALPHA_FACTORS = (1.0, 1.5, 2.5)  # of alpha where invariable sites are added
 NEW_WEIGHTS = (0.05, 0.15, 0.4)  # of a rate that is added to free rates
 SLOWER, FASTER = (0.03, 0.2, 0.5), (2.0, 4.0)  # than all rates so far
+SHARING_ROUNDS = 10  # over omega and kappas, whose changes overlap
 NEARLY_ZERO = 1e-3  # rate of sites that were invariable, relative to the next one
 
 
@@ -40,6 +41,7 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
         it has the same rate twice, which is a saddle of lnL
     """
     model = Model(spec, empirical)
+    models = [model]
     if spec.frequency_mode == "optimised":
         model.set_frequencies(source.frequencies)
     classes = spec.named.rates.class_of_pair
@@ -48,22 +50,50 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     elif classes is not None and source.spec.named.pairs == spec.named.pairs:
         relative = _mean_rates(source, model, classes)
         model.set_exchangeabilities(np.clip(relative / relative[-1], MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
-    elif source.rate_parameters:
-        for name in model.rate_parameters:
-            model.set_rate_parameter(name, source.rate_parameters.get(name, 1.0))
+    elif model.rate_parameters and source.spec.named.pairs == spec.named.pairs:
+        models = _with_rate_parameters(source, model)
     starts = []
     for sites, factor in _carry_sites(source.sites, model.sites, exact):
-        starts.append(Start(model.copy(), factor))
-        starts[-1].model.set_sites(sites)
+        for changed in models:
+            starts.append(Start(changed.copy(), factor))
+            starts[-1].model.set_sites(sites)
     return starts[:1] if exact else starts
 
 
 def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
     """Exchangeabilities, equal within `classes`, that keep the number of changes that `source` expects in each."""
-    upper = np.triu_indices(len(model.frequencies), 1)
-    flow = source.exchangeabilities * np.outer(source.frequencies, source.frequencies)[upper]
-    chance = np.outer(model.frequencies, model.frequencies)[upper]
-    return np.asarray((np.bincount(classes, flow) / np.bincount(classes, chance))[classes])
+    chance = _chance(model.frequencies)
+    return np.asarray((np.bincount(classes, _changes(source)) / np.bincount(classes, chance))[classes])
+
+
+def _with_rate_parameters(source: Model, model: Model) -> list[Model]:
+    """With omega and kappas by name; if published exchangeabilities differ, as it is and with as many changes."""
+    design, other = model.spec.named.rates, model.copy()
+    if np.array_equal(source.spec.named.rates.base, design.base):
+        for name in model.rate_parameters:
+            other.set_rate_parameter(name, source.rate_parameters.get(name, 1.0))
+        return [other]
+    assert design.limits is not None
+    for _ in range(SHARING_ROUNDS):
+        for name, concerned, limits in zip(design.names, design.powers.T > 0, design.limits, strict=True):
+            factor = _odds(_changes(source), concerned) / _odds(_changes(other), concerned)
+            other.set_rate_parameter(name, float(np.clip(factor * other.rate_parameters[name], *limits)))
+    return [model, other]
+
+
+def _odds(changes: FloatArray, concerned: npt.NDArray[np.bool_]) -> float:
+    """How many changes are among those concerned for one of the others."""
+    return float(changes[concerned].sum() / changes[~concerned].sum())
+
+
+def _changes(model: Model) -> FloatArray:
+    """(n_pairs,) the expected numbers of changes between pairs of states, up to a common factor."""
+    return np.asarray(model.exchangeabilities * _chance(model.frequencies))
+
+
+def _chance(frequencies: FloatArray) -> FloatArray:
+    """(n_pairs,) products of the frequencies of two states."""
+    return np.outer(frequencies, frequencies)[np.triu_indices(len(frequencies), 1)]
 
 
 def _carry_sites(old: SiteRates, new: SiteRates, exact: bool) -> Iterator[tuple[SiteRates, float]]:

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from plltool.alignment.codons import translation
 from plltool.constants import MIN_EXCHANGEABILITY
 from plltool.model.carry import carry_over
 from plltool.model.model import Model
@@ -60,6 +61,33 @@ def test_parameters_of_codon_models_are_kept_by_name():
     start.set_rate_parameter("kappa", 5.0)
     [(other, _)] = carry_over(start, parse_model("MGK+F1X4"), counted)
     assert other.rate_parameters == {"omega": 0.3, "kappa": 5.0}
+
+
+def shares(model):
+    """Of changes of the amino acid, and of changes with a transition, among all changes."""
+    aligned = [tuple(pair.split("-")) for pair in model.spec.named.pairs]
+    upper = np.triu_indices(61, 1)
+    changes = model.exchangeabilities * np.outer(model.frequencies, model.frequencies)[upper]
+    amino_acid = translation(1)
+    replaced = np.array([amino_acid[a] != amino_acid[b] for a, b in aligned])
+    differing = [[x + y for x, y in zip(a, b, strict=True) if x != y] for a, b in aligned]
+    transition = np.array([any(d in ("AG", "GA", "CT", "TC") for d in own) for own in differing])
+    return [changes[replaced].sum() / changes.sum(), changes[transition].sum() / changes.sum()]
+
+
+@pytest.mark.parametrize("name", ["ECMrest_GY", "ECMK07_GY"])
+def test_published_codon_models_start_with_as_many_changes(name):
+    """From a model without their exchangeabilities, with which their omega and kappa mean something else."""
+    counted = [1 / 61] * 61
+    source = Model(parse_model("GY{0.7/4}"), counted)
+    [(plain, _), (start, _)] = carry_over(source, parse_model(name), counted)
+    assert plain.rate_parameters == {"omega": 1.0, "kappa": 1.0}
+    assert shares(start) == pytest.approx(shares(source), abs=1e-3)
+
+
+def test_published_codon_models_are_special_cases_of_those_with_omega():
+    [(start, _)] = carry_over(Model(parse_model("ECMK07")), parse_model("ECMK07_GY2K"), None, exact=True)
+    assert start.exchangeabilities.tolist() == Model(parse_model("ECMK07")).exchangeabilities.tolist()
 
 
 def test_a_rate_is_added_beside_the_old_ones():
