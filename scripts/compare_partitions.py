@@ -32,9 +32,9 @@ PRINTED = {
 }
 
 
-def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path, Path, Path]:
-    """Write alignment, partition file and start tree in forms that every program reads."""
-    partition, start = folder / f"{name}.part", folder / f"{name}.start.nwk"
+def write_data(name: str, data: Path, folder: Path) -> tuple[Path, Path]:
+    """Write alignment and partition file in forms that every program reads."""
+    partition = folder / f"{name}.part"
     if name == "cynmix":
         skipped, parts = CYNMIX_DNA
         whole = plltool.read_alignment(data / "cynmix.nex")
@@ -47,6 +47,13 @@ def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path,
     else:
         alignment = plain_alignment(data, name, folder)
         shutil.copy(data / f"{name}.part", partition)
+    return alignment, partition
+
+
+def prepare(name: str, data: Path, reference: Path, folder: Path) -> tuple[Path, Path, Path]:
+    """The same and a start tree."""
+    alignment, partition = write_data(name, data, folder)
+    start = folder / f"{name}.start.nwk"
     given = reference / "trees" / f"{name}.start.nwk"
     if given.exists():
         shutil.copy(given, start)
