@@ -140,6 +140,7 @@ SHOWN_RECORD = json.dumps(
     json.loads(RECORD)
     | {"tree": "(a:1,b:1,(c:1,d:1):1);", "start_lnls": [-9.0], "lnl": -9.0, "parts": [SHOWN_PART], "n_sites": 9}
     | {"parameters": SHOWN_PARAMETERS, "layout": {}, "trace": [SHOWN_EVENT], "start_distances": [0]}
+    | {"climb_distances": [[0]]}
 ).encode()
 
 

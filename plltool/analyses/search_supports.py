@@ -186,6 +186,7 @@ class _Adoption:
             found,
             start_lnls=before.start_lnls,
             start_distances=(),
+            climb_distances=before.climb_distances,
             trace=before.trace + found.trace,
             seconds=before.seconds + found.seconds,
             warnings=tuple(dict.fromkeys((*before.warnings, *found.warnings, remark))),

@@ -17,6 +17,7 @@ STAGES = {  # in the order of a search, and what they are
     "perturb": "perturbation",
     "polish": "polish",
 }
+LARGEST_MATRIX = 12  # trees, more are too many for the width of a page
 
 
 def describe_search(run: Record) -> Section:
@@ -43,6 +44,11 @@ def describe_search(run: Record) -> Section:
     )
     columns = ("Start tree", "lnL at the end", "Difference to the tree found", "Robinson-Foulds distance to it")
     blocks.append(Table("Where the search ended from each start tree", columns, ended))
+    between = run.get("climb_distances") or []
+    if 2 <= len(between) <= LARGEST_MATRIX:
+        numbers = tuple(str(number) for number in range(1, len(between) + 1))
+        matrix = tuple((number, *map(str, row)) for number, row in zip(numbers, between, strict=True))
+        blocks.append(Table("Robinson-Foulds distances between these trees", ("Start tree", *numbers), matrix))
     rounds: dict[str, list[Record]] = {}
     for event in trace:
         rounds.setdefault(event["stage"], []).append(event)

@@ -228,6 +228,7 @@ class SearchResult(Result):
     choice : how the model was chosen, if it was
     start_distances : Robinson-Foulds distance from `tree` to the tree reached from each start tree; identical sequences
         count once
+    climb_distances : the distances between the trees reached from the start trees, a row for each
     """
 
     interrupted: bool = field(default=False, kw_only=True)
@@ -236,6 +237,7 @@ class SearchResult(Result):
     options: SearchOptions = field(default=SearchOptions(), kw_only=True)
     choice: ModelChoice | SchemeChoice | None = field(default=None, kw_only=True)
     start_distances: tuple[int, ...] = field(default=(), kw_only=True)
+    climb_distances: tuple[tuple[int, ...], ...] = field(default=(), kw_only=True)
 
     def _rows(self) -> Sequence[Row]:
         distances = self.start_distances or (None,) * len(self.start_lnls)
@@ -266,6 +268,7 @@ class SearchResult(Result):
         """The record of any result, with the trace, and what there is of a choice of the model and a profile."""
         record = super().as_record(command) | {"trace": [asdict(event) for event in self.trace]}
         record["start_distances"] = list(self.start_distances)
+        record["climb_distances"] = [list(row) for row in self.climb_distances]
         if self.choice is not None:
             record["model_choice"] = self.choice.summary()
         return record if self.profile is None else record | {"profile": self.profile}

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
@@ -31,7 +32,8 @@ class SearchOutcome:
     Attributes
     ----------
     lnls : lnL of the climb from each start tree at its end, or when it was given up; for the winner, after all stages
-    distances : Robinson-Foulds distance of the tree of each climb to the best one
+    best : number of the climb that it is from, from 0
+    distances : Robinson-Foulds distances between the trees of the climbs, a row for each
     interrupted : whether the listener stopped the search
     """
 
@@ -39,7 +41,8 @@ class SearchOutcome:
     tree: Tree
     models: list[Model]
     lnls: tuple[float, ...]
-    distances: tuple[int, ...]
+    best: int
+    distances: tuple[tuple[int, ...], ...]
     interrupted: bool
 
 
@@ -133,8 +136,8 @@ class Pool:
                 self._climbs[leader].cursor.come_to_rest()
             self._climbs[leader] = self._search_on(leader).polish()
         best, lnls = self._climbs[leader], tuple(one.lnl for one in self._climbs)
-        distances = tuple(0 if one is best else rf_distance(one.tree, best.tree) for one in self._climbs)
-        return SearchOutcome(best.lnl, best.tree, best.models, lnls, distances, self._watch.stopped)
+        distances = _distances([one.tree for one in self._climbs])
+        return SearchOutcome(best.lnl, best.tree, best.models, lnls, leader, distances, self._watch.stopped)
 
     def _climb_and_improve(self, elsewhere: Iterable[ClimbState] | None) -> None:
         """Make the climbs of the plan, fuse the best one with the others, and perturb as many as the plan allows."""
@@ -213,6 +216,12 @@ class Pool:
         hopeful = [number for number, one in enumerate(self._climbs) if not one.cursor.given_up]
         leader = _leader([one.climb_lnl for one in self._climbs], hopeful)
         return sorted(hopeful, key=lambda number: (number != leader, -self._climbs[number].climb_lnl))
+
+
+def _distances(trees: Sequence[Tree]) -> tuple[tuple[int, ...], ...]:
+    """Robinson-Foulds distances between trees."""
+    pairs = {(i, j): rf_distance(trees[i], trees[j]) for i, j in combinations(range(len(trees)), 2)}
+    return tuple(tuple(pairs.get((min(i, j), max(i, j)), 0) for j in range(len(trees))) for i in range(len(trees)))
 
 
 def _leader(lnls: Sequence[float], order: Sequence[int]) -> int:

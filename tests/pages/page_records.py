@@ -50,7 +50,8 @@ def record_of_search(names=NAMES, tree=None):
     return {
         "lnl": -1000.0, "model": parameters["model"], "n_taxa": len(names), "n_sites": 100, "n_patterns": 40,
         "device": "a device", "reason": "chosen by hand", "seconds": 90.0, "tree": tree or TREE.format("", ""),
-        "seed": 7, "start_lnls": [-1000.0, -1002.5], "start_distances": [0, 4], "brlen": "scaled", "parts": [part],
+        "seed": 7, "start_lnls": [-1000.0, -1002.5], "start_distances": [0, 4],
+        "climb_distances": [[0, 4], [4, 0]], "brlen": "scaled", "parts": [part],
         "parameters": parameters, "layout": {"precision": "double"}, "counters": {}, "warnings": ["mind <the> gap"],
         "version": "0.1.0", "driver": "a driver", "software": {"Python": "3.11"}, "command": "plltool search x.phy",
         "trace": trace,

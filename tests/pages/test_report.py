@@ -43,6 +43,8 @@ def test_every_section_and_its_numbers(prefix):
         "Alpha, the shape of the gamma distribution: 0.5",
         "Share of invariable sites:                  0.2",
         "Time of search:     1.5 min",
+        "  Start tree  1  2",
+        "  2           4  0",
         "- mind <the> gap",
         "- Identical: Homo, Pan",
         "  Replicates  Mean weighted RF distance  Halvings that agree  Enough",

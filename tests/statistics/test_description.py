@@ -1,5 +1,7 @@
 """What an alignment is said to hold; figures of primates.phy are those of IQ-TREE 2.0.7's report."""
 
+import numpy as np
+
 import plltool
 from plltool.run.inputs import resolve_inputs
 from plltool.statistics.description import describe_data
@@ -57,4 +59,7 @@ def test_the_record_of_a_search_tells_how_far_apart_the_climbs_ended():
     record = found.as_record()
     assert len(record["start_distances"]) == len(record["start_lnls"]) == 2
     assert min(record["start_distances"]) == 0
+    assert record["start_distances"] in record["climb_distances"]
+    assert np.array_equal(record["climb_distances"], np.transpose(record["climb_distances"]))
+    assert np.shape(record["climb_distances"]) == (2, 2)
     assert record["data"] == describe_data(found.data)

@@ -9,8 +9,10 @@ import pytest
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.errors import InputError
+from plltool.io.newick import parse_newick
 from plltool.tree_search import state
 from plltool.tree_search.effort import SearchOptions
+from plltool.tree_search.multistart import _distances
 from plltool.tree_search.progress import Forecast, StopSearch
 from plltool.tree_search.state import ClimbState, Cursor, stages_with_hope
 
@@ -158,3 +160,11 @@ def test_every_event_tells_what_is_left(few):
     search(few, listener=heard.append, options=options, **SETTINGS)
     assert all(event.left >= event.stage_left >= 0 for event in heard)
     assert [event.n_rounds for event in heard if event.stage == "perturb"] == [2, 2]
+
+
+def test_distances_between_the_climbs_are_of_all_pairs():
+    """By hand: the first two trees share two of three splits, ab and ef; the third has only ef in common with them."""
+    names = tuple("abcdef")
+    texts = ("((a,b),(c,d),(e,f));", "((a,b),c,(d,(e,f)));", "((a,c),(b,d),(e,f));")
+    trees = [parse_newick(text, "test", names) for text in texts]
+    assert _distances(trees) == ((0, 2, 4), (2, 0, 4), (4, 4, 0))
