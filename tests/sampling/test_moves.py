@@ -10,7 +10,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from oracles.sampling import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
+from oracles.posteriors import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
 from sampling.toys import (
     LENGTHS,
     OracleLikelihoods,

@@ -1,7 +1,7 @@
 """Small problems for tests of chains, and likelihoods by the oracle in place of an engine."""
 
 import numpy as np
-from oracles.sampling import SiteModel, log_likelihood, simulate
+from oracles.posteriors import SiteModel, log_likelihood, simulate
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
