@@ -40,7 +40,8 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
 
     Parameters
     ----------
-    tip_count ... scale_buffer_count : as those of BEAGLE's `beagleCreateInstance`
+    tip_count, partials_buffer_count, compact_buffer_count, state_count : as those of BEAGLE's `beagleCreateInstance`
+    pattern_count, eigen_buffer_count, matrix_buffer_count, category_count, scale_buffer_count : the same
     resource_list : numbers in `get_resource_list` to choose from; None for all
     preference_flags, requirement_flags : what the instance should and must have; double precision, manual scaling and
         synchronous answers unless they say otherwise
