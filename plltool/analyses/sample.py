@@ -1,8 +1,8 @@
 """`sample` draws trees and parameters from their posterior distribution.
 
-import plltool
-found = plltool.sample("primates.phy", model="GTR+FO+G4", generations=100_000)
-print(found.posterior.consensus, found.posterior.numbers["TL"])
+    import plltool
+    found = plltool.sample("primates.phy", model="GTR+FO+G4", generations=100_000)
+    print(found.posterior.consensus, found.posterior.numbers["TL"])
 """
 
 from __future__ import annotations
