@@ -6,8 +6,8 @@
  *
  * Work: a work-group has VW work-items, each of which owns a lane, and takes group_blocks blocks; in `log_maxima` of one slot.
  * Sums are double whatever REAL is.
- * In `dot_clas` all slots from first_b on have the counts of first_b. A component in which all products are 0 has no say in
- * which count is the largest.
+ * In `dot_clas` all slots from first_b on have the counts of first_b. A component whose products are all 0 is
+ * left out when the largest count is chosen.
  * Arrays: clas, scales as in traverse.cl; masses [component][state]; maxima, products [row][lane].
  * Compiled with layout.h in front, whose macros come from Layout.macros. Host: plltool/engine/opencl/buffers.py.
  * Twin: plltool/engine/buffers.py. Test: tests/engine/test_buffers.py.

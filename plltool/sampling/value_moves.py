@@ -56,8 +56,8 @@ class ShareSlider(ValueMove):
 class SimplexSlider(ValueMove):
     """Moves some of one share, drawn uniformly, to another one: a sliding window on their sum, with reflection.
 
-    Of the two shares (x, s - x) the first becomes x + step (u - 1/2), reflected at 0 and s; s and the other shares
-    stay. As in `ShareSlider` the Hastings ratio is 1.
+    The first of two shares, x and s - x, becomes x + step (u - 1/2), reflected at 0 and s. Their sum s and all other
+    shares stay the same. As in `ShareSlider` the Hastings ratio is 1.
     """
 
     kind = "slider"
