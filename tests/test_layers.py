@@ -1,5 +1,8 @@
 """Who may import whom: packages import those before them only. `scripts/layout.py` declares the order."""
 
+from collections import Counter
+from pathlib import Path
+
 import layout
 import pytest
 
@@ -28,3 +31,9 @@ def test_cycles_are_found():
 
 def test_every_layer_has_a_rule():
     assert set(map(layout.layer_of, layout.MODULES)) == layout.MAY_IMPORT.keys()
+
+
+def test_no_two_test_modules_have_one_name():
+    """pytest imports test modules by their bare names, so that it could collect only one of two."""
+    names = Counter(path.name for path in Path(__file__).parent.rglob("test_*.py"))
+    assert not [name for name, count in names.items() if count > 1]
