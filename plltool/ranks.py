@@ -129,15 +129,14 @@ def launched_number() -> int:
     return max((int(text) for name in NUMBERS if (text := os.environ.get(name, "")).isdecimal()), default=0)
 
 
-def join() -> Ranks:
-    """Join the job that a launcher has started.
+def enter_job() -> tuple[Any, Any]:
+    """mpi4py's module MPI and the communicator of the job that a launcher has started.
 
     Raises
     ------
     DeviceError
         If mpi4py or an MPI library is missing, or belongs to another launcher.
     """
-    global _joined
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as error:
@@ -148,5 +147,12 @@ def join() -> Ranks:
     if comm.Get_size() != expected:
         found = f"MPI finds {comm.Get_size()} ranks, the launcher has started {expected}"
         raise DeviceError(f"{found}; are mpiexec and mpi4py of the same MPI?")
+    return MPI, comm
+
+
+def join() -> Ranks:
+    """Join the job that a launcher has started. Raises DeviceError as `enter_job` does."""
+    global _joined
+    MPI, comm = enter_job()
     _joined = Ranks(comm, comm.Split_type(MPI.COMM_TYPE_SHARED), MPI.Exception)
     return _joined

@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-BASE = {"arrays", "errors", "constants", "hardware", "children", "ranks"}
+BASE = {"arrays", "errors", "constants", "hardware", "children", "ranks", "crew"}
 DATA = BASE | {"alignment", "tree", "model", "statistics", "drawing"}
 SEARCH = DATA | {"engine", "optimise", "tree_search", "sampling"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
@@ -32,7 +32,7 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "pages": DATA | {"io", "pages"},
     "beagle": DATA | {"engine", "beagle"},
     "analyses": SEARCH | {"io", "run", "pages", "analyses"},
-    "cli": {"plltool", "cli", "errors", "constants", "ranks"},
+    "cli": {"plltool", "cli", "errors", "constants", "ranks", "crew"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),

@@ -128,6 +128,7 @@ SHARDS = "plltool/engine/shards.py"
 SEVERAL_PY = "plltool/engine/several.py"
 RANKED_PY, RANKED = "plltool/engine/ranked.py", "tests/engine/test_ranked.py"
 SEVERAL, DEVICES = "tests/engine/test_several.py", "tests/analyses/test_several_devices.py"
+MPI = "tests/cli/test_mpi.py"
 LIKELIHOOD_PY = "plltool/optimise/likelihood.py"
 MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.py"
 PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py"
@@ -1169,6 +1170,15 @@ MUTANTS = [
            (SEVERAL, "-k", "newviews")),
     Mutant("devices: a run measures again when it is resumed", "plltool/run/engines.py",
            'recorded = recorded_item(checkpoint, "share")', "recorded = None", (DEVICES, "-k", "shares_of_its")),
+    Mutant("crew: all ranks on the first device", "plltool/run/climbers.py", "words[place.local % len(hardware.words)]",
+           "words[0]", (DEVICES, "-k", "crew")),
+    Mutant("crew: no sharing of memory", "plltool/run/climbers.py", "memory=offered[word] // of_one",
+           "memory=offered[word]", (DEVICES, "-k", "crew")),
+    Mutant("crew: all cores for each rank", "plltool/run/climbers.py", "place.cores) // place.n_local", "place.cores)",
+           (DEVICES, "-k", "crew")),
+    Mutant("crew: ranks are not given back", "plltool/run/workers.py", "        self._crew.idle.append(self._line)\n", "",
+           (MPI, "-k", "climb_from")),
+    Mutant("crew: a closed line is not told", "plltool/crew.py", "raise EOFError", "return None", (MPI, "-k", "climb_from")),
     Mutant("devices: all processes on the first", "plltool/run/climbers.py", "replace(each[k % len(each)], threads",
            "replace(each[0], threads", (DEVICES, "-k", "take_turns")),
     Mutant("shards: lengths of other parts", "plltool/engine/requests.py", "lengths[..., parts, :]", "lengths[..., : len(parts), :]",

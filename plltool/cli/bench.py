@@ -10,7 +10,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command, given_command
-from plltool.cli.options import PATH, hardware_options, quiet_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import hardware_options, quiet_option
 from plltool.cli.outputs import claim_files
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results

@@ -12,14 +12,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import (
-    PATH,
-    SearchTask,
-    hardware_options,
-    load_alignment,
-    packed,
-    search_task_options,
-)
+from plltool.cli.option_values import PATH
+from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.support import SUPPORT_FILES, kinds_option

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool.cli.command import command, given_command
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     Effort,
     StartChoice,
     data_type_option,

@@ -9,8 +9,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command, given_command
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     fixed_option,
     hardware_options,
     json_option,

@@ -10,7 +10,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import PATH, hardware_options, packed, seed_option, tree_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import hardware_options, packed, seed_option, tree_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import DATE_COALESCENTS, DATE_LENGTHS, DATE_ROOTS

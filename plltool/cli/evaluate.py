@@ -10,8 +10,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     Views,
     describe_short_branches,
     hardware_options,

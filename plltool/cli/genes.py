@@ -11,8 +11,8 @@ import click
 from plltool import Hardware
 from plltool.cli.command import command, given_command
 from plltool.cli.concordance import CF_FILES, scf_option, scfl_option
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     Effort,
     effort_options,
     hardware_options,

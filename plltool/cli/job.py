@@ -1,6 +1,7 @@
 """The command as one of the ranks of an MPI job: rank 0 alone writes to the terminal and to the user's files.
 
-The other ranks take the same decisions from copies of these files, in a folder of their own, which they also write to.
+With ``--workers mpi`` the other ranks do its tasks. Otherwise they take the same decisions from copies of these files,
+in a folder of their own, which they also write to.
 """
 
 from __future__ import annotations
@@ -8,15 +9,18 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
 import click
 
-from plltool import ranks
+from plltool import crew, ranks
 from plltool.cli.terminal import ERROR, echo_message
 from plltool.errors import InputError, PlltoolError
 
 COMMANDS = ("search", "evaluate", "bootstrap", "alrt", "test", "ancestral", "select-model")  # that ranks share
+CREW_COMMANDS = ("search", "bootstrap", "genes")  # with --workers
+WORKERS, BY_RANKS = "--workers", "mpi"
 TOGETHER = 5.0  # seconds within which an error that all ranks have reaches all of them
 
 _stderr: int | None = None  # a copy of what `silence` has closed
@@ -24,13 +28,23 @@ _folder: tempfile.TemporaryDirectory[str] | None = None
 
 
 def join(args: list[str]) -> None:
-    """Join the job, if a launcher has started several processes. Raises ClickException if that fails."""
+    """Join the job, if a launcher has started several processes. Raises ClickException if that fails.
+
+    A rank that does tasks for rank 0 does not return from here before there are no more.
+    """
     if not ranks.launched_size() or ranks.current() is not None:
         return
     command = next((word for word in args if not word.startswith("-")), None)
     if command is None:
         return
     try:
+        if command in CREW_COMMANDS and ((WORKERS, BY_RANKS) in pairwise(args) or f"{WORKERS}={BY_RANKS}" in args):
+            line = crew.form()
+            if line is None:
+                return
+            silence()
+            crew.serve(line)
+            sys.exit()
         if command not in COMMANDS:
             raise InputError(f"{command}: found {ranks.launched_size()} ranks, expected a single process")
         own = ranks.join()

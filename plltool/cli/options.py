@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import functools
-import math
-import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.shell_completion import CompletionItem
 
 from plltool import Hardware
+from plltool.cli.job import WORKERS
+from plltool.cli.option_values import (
+    PATH,
+    DataType,
+    Workers,
+    completes,
+    parse_memory,
+    parse_radii,
+    parse_share,
+)
 from plltool.constants import (
     COLLAPSE_LENGTH,
     DEFAULT_CODON_MODEL,
@@ -25,24 +32,17 @@ from plltool.constants import (
     DEFAULT_PROTEIN_MODEL,
     DEFAULT_SEED,
     EFFORT_NAMES,
-    GENETIC_CODES,
     LINKAGES,
     PRECISIONS,
     START_KINDS,
     STOP_RULES,
     UNLINKED,
 )
-from plltool.errors import InputError, show_name
 
 if TYPE_CHECKING:
     from plltool import EvaluationResult, SearchOptions, SearchResult, Sequences, Tree
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-PATH = click.Path(path_type=Path)
-_NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
-_DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
-RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
 
 
 @dataclass(frozen=True)
@@ -127,75 +127,6 @@ def packed(keyword: str, kind: type[Any], *options: Decorator) -> Decorator:
         return wrapped
 
     return decorate
-
-
-def _parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if not re.fullmatch(RADII, value):
-        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
-    return tuple(map(int, value.split(",")))
-
-
-def _parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
-    import plltool
-
-    try:
-        return None if value is None else plltool.parse_size(value)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def _parse_share(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
-    import plltool
-
-    try:
-        return None if value is None else plltool.parse_share(value)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
-
-
-def completes(*words: str, files: bool = True) -> dict[str, Any]:
-    """Arguments of an option: a shell completes it with these words, and with files."""
-
-    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        found = [CompletionItem(word) for word in words if word.startswith(incomplete)]
-        return [*found, CompletionItem(incomplete, type="file")] if files else found
-
-    return {"shell_complete": complete}
-
-
-class Duration(click.ParamType):
-    """A time in hours, minutes and seconds; its value is in seconds."""
-
-    name = "time"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        if isinstance(value, float):
-            return value
-        match = _DURATION.fullmatch(value)
-        seconds = 0.0
-        if match is not None:
-            numbers = [float(number or 0) for number in match.groups()]
-            seconds = sum(number * unit for number, unit in zip(numbers, (1, 3600, 60, 1), strict=True))
-        if not 0 < seconds < math.inf:
-            self.fail(f"found {value!r}, expected a time above 0, such as 90s, 10m or 1h30m", param, ctx)
-        return seconds
-
-
-class DataType(click.ParamType):
-    """A kind of data; codons have the number of their genetic code, unless it is the standard one."""
-
-    name = "kind"
-    plain = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")
-    words = (*plain, *(f"codon{number}" for number in GENETIC_CODES))
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if value not in self.words:
-            numbers = ", ".join(map(str, GENETIC_CODES))
-            expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
-            self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
-        return str(value)
 
 
 alignment_argument = click.argument("alignment", type=PATH, metavar="ALIGNMENT")
@@ -283,13 +214,13 @@ hardware_options = packed(
     click.option("--threads", type=click.IntRange(min=1), help="Number of CPU cores to use at most.  [default: all]"),
     click.option(
         "--memory",
-        callback=_parse_memory,
+        callback=parse_memory,
         metavar="SIZE",
         help="Memory for conditional likelihoods, such as 2G or 500M.  [default: what the device offers]",
     ),
     click.option(
         "--share",
-        callback=_parse_share,
+        callback=parse_share,
         metavar="N,N[,N]...",
         help="Shares of the patterns that several devices take, such as 0.6,0.4.  [default: measured]",
     ),
@@ -334,7 +265,7 @@ effort_options = packed(
     click.option(
         "--radius",
         "radii",
-        callback=_parse_radii,
+        callback=parse_radii,
         metavar="N[,N]...",
         help="Radii of the SPR stages, in branches; the next one is tried as long as a stage gains.",
     ),
@@ -365,10 +296,11 @@ fixed_option = click.option(
 def workers_option(what: str) -> Decorator:
     """--workers, the number of `what`, such as "genes to search"."""
     return click.option(
-        "--workers",
-        type=click.IntRange(min=1),
-        help=f"Number of {what} in parallel, each in a process with its share of the threads.  [default: as many as"
-        " threads, on a GPU 1]",
+        WORKERS,
+        type=Workers(),
+        metavar=Workers.name,
+        help=f"Number of {what} in parallel, each in a process with its share of the threads; mpi: one on each rank of"
+        " an MPI job but the first.  [default: as many as threads, on a GPU 1]",
     )
 
 

@@ -10,7 +10,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import PATH, hardware_options, packed, tree_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import hardware_options, packed, tree_option
 from plltool.cli.outputs import OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, reference_task_options
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC

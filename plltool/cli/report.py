@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH
+from plltool.cli.option_values import PATH
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 

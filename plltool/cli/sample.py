@@ -13,10 +13,10 @@ import click
 from plltool import Hardware, Priors, SampleOptions
 from plltool.cli.bootstrap import EXIT_INTERRUPTED
 from plltool.cli.command import command, given_command
+from plltool.cli.option_values import completes
 from plltool.cli.options import (
     StartChoice,
     alignment_argument,
-    completes,
     data_type_option,
     hardware_options,
     json_progress_option,

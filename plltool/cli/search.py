@@ -19,9 +19,8 @@ from plltool.cli.bootstrap import (
     support_options,
 )
 from plltool.cli.command import command, given_command
+from plltool.cli.option_values import PATH, Duration
 from plltool.cli.options import (
-    PATH,
-    Duration,
     Effort,
     SearchTask,
     StartChoice,

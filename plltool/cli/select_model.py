@@ -10,8 +10,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command, given_command
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     alignment_argument,
     brlen_option,
     data_type_option,

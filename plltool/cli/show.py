@@ -9,7 +9,8 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH, outgroup_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import outgroup_option
 from plltool.cli.outputs import claim_files
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results

@@ -7,7 +7,8 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH, seed_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import seed_option
 from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
 

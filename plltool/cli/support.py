@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from plltool.cli.command import command
-from plltool.cli.options import PATH, completes, outgroup_option
+from plltool.cli.option_values import PATH, completes
+from plltool.cli.options import outgroup_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results

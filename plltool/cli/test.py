@@ -9,7 +9,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import command
-from plltool.cli.options import PATH, hardware_options, seed_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import hardware_options, seed_option
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options, write_named
 from plltool.cli.tree_command import TreeTask, tree_task_options
 from plltool.constants import TEST_REPLICATES

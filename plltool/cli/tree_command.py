@@ -11,8 +11,8 @@ import click
 
 from plltool import Hardware
 from plltool.cli.command import given_command
+from plltool.cli.option_values import PATH
 from plltool.cli.options import (
-    PATH,
     alignment_argument,
     fixed_option,
     json_option,

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from plltool.cli.command import Command, Group
-from plltool.cli.options import PATH, json_option, outgroup_option
+from plltool.cli.option_values import PATH
+from plltool.cli.options import json_option, outgroup_option
 from plltool.cli.outputs import claim_files, write_or_print
 from plltool.cli.reporting import Reporter
 from plltool.cli.show import root_option

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
 from plltool.children import can_start_children
+from plltool.crew import Crew, crew
 from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
@@ -39,7 +41,8 @@ def share_hardware(
     most as many as there are tasks, and as the memory has room for conditional likelihoods.
 
     Of several devices process i has device i modulo their number, for itself. The default there is one process, which
-    has all of them and divides the patterns. So do the ranks of an MPI job.
+    has all of them and divides the patterns. So do the ranks of an MPI job, unless they are a crew: then there is one
+    process for each of them, see `share_with_crew`.
 
     Raises
     ------
@@ -49,6 +52,8 @@ def share_hardware(
     if wanted is not None:
         check_least("workers", wanted, 1)
     hardware = name_devices(hardware)
+    if (members := crew()) is not None:
+        return share_with_crew(members, n_tasks, parts, models, hardware)
     if current() is not None or min(n_tasks, wanted or n_tasks) == 1 or (hardware.is_several and wanted is None):
         return (hardware,)
     each, shares = [hardware], [1.0]
@@ -73,6 +78,27 @@ def share_hardware(
     )
 
 
+def share_with_crew(
+    members: Crew, n_tasks: int, parts: Sequence[Patterns], models: Sequence[Model], hardware: Hardware
+) -> tuple[Hardware, ...]:
+    """The share of each rank of a crew: of the devices one, in turn on each machine; of cores and memory equal ones.
+
+    The memory is that of the machine of rank 0.
+    """
+    places = members.places[:n_tasks]
+    if len(places) < 2:
+        return (hardware,)
+    devices = {word: replace(hardware, device=word, share=None) for word in hardware.words}
+    offered = {word: plan_memory(parts, models, own).offered_bytes for word, own in devices.items()}
+    shares = []
+    for place in places:
+        word = hardware.words[place.local % len(hardware.words)]
+        of_one = -(-place.n_local // len(hardware.words))  # ranks that share a device
+        threads = max(1, (hardware.threads or place.cores) // place.n_local)
+        shares.append(replace(devices[word], threads=threads, memory=offered[word] // of_one))
+    return tuple(shares)
+
+
 class Climber:
     """The task of a worker: the climb from start tree `number`, see `climb_at_once`."""
 
@@ -89,8 +115,8 @@ class Climber:
 
     def __call__(
         self, number: int, rivals: Sequence[Sequence[float]], report: Callable[[Progress], bool]
-    ) -> tuple[ClimbState, int, Counters]:
-        """The climb, the process that made it, and the work of all climbs of this process so far."""
+    ) -> tuple[ClimbState, tuple[str, int], Counters]:
+        """The climb, the machine and process that made it, and the work of all climbs of this process so far."""
 
         def listen(event: Progress) -> None:
             if not report(event):
@@ -101,7 +127,7 @@ class Climber:
         climbed = climbing.search_on(number, starts.begin(number)).climb(rivals)
         if starts.store:
             starts.store.flush()
-        return climbed, os.getpid(), work_of(self._engine)
+        return climbed, (platform.node(), os.getpid()), work_of(self._engine)
 
 
 def climb_at_once(
@@ -124,7 +150,7 @@ def climb_at_once(
     count : is called with the work of all processes at the end
     """
     rivals: list[Sequence[float]] = []
-    done: dict[int, Counters] = {}
+    done: dict[tuple[str, int], Counters] = {}
     interrupted = False
 
     def heard(number: int, event: Progress) -> None:

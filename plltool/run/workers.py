@@ -1,5 +1,6 @@
-"""Child processes that work on tasks at the same time, each with what it made when it started, such as an engine.
+"""Processes that work on tasks at the same time, each with what it made when it started, such as an engine.
 
+They are child processes of this one, or the other ranks of an MPI job, see `plltool.crew`.
 Python runs one thread at a time, and much of a search is work of the host. Processes therefore share the cores and the
 device better than threads do. Unlike `multiprocessing`, they need no guard of the main module in a user's script.
 Results come in the order of the tasks, so that nothing depends on which process is faster.
@@ -12,15 +13,18 @@ import logging
 import os
 import signal
 import subprocess
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 from plltool.children import child_command
+from plltool.crew import Crew, Line, crew
 from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_caller
+from plltool.ranks import PAUSE
 
 HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages
 STOP = None  # what the parent sends instead of a task
@@ -31,38 +35,127 @@ _log = logging.getLogger("plltool")
 Task: TypeAlias = Callable[..., Any]
 
 
-class Workers:
-    """Child processes, for use in a ``with`` block. Leaving the block ends them, whatever they are doing.
+class Worker(Protocol):
+    """A process that makes and does tasks, as its parent sees it."""
 
-    What a child logs or warns of appears as if this process did it.
+    def send(self, message: Any) -> None:
+        """Send it what can be pickled."""
+
+    def receive(self) -> Any:
+        """Its next message. Raises DeviceError if it is dead."""
+
+    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
+        """Let it end; `error` is why the parent ends, too."""
+
+    def wait(self) -> None:
+        """Wait until it has ended."""
+
+
+class ChildProcess:
+    """A child of this process."""
+
+    def __init__(self, environment: Mapping[str, str]):
+        self._connection, theirs = Pipe()
+        with theirs:
+            self._process = subprocess.Popen(
+                child_command("plltool.run.workers:serve_parent", str(theirs.fileno())),
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env={**os.environ, **environment},
+            )
+
+    def fileno(self) -> int:
+        """What `multiprocessing.connection.wait` waits for."""
+        return self._connection.fileno()
+
+    def send(self, message: Any) -> None:
+        with contextlib.suppress(OSError):  # it is dead, which `receive` will tell
+            self._connection.send(message)
+
+    def receive(self) -> Any:
+        try:
+            return self._connection.recv()
+        except (EOFError, OSError) as problem:
+            status = self._process.wait()
+            how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+            raise DeviceError(f"a worker process ended before its task did: {how}") from problem
+
+    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
+        self._connection.close()  # without a task it ends by that
+        if is_busy or error is not None:
+            self._process.kill()
+
+    def wait(self) -> None:
+        try:
+            self._process.wait(GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class Rank:
+    """Another rank of the job, which serves further parents afterwards."""
+
+    def __init__(self, members: Crew, line: Line):
+        self._crew = members
+        self._line = line
+        self.send, self.receive, self.poll = line.send, line.recv, line.poll
+
+    def end(self, is_busy: bool, error: type[BaseException] | None) -> None:
+        """As of `Worker`: a rank cannot be killed alone, so its task ends at the next report, or when it is done."""
+        if error is not None and not issubclass(error, (Exception, GeneratorExit)):
+            return  # as of Ctrl-C: the job ends with this process
+        if is_busy:
+            self.send(STOP)
+            while self.receive()[0] not in (DONE, FAILED):
+                pass
+        self._line.close()
+        self._crew.idle.append(self._line)
+
+    def wait(self) -> None:
+        pass
+
+
+def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
+    """Workers with these variables: ranks of the crew, if this process has one, or else child processes."""
+    members = crew()
+    if members is None:
+        return [ChildProcess(environment) for _ in range(number)]
+    return [Rank(members, line) for line in members.begin("plltool.run.workers:serve", number, environment)]
+
+
+def find_speakers(workers: Sequence[Worker]) -> Sequence[Worker]:
+    """Those of the workers that have a message, as soon as one has."""
+    if not isinstance(workers[0], Rank):
+        return wait(workers)  # type: ignore[arg-type,return-value]
+    while not (found := [worker for worker in workers if worker.poll()]):  # type: ignore[attr-defined]
+        time.sleep(PAUSE)
+    return found
+
+
+class Workers:
+    """Processes that work on tasks, for use in a ``with`` block. Leaving the block ends what they are doing.
+
+    What one of them logs or warns of appears as if this process did it.
 
     Parameters
     ----------
-    make, arguments : there is a child for each of these arguments. ``make(*arguments)`` is called once in it and
+    make, arguments : there is a process for each of these arguments. ``make(*arguments)`` is called once in it and
         returns its task, which is called as ``task(*arguments, report=report)``. `report` sends a message to the parent
         and returns False once the task should end. `make` is pickled, like everything that is sent, so it must be a
         function or class of a module
-    environment : variables of the children, added to those of this process
+    environment : variables of the processes, added to those of this process
     """
 
     def __init__(
         self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]
     ):
-        self._children: dict[Connection, subprocess.Popen[bytes]] = {}
-        self._running: dict[Connection, int] = {}
+        self._running: dict[Worker, int] = {}
         self._stopped = False
-        for own in arguments:
-            ours, theirs = Pipe()
-            with theirs:
-                child = subprocess.Popen(
-                    child_command("plltool.run.workers:serve", str(theirs.fileno())),
-                    pass_fds=[theirs.fileno()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    env={**os.environ, **environment},
-                )
-            self._children[ours] = child
-            self._send(ours, (make, own))
+        self._workers = start(len(arguments), environment)
+        for worker, own in zip(self._workers, arguments, strict=True):
+            worker.send((make, own))
 
     def __enter__(self) -> Self:
         return self
@@ -70,22 +163,16 @@ class Workers:
     def __exit__(
         self, kind: type[BaseException] | None, _error: BaseException | None, _traceback: TracebackType | None
     ) -> None:
-        for connection, child in self._children.items():
-            connection.close()  # a child without a task ends by that
-            if kind is not None or connection in self._running:
-                child.kill()
-        for child in self._children.values():
-            try:
-                child.wait(GRACE)
-            except subprocess.TimeoutExpired:
-                child.kill()
-                child.wait()
+        for worker in self._workers:
+            worker.end(worker in self._running, kind)
+        for worker in self._workers:
+            worker.wait()
 
     def stop(self) -> None:
         """Begin no further task, and tell those that run to end."""
         self._stopped = True
-        for connection in self._running:
-            self._send(connection, STOP)
+        for worker in self._running:
+            worker.send(STOP)
 
     def map(
         self, tasks: Iterable[tuple[Any, ...]], heard: Callable[[int, Any], None], ahead: int | None = None
@@ -104,7 +191,7 @@ class Workers:
             If a child dies. What a task raises is raised here.
         """
         waiting = enumerate(tasks)
-        free = list(self._children)
+        free = list(self._workers)
         results: dict[int, Any] = {}
         due = taken = 0
         while True:
@@ -115,15 +202,15 @@ class Workers:
                 if (task := next(waiting, None)) is None:
                     break
                 self._running[free[-1]], arguments = task
-                self._send(free.pop(), arguments)
+                free.pop().send(arguments)
                 taken += 1
             if not self._running:
                 return
-            for connection in wait(list(self._running)):
-                assert isinstance(connection, Connection)
-                number = self._running[connection]
-                kind, content = self._receive(connection)
+            for worker in find_speakers(list(self._running)):
+                number = self._running[worker]
+                kind, content = worker.receive()
                 if kind == FAILED:
+                    del self._running[worker]
                     raise content
                 if kind == HEARD:
                     heard(number, content)
@@ -133,45 +220,43 @@ class Workers:
                     warn_caller(content)
                 else:
                     results[number] = content
-                    del self._running[connection]
-                    free.append(connection)
-
-    @staticmethod
-    def _send(connection: Connection, message: Any) -> None:
-        with contextlib.suppress(OSError):  # the child is dead, which `_receive` will tell
-            connection.send(message)
-
-    def _receive(self, connection: Connection) -> tuple[int, Any]:
-        try:
-            message: tuple[int, Any] = connection.recv()
-        except (EOFError, OSError) as error:
-            status = self._children[connection].wait()
-            how = f"signal {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
-            raise DeviceError(f"a worker process ended before its task did: {how}") from error
-        return message
+                    del self._running[worker]
+                    free.append(worker)
 
 
-def serve(file_number: str) -> None:
-    """What a child does: make the task, then do it as often as asked, until the parent closes the connection."""
+def serve_parent(file_number: str) -> None:
+    """What a child does, until the parent closes the connection."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to all processes; the parent decides
-    connection = Connection(int(file_number))
-    _log.addHandler(_LogToParent(connection))
+    serve(Connection(int(file_number)))
+
+
+def serve(connection: Connection | Line) -> None:
+    """Make the task, then do it as often as asked, until the other end closes the connection."""
+    handler = _LogToParent(connection)
+    _log.addHandler(handler)
     _log.propagate = False
-    warnings.simplefilter("always", PlltoolWarning)  # the parent has the user's filters
-    warnings.showwarning = _warn_in_parent(connection, warnings.showwarning)
-    with contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
-        try:
-            _serve(connection)
-        except Exception as error:
-            if not isinstance(error, PlltoolError):
-                error.add_note("in a worker process:\n" + traceback.format_exc())
-            connection.send((FAILED, error))
+    try:
+        with warnings.catch_warnings(), contextlib.suppress(EOFError, BrokenPipeError):  # the parent is gone
+            warnings.simplefilter("always", PlltoolWarning)  # the parent has the user's filters
+            warnings.showwarning = _warn_in_parent(connection, warnings.showwarning)
+            try:
+                _serve(connection)
+            except (EOFError, BrokenPipeError):
+                raise
+            except Exception as error:
+                if not isinstance(error, PlltoolError):
+                    error.add_note("in a worker process:\n" + traceback.format_exc())
+                connection.send((FAILED, error))
+                while True:  # until the parent closes
+                    connection.recv()
+    finally:
+        _log.removeHandler(handler)
 
 
 class _LogToParent(logging.Handler):
     """Sends warnings of the log to the parent."""
 
-    def __init__(self, connection: Connection):
+    def __init__(self, connection: Connection | Line):
         super().__init__(logging.WARNING)
         self._connection = connection
 
@@ -179,7 +264,7 @@ class _LogToParent(logging.Handler):
         self._connection.send((LOGGED, (record.levelno, record.getMessage())))
 
 
-def _warn_in_parent(connection: Connection, show: Callable[..., None]) -> Callable[..., None]:
+def _warn_in_parent(connection: Connection | Line, show: Callable[..., None]) -> Callable[..., None]:
     """A replacement of `warnings.showwarning`: sends a `PlltoolWarning` to the parent, and others to `show`."""
 
     def send(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
@@ -191,7 +276,7 @@ def _warn_in_parent(connection: Connection, show: Callable[..., None]) -> Callab
     return send
 
 
-def _serve(connection: Connection) -> None:
+def _serve(connection: Connection | Line) -> None:
     def report(message: Any) -> bool:
         connection.send((HEARD, message))
         return not (connection.poll() and connection.recv() is STOP)

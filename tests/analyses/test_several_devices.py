@@ -1,6 +1,7 @@
 """Runs whose patterns several devices divide: the results of one device, up to the order of the sums."""
 
 import re
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -15,11 +16,12 @@ from plltool.analyses.compare import compare
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
 from plltool.analyses.ultrafast import ultrafast_bootstrap
+from plltool.crew import Crew, Place
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
 from plltool.run import engines
-from plltool.run.climbers import share_hardware
+from plltool.run.climbers import share_hardware, share_with_crew
 from plltool.run.inputs import resolve_inputs
 from plltool.run.memory import plan_memory
 from plltool.tree.splits import rf_distance
@@ -232,6 +234,23 @@ class TestWorkers:
         assert own[0].memory == pytest.approx(offered / 2 / 2, rel=0.1), "two devices, two processes on the first"
         assert together <= offered
         assert share_hardware(None, 10, parts, models, several) == (several,)
+
+    @pytest.mark.opencl
+    def test_ranks_of_a_crew_share_the_hardware_of_their_machines(self, few):
+        """Two machines: three ranks on 8 cores beside rank 0, one on 6."""
+        data, models = resolve_inputs(few, "HKY+G2")
+        parts = [compress(part) for part in data.alignments]
+        crew = Crew(None, [Place(0, 3, 8), Place(1, 3, 8), Place(2, 3, 8), Place(0, 1, 6)])
+        several = Hardware(device="numpy,cpu", share=(0.9, 0.1), precision="single")
+        own = share_with_crew(crew, 10, parts, models, several)
+        assert [one.device for one in own] == ["numpy", "cpu", "numpy", "numpy"]
+        assert [one.threads for one in own] == [2, 2, 2, 6]
+        assert all(one.share is None and one.precision == "single" for one in own)
+        offered = [plan_memory(parts, models, replace(one, memory=None)).offered_bytes for one in own]
+        fractions = [one.memory / bytes_there for one, bytes_there in zip(own, offered, strict=True)]
+        assert fractions == pytest.approx([1 / 2, 1 / 2, 1 / 2, 1], rel=0.1), "two devices for three ranks, and for one"
+        assert len(share_with_crew(crew, 2, parts, models, several)) == 2
+        assert share_with_crew(crew, 1, parts, models, several) == (several,), "rank 0 does a single task itself"
 
     def test_starts_and_replicates(self, few):
         run = {"model": "HKY+G2", "seed": 5, "options": SearchOptions("fast", starts=3, radii=(1, 2), perturbations=1)}

@@ -6,7 +6,7 @@ import pytest
 from oracles.constraint import obeys
 from samples import STRANGE_NAMES
 
-from plltool.cli.options import Duration
+from plltool.cli.option_values import Duration
 from plltool.io.newick import parse_newick
 from plltool.io.part_trees import read_tree
 from plltool.io.record import RECORD_KEYS, read_record

@@ -110,6 +110,78 @@ def test_a_rank_is_killed_and_the_run_goes_on(few, tmp_path):
     assert not (tmp_path / "run.checkpoint").exists()
 
 
+CREW = ["--workers", "mpi", *SETTINGS]
+
+
+def test_ranks_climb_from_start_trees(few, tmp_path):
+    """To the same bits as one process."""
+    asked = ("search", few.name, "--starts", "3", "--bootstrap", "3")
+    done = mpi(3, tmp_path, *asked, *CREW, "--prefix", "crew")
+    assert done.returncode == 0, done.stderr
+    assert "start trees: 2 at the same time" in done.stderr
+    assert "replicates: 2 at the same time" in done.stderr
+    command = [*PLLTOOL, *asked, *SETTINGS, "--workers", "1", "--prefix", "alone"]
+    alone = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert alone.returncode == 0, alone.stderr
+    for ending in ("best.nwk", "bootstraps.nwk", "support.nwk"):
+        assert (tmp_path / f"crew.{ending}").read_bytes() == (tmp_path / f"alone.{ending}").read_bytes()
+    records = [json.loads((tmp_path / f"{name}.json").read_text()) for name in ("crew", "alone")]
+    assert records[0]["counters"]["requests"] == records[1]["counters"]["requests"]
+
+
+def test_ranks_search_genes(few, tmp_path):
+    folder = tmp_path / "genes"
+    folder.mkdir()
+    for name in ("a", "b", "c"):
+        (folder / f"{name}.fasta").write_text(few.read_text())
+    done = mpi(3, tmp_path, "genes", "genes", "--scf", "0", *CREW, "--prefix", "run")
+    assert done.returncode == 0, done.stderr
+    trees = (tmp_path / "run.genes.nwk").read_text().split()
+    assert len(trees) == 3
+    assert len(set(trees)) == 1
+
+
+def test_a_rank_of_a_crew_is_killed_and_the_run_goes_on(few, tmp_path):
+    asked = ("search", few.name, *CREW, "--starts", "4", "--prefix", "run")
+    killed = mpi(3, tmp_path, "2", "run.checkpoint", *asked, program=[sys.executable, "-P", "-c", SUICIDE])
+    assert killed.returncode != 0
+    assert not (tmp_path / "run.json").exists()
+    done = mpi(4, tmp_path, *asked)
+    assert done.returncode == 0, done.stderr
+    assert "the search goes on from run.checkpoint" in done.stderr
+    expected = search(few, "HKY+G2", effort="fast", seed=5, threads=1, device="numpy", starts=4, workers=1)
+    assert json.loads((tmp_path / "run.json").read_text())["lnl"] == expected.lnl
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (("search", "nothing.phy"), "plltool: error: nothing.phy: cannot read the file: No such file or directory"),
+        (("evaluate", "few.fasta"), "Error: no such option: --workers"),
+    ],
+)
+def test_an_error_of_rank_0_is_one_line_and_ends_the_crew(few, tmp_path, command, message):
+    done = mpi(3, tmp_path, *command, "--workers", "mpi")
+    assert done.returncode in (1, 2)
+    assert [line for line in done.stderr.splitlines() if "rror" in line] == [message]
+
+
+def test_an_error_in_a_task_of_a_rank_is_one_line(few, tmp_path):
+    program = "import os, sys\nfrom plltool.run import climbers\nfrom plltool.errors import InputError\n"
+    program += "def fail(*_, **__):\n    raise InputError('found no engine')\nclimbers.open_engine = fail\n"
+    program += "from plltool.cli import main; main(prog_name='plltool')"
+    asked = ("search", few.name, *CREW, "--starts", "2", "--prefix", "run")
+    done = mpi(3, tmp_path, *asked, program=[sys.executable, "-P", "-c", program])
+    assert done.returncode == 1
+    assert [line for line in done.stderr.splitlines() if "rror" in line] == ["plltool: error: found no engine"]
+
+
+def test_a_crew_needs_a_job(few, tmp_path):
+    done = subprocess.run([*PLLTOOL, "search", few.name, *CREW], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "found 'mpi', expected an MPI job of several ranks, as mpiexec starts it" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [

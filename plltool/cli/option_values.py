@@ -1,0 +1,107 @@
+"""What the values of options may be, and what they mean."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from plltool.cli.job import BY_RANKS
+from plltool.constants import GENETIC_CODES
+from plltool.crew import crew
+from plltool.errors import InputError, show_name
+
+PATH = click.Path(path_type=Path)
+_NUMBER = r"([0-9]+(?:\.[0-9]*)?)"
+_DURATION = re.compile(rf"{_NUMBER}|(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?")
+RADII = r"\s*0*[1-9][0-9]{0,8}\s*(,\s*0*[1-9][0-9]{0,8}\s*)*"
+
+
+def parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """SPR radii, such as 5,10."""
+    if value is None:
+        return None
+    if not re.fullmatch(RADII, value):
+        raise click.BadParameter(f"found {show_name(value)}, expected whole numbers from 1, separated by commas")
+    return tuple(map(int, value.split(",")))
+
+
+def parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+    """Bytes, such as 2G."""
+    import plltool
+
+    try:
+        return None if value is None else plltool.parse_size(value)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def parse_share(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+    """The shares of several devices, such as 3,1."""
+    import plltool
+
+    try:
+        return None if value is None else plltool.parse_share(value)
+    except InputError as error:
+        raise click.BadParameter(str(error)) from error
+
+
+def completes(*words: str, files: bool = True) -> dict[str, Any]:
+    """Arguments of an option: a shell completes it with these words, and with files."""
+
+    def complete(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        found = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return [*found, CompletionItem(incomplete, type="file")] if files else found
+
+    return {"shell_complete": complete}
+
+
+class Duration(click.ParamType):
+    """A time in hours, minutes and seconds; its value is in seconds."""
+
+    name = "time"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        if isinstance(value, float):
+            return value
+        match = _DURATION.fullmatch(value)
+        seconds = 0.0
+        if match is not None:
+            numbers = [float(number or 0) for number in match.groups()]
+            seconds = sum(number * unit for number, unit in zip(numbers, (1, 3600, 60, 1), strict=True))
+        if not 0 < seconds < math.inf:
+            self.fail(f"found {value!r}, expected a time above 0, such as 90s, 10m or 1h30m", param, ctx)
+        return seconds
+
+
+class DataType(click.ParamType):
+    """A kind of data; codons have the number of their genetic code, unless it is the standard one."""
+
+    name = "kind"
+    plain = ("auto", "dna", "rna", "protein", "bin", "morph", "multi", "codon")
+    words = (*plain, *(f"codon{number}" for number in GENETIC_CODES))
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if value not in self.words:
+            numbers = ", ".join(map(str, GENETIC_CODES))
+            expected = f"{', '.join(self.plain)}, or codon and one of {numbers}"
+            self.fail(f"found {show_name(str(value))}, expected one of: {expected}", param, ctx)
+        return str(value)
+
+
+class Workers(click.ParamType):
+    """A number above 0, or "mpi": the ranks of an MPI job, whose number its launcher says."""
+
+    name = "N|mpi"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int | None:
+        """The number; None for ranks."""
+        if value != BY_RANKS:
+            return click.IntRange(min=1).convert(value, param, ctx)
+        if crew() is None:
+            self.fail(f"found {BY_RANKS!r}, expected an MPI job of several ranks, as mpiexec starts it", param, ctx)
+        return None
