@@ -253,9 +253,7 @@ class Engine(Holder):
     def ask(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
             return lambda: np.zeros((self.n_parts, request.n_values))
-        self._check_slots(request.program)
-        self.counters.count(request.kind, request.program)
-        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
+        request, lengths = self._take(request, lengths)
         kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
         tables = Tables(
             decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
@@ -322,11 +320,15 @@ class Engine(Holder):
     def ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         if request.is_unwanted:
             return lambda: np.zeros((request.n_values, self.n_patterns))
-        self._check_slots(request.program)
-        self.counters.count(request.kind, request.program)
-        request, lengths = prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
+        request, lengths = self._take(request, lengths)
         answer = self._ask_sites(request, self._per_part(lengths))
         return lambda: self._checked_sites(request, answer())
+
+    def _take(self, request: Request, lengths: FloatArray) -> tuple[Request, FloatArray]:
+        """A request as the engine runs it, checked and counted, and its lengths."""
+        self._check_slots(request.program)
+        self.counters.count(request.kind, request.program)
+        return prog.with_directions(request, np.asarray(lengths, dtype=np.float64))
 
     def _checked_sites(self, request: Request, values: FloatArray) -> FloatArray:
         """The values of patterns as `ask_sites` returns them."""
