@@ -16,7 +16,7 @@ from pathlib import Path
 PACKAGE = Path(__file__).resolve().parents[1] / "plltool"
 LONG = 400  # lines from which on a module is listed
 
-BASE = {"arrays", "errors", "constants", "hardware", "children", "ranks", "crew"}
+BASE = {"arrays", "errors", "constants", "hardware", "processes"}
 DATA = BASE | {"alignment", "tree", "model", "statistics", "drawing"}
 SEARCH = DATA | {"engine", "optimise", "tree_search", "sampling"}
 MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltool" is the public namespace itself
@@ -32,12 +32,12 @@ MAY_IMPORT = {  # which modules and packages of plltool each may import; "plltoo
     "pages": DATA | {"io", "pages"},
     "beagle": DATA | {"engine", "beagle"},
     "analyses": SEARCH | {"io", "run", "pages", "analyses"},
-    "cli": {"plltool", "cli", "errors", "constants", "ranks", "crew"},
+    "cli": {"plltool", "cli", "errors", "constants", "processes"},
 }
 THIRD_PARTY_HOMES = {  # where other packages may be imported
     "pyopencl": ("engine/opencl/",),
     "click": ("cli/",),
-    "mpi4py": ("ranks.py",),
+    "mpi4py": ("processes/ranks.py",),
     "dendropy": ("io/", "tree/topology.py"),
     "Bio": ("tree/topology.py",),
     "matplotlib": ("drawing/pdf.py",),

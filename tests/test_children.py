@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import plltool
-from plltool import children
-from plltool.children import can_start_children, child_command
 from plltool.engine.opencl.probe import probe_device
 from plltool.errors import DeviceError
+from plltool.processes import children
+from plltool.processes.children import can_start_children, child_command
 
 PACKAGE = Path(plltool.__file__).parent
-WHERE = "import plltool.children; print(plltool.__file__, plltool.children.__file__)"
+WHERE = "import plltool.processes.children; print(plltool.__file__, plltool.processes.children.__file__)"
 
 
 @pytest.fixture
@@ -58,25 +58,25 @@ def test_a_child_imports_what_a_script_put_on_its_path(decoy, copied):
     """And not what another installation has."""
     code = (
         f"import sys; sys.path.insert(0, {str(copied)!r})\n"
-        "from plltool.children import child_command\n"
+        "from plltool.processes.children import child_command\n"
         "import subprocess\n"
         f"print(subprocess.run(child_command('builtins:exec', {WHERE!r}), capture_output=True, text=True))"
     )
     done = run(sys.executable, "-P", "-c", code)
-    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'children.py'}" in done
+    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'children.py'}" in done
 
 
 def test_a_child_imports_what_a_relative_path_led_to(decoy, copied):
     """As in a notebook beside a checkout, whose current folder changes later."""
     code = (
         "import sys; sys.path.insert(0, '')\n"
-        "from plltool.children import child_command\n"
+        "from plltool.processes.children import child_command\n"
         "import os, subprocess\n"
         f"os.chdir({str(decoy)!r})\n"
         f"print(subprocess.run(child_command('builtins:exec', {WHERE!r}), capture_output=True, text=True))"
     )
     done = run(sys.executable, "-P", "-c", code, cwd=copied)
-    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'children.py'}" in done
+    assert f"stdout='{copied / 'plltool' / '__init__.py'} {copied / 'plltool' / 'processes' / 'children.py'}" in done
 
 
 def test_a_frozen_program_has_no_children(monkeypatch):

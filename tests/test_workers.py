@@ -8,7 +8,7 @@ import time
 import pytest
 
 from plltool.errors import DeviceError, InputError, PlltoolWarning, warn_caller
-from plltool.run.workers import Workers
+from plltool.processes.workers import Workers
 
 
 class Task:

@@ -35,6 +35,7 @@ from plltool.io.model_reader import read_model
 from plltool.io.newick_writer import write_newick
 from plltool.pages.blocks import Drawn, Row
 from plltool.pages.shown import Shown
+from plltool.processes.workers import Workers
 from plltool.run.climbers import share_hardware
 from plltool.run.concordance import Concordance
 from plltool.run.inputs import AlignmentLike, as_data, resolve_inputs, resolve_scheme
@@ -42,7 +43,6 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
-from plltool.run.workers import Workers
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, announce, ignore

@@ -32,10 +32,10 @@ from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
+from plltool.processes.workers import Workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import search_slots, until_memory_suffices
 from plltool.run.seeds import BOOTSTRAP, RAPID, generator
-from plltool.run.workers import Workers
 from plltool.tree.duplicates import restore_duplicates, restrict_tree
 from plltool.tree.random_tree import randomise_short_branches
 from plltool.tree.topology import Tree

@@ -34,7 +34,7 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.ranks import current
+from plltool.processes.ranks import current
 from plltool.run.climbers import climb_at_once, share_hardware
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share

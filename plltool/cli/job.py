@@ -14,9 +14,9 @@ from pathlib import Path
 
 import click
 
-from plltool import crew, ranks
 from plltool.cli.terminal import ERROR, echo_message
 from plltool.errors import InputError, PlltoolError
+from plltool.processes import crew, ranks
 
 COMMANDS = ("search", "evaluate", "bootstrap", "alrt", "test", "ancestral", "select-model")  # that ranks share
 CREW_COMMANDS = ("search", "bootstrap", "genes")  # with --workers

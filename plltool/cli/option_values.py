@@ -12,8 +12,8 @@ from click.shell_completion import CompletionItem
 
 from plltool.cli.job import BY_RANKS
 from plltool.constants import GENETIC_CODES
-from plltool.crew import crew
 from plltool.errors import InputError, show_name
+from plltool.processes.crew import crew
 
 PATH = click.Path(path_type=Path)
 _NUMBER = r"([0-9]+(?:\.[0-9]*)?)"

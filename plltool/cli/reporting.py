@@ -40,7 +40,7 @@ from plltool.cli.terminal import (
     print_results,
 )
 from plltool.constants import HEARTBEAT_SECONDS, REDRAW_SECONDS, VERSION
-from plltool.ranks import current
+from plltool.processes.ranks import current
 
 if TYPE_CHECKING:
     from plltool import Progress

@@ -1,7 +1,8 @@
 """The patterns that one rank of an MPI job holds, as an engine that answers for the patterns of all ranks.
 
 Every request is asked of the engine of the rank's own patterns, and the answers are added up over the ranks, see
-`plltool.ranks`. Values of patterns are exchanged in the same way: each rank adds 0 for the patterns of the others.
+`plltool.processes.ranks`. Values of patterns are exchanged in the same way: each rank adds 0 for the patterns of the
+others.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from plltool.engine.shards import Shard, Shards
 from plltool.engine.tracks import Track
 from plltool.errors import EngineError, InputError, PlltoolError
 from plltool.hardware import Hardware, available_cores, format_share
-from plltool.ranks import HEADER, Ranks
+from plltool.processes.ranks import HEADER, Ranks
 
 
 def of_rank(ranks: Ranks, hardware: Hardware) -> Hardware:

@@ -1,1 +1,1 @@
-"""What analyses share: inputs, engines, memory, results, checkpoints and worker processes."""
+"""What analyses share: inputs, engines, memory and results."""

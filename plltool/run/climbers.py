@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from plltool.alignment.patterns import Patterns
-from plltool.children import can_start_children
-from plltool.crew import Crew, crew
 from plltool.engine.counters import Counters
 from plltool.engine.kinds import work_of
 from plltool.engine.opencl.environment import child_environment
@@ -18,10 +16,12 @@ from plltool.engine.several import Devices, find_places, name_devices
 from plltool.errors import check_least
 from plltool.hardware import Hardware, available_cores
 from plltool.model.model import Model
-from plltool.ranks import current
+from plltool.processes.children import can_start_children
+from plltool.processes.crew import Crew, crew
+from plltool.processes.ranks import current
+from plltool.processes.workers import Workers
 from plltool.run.engines import open_engine
 from plltool.run.memory import plan_memory, search_slots
-from plltool.run.workers import Workers
 from plltool.tree_search.effort import SearchPlan
 from plltool.tree_search.multistart import Climbing
 from plltool.tree_search.progress import Forecast, Listener, Progress, StopSearch

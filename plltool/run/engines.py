@@ -28,7 +28,7 @@ from plltool.io.checkpoint import recorded_item
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.components import Components
 from plltool.model.model import Model
-from plltool.ranks import current
+from plltool.processes.ranks import current
 
 _MEASURED: dict[tuple[Hardware, int], tuple[float, ...]] = {}  # shares of devices, by the number of states
 

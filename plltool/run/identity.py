@@ -20,7 +20,7 @@ from plltool.constants import LINKED, VERSION
 from plltool.engine.kinds import AnyEngine
 from plltool.io.checkpoint import Checkpoint
 from plltool.model.model import Model
-from plltool.ranks import current
+from plltool.processes.ranks import current
 from plltool.run.memory import MemoryPlan
 from plltool.run.rooting import mean_tree, write_rooted
 from plltool.tree.constraint import Constraint

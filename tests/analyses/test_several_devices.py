@@ -16,10 +16,10 @@ from plltool.analyses.compare import compare
 from plltool.analyses.likelihood import Likelihood
 from plltool.analyses.search import search
 from plltool.analyses.ultrafast import ultrafast_bootstrap
-from plltool.crew import Crew, Place
 from plltool.errors import DeviceError, InputError, PlltoolWarning
 from plltool.hardware import Hardware, parse_hardware
 from plltool.io import checkpoint as files
+from plltool.processes.crew import Crew, Place
 from plltool.run import engines
 from plltool.run.climbers import share_hardware, share_with_crew
 from plltool.run.inputs import resolve_inputs

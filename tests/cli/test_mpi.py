@@ -14,7 +14,7 @@ import pytest
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
 from plltool.io.newick import parse_newick
-from plltool.ranks import NUMBERS
+from plltool.processes.ranks import NUMBERS
 from plltool.tree.splits import rf_distance
 
 MPIEXEC = shutil.which("mpiexec", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))

@@ -8,7 +8,6 @@ from agreement import everything
 from helpers import clas_facing, numpy_engine, operand, program_to_branch
 from test_several import N_TAXA, SIZES, Case
 
-from plltool import ranks as ranks_module
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.categories import CategoryEngine
@@ -16,7 +15,8 @@ from plltool.engine.program import Request
 from plltool.engine.ranked import of_rank, open_on_ranks
 from plltool.errors import DeviceError, EngineError, InputError
 from plltool.hardware import Hardware
-from plltool.ranks import Ranks
+from plltool.processes import ranks as ranks_module
+from plltool.processes.ranks import Ranks
 
 RTOL = 1e-11  # the order of sums differs
 PATIENCE = 60.0  # seconds

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.children import child_command
 from plltool.engine import program as prog
 from plltool.engine.base import Engine, EngineData
 from plltool.engine.opencl.environment import same_drivers
 from plltool.errors import DeviceError, PlltoolError
 from plltool.model.components import Components
+from plltool.processes.children import child_command
 
 PROBE_TIMEOUT = 120.0  # seconds; kernels build within a few on every driver seen, a hanging driver never answers
 PROBE_RTOL = 1e-9  # of the largest value of an answer; the order of sums alone gives 1e-14

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 from plltool.errors import DeviceError
 
-HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # the folder that holds plltool
+HOME = str(Path(__file__).absolute().parents[2])  # the folder that holds plltool
 START = """\
 import json, pkgutil, sys
 path, target, arguments = json.loads(sys.argv[1])

@@ -1,7 +1,7 @@
 """The ranks of an MPI job as a crew: rank 0 runs the command, and hands out its tasks to the others.
 
-Tasks are those of `plltool.run.workers`: climbs from start trees, bootstrap replicates, genes. Nothing is divided in
-them, so a rank holds all patterns of a task and never waits for another.
+Tasks are those of `plltool.processes.workers`: climbs from start trees, bootstrap replicates, genes. Nothing is divided
+in them, so a rank holds all patterns of a task and never waits for another.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from plltool.hardware import available_cores
-from plltool.ranks import enter_job
+from plltool.processes.ranks import enter_job
 
 
 class Line:
@@ -109,7 +109,7 @@ def form() -> Line | None:
     Raises
     ------
     DeviceError
-        As `plltool.ranks.enter_job` does.
+        As `plltool.processes.ranks.enter_job` does.
     """
     global _crew
     MPI, comm = enter_job()

@@ -1,6 +1,6 @@
 """Processes that work on tasks at the same time, each with what it made when it started, such as an engine.
 
-They are child processes of this one, or the other ranks of an MPI job, see `plltool.crew`.
+They are child processes of this one, or the other ranks of an MPI job, see `plltool.processes.crew`.
 Python runs one thread at a time, and much of a search is work of the host. Processes therefore share the cores and the
 device better than threads do. Unlike `multiprocessing`, they need no guard of the main module in a user's script.
 Results come in the order of the tasks, so that nothing depends on which process is faster.
@@ -21,10 +21,10 @@ from multiprocessing.connection import Connection, Pipe, wait
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeAlias
 
-from plltool.children import child_command
-from plltool.crew import Crew, Line, crew
 from plltool.errors import DeviceError, PlltoolError, PlltoolWarning, warn_caller
-from plltool.ranks import PAUSE
+from plltool.processes.children import child_command
+from plltool.processes.crew import Crew, Line, crew
+from plltool.processes.ranks import PAUSE
 
 HEARD, DONE, FAILED, LOGGED, WARNED = range(5)  # kinds of a child's messages
 STOP = None  # what the parent sends instead of a task
@@ -58,7 +58,7 @@ class ChildProcess:
         self._connection, theirs = Pipe()
         with theirs:
             self._process = subprocess.Popen(
-                child_command("plltool.run.workers:serve_parent", str(theirs.fileno())),
+                child_command("plltool.processes.workers:serve_parent", str(theirs.fileno())),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
@@ -122,7 +122,7 @@ def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
     members = crew()
     if members is None:
         return [ChildProcess(environment) for _ in range(number)]
-    return [Rank(members, line) for line in members.begin("plltool.run.workers:serve", number, environment)]
+    return [Rank(members, line) for line in members.begin("plltool.processes.workers:serve", number, environment)]
 
 
 def find_speakers(workers: Sequence[Worker]) -> Sequence[Worker]:

@@ -1,0 +1,1 @@
+"""Other processes that a run uses: children, the ranks of an MPI job, and workers, which are either."""
