@@ -33,6 +33,8 @@ from plltool.constants import (
     START_KINDS,
 )
 from plltool.engine.base import Engine
+from plltool.engine.counters import Counters
+from plltool.engine.kinds import work_of
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
@@ -44,9 +46,7 @@ from plltool.run.identity import describe_start, identify_sampling
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.posterior import (
-    summarise,
-)
+from plltool.run.posterior import summarise
 from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.sample_result import SampleResult, sample_texts
 from plltool.run.seeds import SAMPLING, STARTS, generator
@@ -130,7 +130,7 @@ def sample(
     n_chains = options.runs * options.chains
     trees = _start_trees(first, parts, data, n_chains, seed)
     with ExitStack() as stack:
-        device, likelihoods, fallback, layout = _open(stack, problem, parts, n_chains, options, asked)
+        engine, likelihoods, fallback = _open(stack, problem, parts, n_chains, options, asked)
         states = [problem.start(*from_tree(tree)) for tree in trees]
         rng = generator(seed, SAMPLING)
         chains = Chains(
@@ -138,10 +138,12 @@ def sample(
         )
         begun = describe_start(first)
         identity: dict[str, Any] = {"share": asked.share}
+        layout = None if engine is None else engine.describe()
         identity |= identify_sampling(data, models, seed, begun, asdict(priors), _fixed(options), layout)
         store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, identity))
         work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
         interrupted = work.go(began)
+        done = Counters() if engine is None else work_of(engine)
     samples, burnin = work.samples, work.first
     return SampleResult(
         posterior=summarise(samples, data.names, burnin, outgroup),
@@ -155,7 +157,8 @@ def sample(
         **_rates(chains),
         converged=work.converged,
         seconds=time.perf_counter() - began,
-        device=device,
+        device="none: the prior is sampled" if engine is None else engine.device_name,
+        counters=done.as_dict(),
         models=tuple(str(own.spec) for own in models),
         warnings=warn(data, fallback, [*remarks_on_data(data, models, LINKED), *work.remarks(interrupted)]),
         interrupted=interrupted,
@@ -184,17 +187,17 @@ def _open(
     n_chains: int,
     options: SampleOptions,
     hardware: Hardware,
-) -> tuple[str, Likelihoods, list[str], Any]:
-    """The name of the device, what answers the chains, warnings, and the layout."""
+) -> tuple[Engine | Shards | None, Likelihoods, list[str]]:
+    """The engine, unless the prior is sampled; what answers the chains; and warnings."""
     if options.prior_only:
-        return "none: the prior is sampled", NoData(), [], None
+        return None, NoData(), []
     announce("opening the device")
     slots = sampling_slots(len(problem.names), n_chains)
     engine, reason = open_engine(parts, problem.models, Slots(slots), hardware)
     stack.enter_context(engine)
     fallback = announce_engine(engine, reason, hardware)
     assert isinstance(engine, (Engine, Shards)), "other models are refused"
-    return engine.device_name, EngineLikelihoods(problem, engine, n_chains), fallback, engine.describe()
+    return engine, EngineLikelihoods(problem, engine, n_chains), fallback
 
 
 def _fixed(options: SampleOptions) -> dict[str, Any]:
