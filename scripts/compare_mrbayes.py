@@ -3,22 +3,26 @@
 
     scripts/compare_mrbayes.py data/primates.phy --generations 100000 --rival-generations 200000 --output results.json
 
-Both run two runs of four chains under GTR+G4 (proteins: LG+G4) with the default priors of MrBayes 3.2, one after the
-other, each on one thread, from random trees. Both sets of files are read by the same code: effective sizes (Vehtari et
-al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals, split frequencies, and their average standard
-deviation (ASDSF) between the runs of a program and between the programs. Seconds are processor time. Those until the
-runs agree are in proportion to the generations until ASDSF stays below 0.01, as seen at numbers of samples that grow by
-10 %. A difference of means is given in standard errors.
+Both run two runs of four chains under GTR+G4 (proteins: LG+G4) with the default priors of MrBayes 3.2, at the same
+time, each on one thread, from random trees. With --seconds a program that has had so much processor time is stopped; so
+is each when this script gets SIGTERM. What they have sampled by then counts. Both sets of files are read by the same
+code: effective sizes (Vehtari et al. 2021) of all runs behind a burn-in of 25 %, means and 95 % intervals, split
+frequencies, and their average standard deviation (ASDSF) between the runs of a program and between the programs.
+Seconds are processor time. Those until the runs agree are in proportion to the generations until ASDSF stays below
+0.01, as seen at numbers of samples that grow by 10 %. A difference of means is given in standard errors.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
+import math
+import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -54,14 +58,60 @@ def write_nexus(path: Path, alignment: Any) -> None:
     path.write_text(f"#NEXUS\nbegin data;\n{size}\nformat datatype={kind} gap=- missing=?;\nmatrix\n{rows}\n;\nend;\n")
 
 
-def timed(command: list[str], folder: Path) -> float:
-    """Run a command; its processor time."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}: exit status {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+class Race:
+    """Commands that run at the same time in one folder, each until it ends or has had enough processor time."""
+
+    def __init__(self, folder: Path, commands: dict[str, list[str]], limit: float):
+        self._limit = limit
+        self._seconds = dict.fromkeys(commands, 0.0)
+        self._logs = {name: folder / f"{name}.out" for name in commands}
+        self._processes = {}
+        for name, command in commands.items():
+            with self._logs[name].open("w") as log:
+                self._processes[name] = subprocess.Popen(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT)
+        signal.signal(signal.SIGTERM, self._stop_all)
+
+    def _stop_all(self, *_: object) -> None:
+        self._limit = 0.0
+
+    def run(self) -> dict[str, float]:
+        """The processor time of each command."""
+        stopped = set()
+        while any(process.poll() is None for process in self._processes.values()):
+            for name, process in self._processes.items():
+                if process.returncode is None and name not in stopped and self._spent(name) >= self._limit:
+                    process.send_signal(signal.SIGINT if name == "plltool" else signal.SIGTERM)
+                    stopped.add(name)
+            time.sleep(0.5)
+        for name, process in self._processes.items():
+            if process.returncode and name not in stopped:
+                sys.exit(f"{name}: exit status {process.returncode}\n{self._logs[name].read_text()[-2000:]}")
+        return self._seconds
+
+    def _spent(self, name: str) -> float:
+        """Seconds that a command has had; see proc(5)."""
+        fields = Path(f"/proc/{self._processes[name].pid}/stat").read_text().rpartition(")")[2].split()
+        self._seconds[name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return self._seconds[name]
+
+
+def read_lines(path: Path) -> list[str]:
+    """The whole lines of a file; the last one of a program that was stopped may be cut off."""
+    return path.read_text().rpartition("\n")[0].splitlines()
+
+
+def cut_to_same_length(prefix: Path) -> int:
+    """Make the files of samples equally long, each whole; the last generation."""
+    tables, trees = ([Path(f"{prefix}.run{run}.{end}") for run in range(1, RUNS + 1)] for end in "pt")
+    rows = {path: read_lines(path) for path in tables}
+    texts = {path: [line for line in read_lines(path) if line.strip() != "end;"] for path in trees}
+    heads = {path: sum("tree gen." not in line for line in lines) for path, lines in texts.items()}
+    least = min(*(len(own) - 2 for own in rows.values()), *(len(texts[path]) - heads[path] for path in trees))
+    for path, lines in rows.items():
+        path.write_text("\n".join(lines[: least + 2]) + "\n")
+    for path, lines in texts.items():
+        path.write_text("\n".join([*lines[: least + heads[path]], "end;"]) + "\n")
+    return int(rows[tables[0]][least + 1].split("\t")[0])
 
 
 def read_numbers(prefix: Path) -> dict[str, np.ndarray]:
@@ -163,6 +213,7 @@ def main() -> int:
     parser.add_argument("--rival-every", type=int, default=100)
     parser.add_argument("--taxa", type=int, help="only the first taxa of the file")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=math.inf, help="processor time of each program at most")
     parser.add_argument("--folder", type=Path, help="keeps the files of both programs")
     parser.add_argument("--output", type=Path)
     asked = parser.parse_args()
@@ -179,15 +230,16 @@ def main() -> int:
             seed=asked.seed, model=commands, generations=asked.rival_generations, every=asked.rival_every
         )
         (folder / "run.nex").write_text(text)
-        rival_seconds = timed(["mb", "run.nex"], folder)
         command = ["plltool", "sample", "data.fasta", "--model", model, "--generations", str(asked.generations)]
         command += ["--sample-every", str(asked.sample_every), "--seed", str(asked.seed), "--threads", "1"]
-        seconds = timed([*command, "--prefix", "own", "--quiet"], folder)
+        command += ["--prefix", "own", "--quiet"]
+        seconds = Race(folder, {"mrbayes": ["mb", "run.nex"], "plltool": command}, asked.seconds).run()
+        generations = {name: cut_to_same_length(folder / name) for name in ("own", "rival")}
         own, rival = read_trees(folder / "own"), read_trees(folder / "rival")
         found: dict[str, Any] = {
             "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "command": sys.argv[1:],
-            "plltool": describe_program(folder / "own", own, asked.generations, seconds),
-            "mrbayes": describe_program(folder / "rival", rival, asked.rival_generations, rival_seconds),
+            "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"]),
+            "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"]),
         }  # fmt: skip
     found["asdsf_between"] = split_deviation([mean_shares(own), mean_shares(rival)])
     found["differences"] = compare_numbers(found["plltool"]["numbers"], found["mrbayes"]["numbers"])
