@@ -183,12 +183,10 @@ def describe(numbers: dict[str, np.ndarray], seconds: float) -> dict[str, Any]:
 def describe_program(prefix: Path, trees: list[TreeSet], generations: int, seconds: float) -> dict[str, Any]:
     """What the files of a program say."""
     deviation, agreed = find_agreement(trees)
-    return {
-        "generations": generations, "seconds": round(seconds, 1), "asdsf": deviation,
-        "seconds_to_agreement": None if agreed is None else round(agreed * seconds, 1),
-        "generations_to_agreement": None if agreed is None else round(agreed * generations),
-        "numbers": describe(read_numbers(prefix), seconds),
-    }  # fmt: skip
+    found = {"generations": generations, "seconds": round(seconds, 1), "asdsf": deviation}
+    if agreed is not None:
+        found |= {"seconds_to_agreement": agreed * seconds, "generations_to_agreement": agreed * generations}
+    return found | {"numbers": describe(read_numbers(prefix), seconds)}
 
 
 def compare_numbers(own: dict[str, Any], rival: dict[str, Any]) -> dict[str, Any]:
@@ -247,8 +245,8 @@ def main() -> int:
     print(f"ASDSF between the programs: {found['asdsf_between']:.5f}")
     for program in ("plltool", "mrbayes"):
         own = found[program]
-        agreed = own["seconds_to_agreement"] or "never"
-        print(f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 after {agreed} s")
+        agreed = f"from {own['seconds_to_agreement']:.1f} s on" if "seconds_to_agreement" in own else "not yet"
+        print(f"{program}: {own['seconds']} s, ASDSF of its runs {own['asdsf']:.5f}, below 0.01 {agreed}")
     for number, apart in found["differences"].items():
         mine, other = (found[program]["numbers"][number] for program in ("plltool", "mrbayes"))
         rates = f"ESS/s {mine['ess_per_second']:8.2f} {other['ess_per_second']:8.2f}"
