@@ -284,6 +284,7 @@ RELL_CHUNK = 4096  # patterns whose weights are converted to doubles at once
 # --- sampling -------------------------------------------------------------------------------------------
 DEFAULT_RUNS, DEFAULT_CHAINS, DEFAULT_TEMPERATURE = 2, 4, 0.1  # MrBayes' defaults
 MAX_RUNS = 8
+LEAST_IN_PRIOR, MOST_IN_PRIOR = 1e-10, 1e10  # numbers of a distribution; densities of others overflow
 SAMPLE_STAGE = "sample"  # the stage whose rounds are generations of chains
 SAMPLE_EVERY = 100  # generations
 DEFAULT_BURNIN = 0.25  # share of the samples (MrBayes)

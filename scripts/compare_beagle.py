@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Time the likelihood of a fixed tree with plltool and with BEAGLE on the CPU: 4, 20 and 61 states, one thread each.
+"""Time the likelihood of a fixed tree with plltool, its `Instance` and BEAGLE: 4, 20 and 61 states, one thread each.
 
     python scripts/compare_beagle.py [--device auto] [--library libhmsbeagle.so.1] [--output FILE.json]
 
-Both programs get the same random tree, random reversible model, four rates, and tips with random single states, and
-must agree on lnL. The script times a post-order traversal with lnL at one branch, and the same with P matrices of new
-lengths. The shortest repetition counts, because other processes disturb it least. plltool always checks for underflow
-and rescales where needed; BEAGLE is timed without scaling and with scaling at every node. GFLOP/s count two operations
-per multiply-add of P with a CLA and one per product, and none for tips, which both programs look up.
+All get the same random tree, random reversible model, four rates, and tips with random single states; they must agree
+on lnL. `Instance` (plltool.beagle) answers BEAGLE's calls. The script times a post-order traversal with lnL at one
+branch, and the same with P matrices of new lengths. The shortest repetition counts, because other processes disturb it
+least. plltool always checks for underflow and rescales where needed; the others are timed without and with scaling at
+every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per product, and none for tips, which
+all look up. Nanoseconds are those of one pattern of one inner node, all rates.
 
 Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
 """
@@ -22,11 +23,13 @@ import subprocess
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from plltool import __version__
+from plltool.beagle import Flag, Instance
 from plltool.engine import program as prog
 from plltool.engine.base import EngineData
 from plltool.engine.layout_choice import DataShape
@@ -43,6 +46,7 @@ N_TAXA = 32
 RATES = np.array([0.137, 0.477, 1.0, 2.386])
 SAME_LNL = 1e-9  # relative; both double
 BEAGLE_RUNS = ("beagle", "beagle scaled")
+KINDS = {"auto": Flag(0), "numpy": Flag.FRAMEWORK_CPU}  # what `Instance` requires of its resource, by --device
 NONE = -1  # BEAGLE_OP_NONE
 DOUBLE, SCALING_MANUAL, THREADING_NONE, PROCESSOR_CPU = 1 << 1, 1 << 6, 1 << 14, 1 << 15
 VECTOR_SSE, VECTOR_AVX = 1 << 11, 1 << 24
@@ -103,28 +107,75 @@ class Beagle:
 
     def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
         """Run plltool's newviews, then compute lnL across `edge` (tip, other operand, branch)."""
-        slots = newviews[:, 1]
-        operations = np.full((len(newviews), 7), NONE, dtype=np.int32)
-        operations[:, 0] = self._n_taxa + slots
-        operations[:, 3], operations[:, 4] = self._buffers(newviews[:, 2]), newviews[:, 3]
-        operations[:, 5], operations[:, 6] = self._buffers(newviews[:, 4]), newviews[:, 5]
-        total = NONE
+        operations, total = make_operations(newviews, self._n_taxa, scaling)
         if scaling:
-            operations[:, 1] = slots
-            total = directed_slots(self._n_taxa)
             self._call("ResetScaleFactors", total)
         self._call("UpdatePartials", operations, len(operations), total)
-        tip, other, branch = edge
-        ends = [np.array([x], dtype=np.int32) for x in (self._buffers(np.int32(other)), ~tip, branch)]
+        ends = [np.array([x], dtype=np.int32) for x in edge_buffers(edge, self._n_taxa)]
         first, scale, answer = np.zeros(1, dtype=np.int32), np.array([total], dtype=np.int32), np.zeros(1)
         self._call("CalculateEdgeLogLikelihoods", *ends, None, None, first, first, scale, 1, answer, None, None)
         return float(answer[0])
 
-    def _buffers(self, operands: np.ndarray) -> np.ndarray:
-        return np.where(operands < 0, ~operands, self._n_taxa + operands)
-
     def close(self) -> None:
         self._library.beagleFinalizeInstance(self._handle)
+
+
+class OwnInstance:
+    """The same with plltool's `Instance`."""
+
+    def __init__(self, codes: np.ndarray, model: Components, n_branches: int, device: str):
+        self._n_taxa, n_patterns = codes.shape
+        n_slots = directed_slots(self._n_taxa)
+        self._instance = Instance(
+            self._n_taxa, n_slots, self._n_taxa, model.n_states, n_patterns, 1, n_branches, model.n_components,
+            n_slots + 1, requirement_flags=KINDS[device], threads=1,
+        )  # fmt: skip
+        for tip, states in enumerate(codes):
+            self._instance.set_tip_states(tip, states)
+        self._instance.set_category_rates(model.rates)
+        self._instance.set_category_weights(0, model.weights)
+        self._instance.set_state_frequencies(0, model.frequencies[0])
+        self._instance.set_eigen_decomposition(0, model.right[0], model.left[0], model.eigenvalues[0])
+        self._branches = np.arange(n_branches)
+
+    def make_matrices(self, lengths: np.ndarray) -> None:
+        self._instance.update_transition_matrices(0, self._branches, None, None, lengths)
+
+    def lnl(self, newviews: np.ndarray, edge: tuple[int, int, int], scaling: bool) -> float:
+        operations, total = make_operations(newviews, self._n_taxa, scaling)
+        if scaling:
+            self._instance.reset_scale_factors(total)
+        self._instance.update_partials(operations, total)
+        ends = edge_buffers(edge, self._n_taxa)
+        found = self._instance.calculate_edge_log_likelihoods(*ends, None, None, [0], [0], [total])
+        assert found is not None, "it is synchronous"
+        return found[0]
+
+    def close(self) -> None:
+        self._instance.finalize()
+
+
+def make_operations(newviews: np.ndarray, n_taxa: int, scaling: bool) -> tuple[np.ndarray, int]:
+    """plltool's newviews as BEAGLE's operations, and the scale buffer that they add to."""
+    slots = newviews[:, 1]
+    operations = np.full((len(newviews), 7), NONE, dtype=np.int32)
+    operations[:, 0] = n_taxa + slots
+    for own, operand in ((3, 2), (5, 4)):
+        operations[:, own] = buffers(newviews[:, operand], n_taxa)
+        operations[:, own + 1] = newviews[:, operand + 1]
+    if scaling:
+        operations[:, 1] = slots
+    return operations, directed_slots(n_taxa) if scaling else NONE
+
+
+def edge_buffers(edge: tuple[int, int, int], n_taxa: int) -> tuple[int, int, int]:
+    """Parent, child and matrix of an edge (tip, other operand, branch)."""
+    tip, other, branch = edge
+    return int(buffers(np.int32(other), n_taxa)), ~tip, branch
+
+
+def buffers(operands: np.ndarray | np.int32, n_taxa: int) -> np.ndarray:
+    return np.where(operands < 0, ~operands, n_taxa + operands)
 
 
 def random_model(n_states: int, rng: np.random.Generator) -> Components:
@@ -178,34 +229,38 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
     hardware = Hardware(options.device, vw=options.vw, threads=1)
     engine, _ = make_engine(data, shape, Slots(directed_slots(N_TAXA)), hardware)
     beagle = Beagle(library, states, model, tree.n_edges)
+    rivals: dict[str, Beagle | OwnInstance]
+    rivals = {"beagle": beagle, "instance": OwnInstance(states, model, tree.n_edges, options.device)}
     lengths = tree.lengths.copy()
 
     def change_lengths() -> None:
         tree.lengths[:] = lengths * rng.uniform(1, 1.001)
 
-    def with_matrices(scaling: bool) -> None:
+    def with_matrices(rival: Beagle | OwnInstance, scaling: bool) -> None:
         change_lengths()
-        beagle.make_matrices(tree.lengths)
-        beagle.lnl(newviews, edge, scaling)
+        rival.make_matrices(tree.lengths)
+        rival.lnl(newviews, edge, scaling)
 
     with engine:
         likelihood = TreeLikelihood(tree, [FixedModel(model)], engine)
         newviews = prog.newview(*likelihood.view.sources(*likelihood.view.preorder[::-1].T))
         edge = ~ROOT, int(likelihood.view.incoming[ROOT, 0]), int(tree.edges[ROOT, 0])
-        beagle.make_matrices(tree.lengths)
-        found = [likelihood.lnl(), *(beagle.lnl(newviews, edge, scaling) for scaling in (False, True))]
-        if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
-            raise BeagleError(f"lnL of {n_states} states: plltool {found[0]}, BEAGLE {found[1]}, scaled {found[2]}")
+        found = [likelihood.lnl()]
         work: dict[str, Callable[[], object]] = {
             "plltool": likelihood.lnl,
             "plltool with P": lambda: (change_lengths(), likelihood.lnl()),
-            "beagle": lambda: beagle.lnl(newviews, edge, scaling=False),
-            "beagle with P": lambda: with_matrices(scaling=False),
-            "beagle scaled": lambda: beagle.lnl(newviews, edge, scaling=True),
-            "beagle scaled with P": lambda: with_matrices(scaling=True),
         }
+        for name, rival in rivals.items():
+            rival.make_matrices(tree.lengths)
+            for scaling, ending in ((False, ""), (True, " scaled")):
+                found.append(rival.lnl(newviews, edge, scaling))
+                work[name + ending] = partial(rival.lnl, newviews, edge, scaling)
+                work[f"{name}{ending} with P"] = partial(with_matrices, rival, scaling)
+        if not np.allclose(found, found[0], rtol=SAME_LNL, atol=0):
+            raise BeagleError(f"lnL of {n_states} states differs: plltool, BEAGLE and Instance, scaled or not: {found}")
         seconds = {name: least_seconds(call, options.repetitions) for name, call in work.items()}
-        beagle.close()
+        for rival in rivals.values():
+            rival.close()
         products = (np.count_nonzero(newviews[:, [2, 4]] >= 0) + 1) * 2 * n_states**2 + len(newviews) * n_states
         operations = products * len(RATES) * n_patterns
         return {
@@ -217,6 +272,7 @@ def measure(n_states: int, n_patterns: int, library: ctypes.CDLL, options: argpa
             "beagle": f"{beagle.implementation} {library.beagleGetVersion().decode()}",
             "lnl": found[0],
             "seconds": seconds,
+            "nanoseconds": {name: 1e9 * second / len(newviews) / n_patterns for name, second in seconds.items()},
             "gflops": {name: operations / second / 1e9 for name, second in seconds.items() if "P" not in name},
         }
 
@@ -239,7 +295,7 @@ def commit() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--device", default="auto", choices=KINDS)
     parser.add_argument("--vw", type=int)
     parser.add_argument("--library", default="libhmsbeagle.so.1", help="BEAGLE's shared library")
     parser.add_argument("--repetitions", type=int, default=9)
@@ -247,18 +303,15 @@ def main() -> None:
     options = parser.parse_args()
     library = load_library(options.library)
     rows = []
-    print(f"{'states':>6} {'patterns':>9} {'plltool ms':>11} {'BEAGLE ms':>10} {'scaled ms':>10}   ratios; with new P")
+    heads = "plltool ms", "BEAGLE ms", "scaled ms", "Instance ms", "scaled ms"
+    print(f"{'states':>6} {'patterns':>9} " + " ".join(f"{head:>11}" for head in heads))
     for n_states, n_patterns in SHAPES:
         row = measure(n_states, n_patterns, library, options)
         rows.append(row)
         seconds = row["seconds"]
-        ratios = [seconds[f"{beagle}{p}"] / seconds[f"plltool{p}"] for p in ("", " with P") for beagle in BEAGLE_RUNS]
-        print(
-            f"{n_states:6d} {n_patterns:9d} {1e3 * seconds['plltool']:11.2f} {1e3 * seconds['beagle']:10.2f} "
-            f"{1e3 * seconds['beagle scaled']:10.2f}   " + " ".join(f"{ratio:5.2f}" for ratio in ratios)
-            + f"   {row['device']}; {row['beagle']}",
-            flush=True,
-        )  # fmt: skip
+        shown = [1e3 * seconds[name] for name in ("plltool", *BEAGLE_RUNS, "instance", "instance scaled")]
+        numbers = " ".join(f"{number:11.2f}" for number in shown)
+        print(f"{n_states:6d} {n_patterns:9d} {numbers}   {row['device']}; {row['beagle']}", flush=True)
     if options.output:
         record = {
             "date": datetime.now(UTC).isoformat(timespec="seconds"),

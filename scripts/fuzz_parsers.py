@@ -415,6 +415,19 @@ begin trees; translate 1 a, 2 'b c', 3 d_e, 4 f;
 tree one = [&U] ((1:0.1,2:.2)90:.1,3:1,4:1e-2);
 tree two = [&R] ((1,2),(3,4)); end;
 """
+SAMPLED_TREES = b"""#NEXUS
+[ID: 1]
+[Param: tree]
+begin trees;
+   translate
+       1 a,
+       2 'b c',
+       3 d_e,
+       4 f;
+   tree gen.0 = [&U] ((2:1.000000e-01,3:2.000000e-02):3.000000e-01,4:1.000000e-06,1:5.000000e-01);
+   tree gen.20 = [&U] ((2:1.000000e-01,4:2.000000e-02):3.000000e-01,3:1.000000e-06,1:5.000000e-01);
+end;
+"""
 ALIGNMENTS = [
     FASTA,
     PHYLIP,
@@ -468,7 +481,9 @@ PARSERS = {
     "record": Parser(run_record, [RECORD], [b"null", b"[[", b"{}", b'"model"', b"NaN", b"\\ud800"]),
     "part_trees": Parser(run_part_trees, PART_TREES, [b"(a,f)", b":1", b");\n"]),
     "tree_files": Parser(
-        run_tree_files, [TREES[0], *TREES[3:], NEXUS_TREES], [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"]
+        run_tree_files,
+        [TREES[0], *TREES[3:], NEXUS_TREES, SAMPLED_TREES],
+        [b"tree t = ", b"[&R]", b"[&U]", b"translate", b"utree"],
     ),
     "gene_trees": Parser(run_gene_trees, [*TREES, b"(a,(b_c,d_e));\n((a,f),b_c);"], [b"(a,f)", b":1", b");\n"]),
     "constraint": Parser(

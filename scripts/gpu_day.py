@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from experiments import EXPERIMENTS, run_experiment
+from experiments import EXPERIMENTS, Machine, run_experiment
 
 ROOT = Path(__file__).resolve().parents[1]
 COMMAND = "from plltool.cli import main; main(prog_name='plltool')"
@@ -41,7 +41,7 @@ LIMITS = {  # seconds
     "tests": 360,
     "compare": 150,
     "bench": 240,
-    "experiments": 200,
+    "experiments": 300,
     "wide": 120,
     "gradients": 60,
     "searches": 120,
@@ -121,9 +121,9 @@ class Day:
                 yield f"{states} states, {groups} groups", lambda a=(states, shape, 32, constants): self._bench(*a)
 
     def experiments(self) -> Iterator[Step]:
-        options = ["--device", self.kind, "--repetitions", "1" if self.small else "3"]
+        machine = Machine(self.kind, 1 if self.small else 3)
         for name in [name for name in EXPERIMENTS if name != "widths"]:
-            yield name, lambda name=name: list(run_experiment(name, options, 2 if self.small else None))
+            yield name, lambda name=name: list(run_experiment(name, machine, 2 if self.small else None))
 
     def wide(self) -> Iterator[Step]:
         for patterns in (2000,) if self.small else (100_000, 1_000_000):

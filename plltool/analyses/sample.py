@@ -33,6 +33,7 @@ from plltool.constants import (
     START_KINDS,
 )
 from plltool.engine.base import Engine
+from plltool.engine.counters import Counters
 from plltool.engine.shards import Shards
 from plltool.engine.storage import Slots
 from plltool.errors import InputError, check_least
@@ -40,13 +41,12 @@ from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.checkpoint import Checkpoint
 from plltool.run.data_tests import remarks_on_data
 from plltool.run.engines import open_engine, settle_share
-from plltool.run.identity import describe_start, identify_sampling
+from plltool.run.identity import describe_place, describe_start, identify_sampling
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, as_tree, resolve_inputs
 from plltool.run.keywords import takes_keywords
+from plltool.run.memory import until_memory_suffices
 from plltool.run.messages import announce_data, announce_engine, warn
-from plltool.run.posterior import (
-    summarise,
-)
+from plltool.run.posterior import summarise
 from plltool.run.rooting import OutgroupLike, as_outgroup
 from plltool.run.sample_result import SampleResult, sample_texts
 from plltool.run.seeds import SAMPLING, STARTS, generator
@@ -128,37 +128,48 @@ def sample(
     for name, text in asdict(priors).items():
         _log.info("prior of %s: %s", name, text)
     n_chains = options.runs * options.chains
-    trees = _start_trees(first, parts, data, n_chains, seed)
-    with ExitStack() as stack:
-        device, likelihoods, fallback, layout = _open(stack, problem, parts, n_chains, options, asked)
-        states = [problem.start(*from_tree(tree)) for tree in trees]
-        rng = generator(seed, SAMPLING)
-        chains = Chains(
-            make_moves(problem), likelihoods, states, options.runs, options.temperature, rng, options.tuning
-        )
-        begun = describe_start(first)
-        identity: dict[str, Any] = {"share": asked.share}
-        identity |= identify_sampling(data, models, seed, begun, asdict(priors), _fixed(options), layout)
-        store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, identity))
-        work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
-        interrupted = work.go(began)
-    samples, burnin = work.samples, work.first
+    states = [problem.start(*from_tree(tree)) for tree in _start_trees(first, parts, data, n_chains, seed)]
+    identity = {"share": asked.share} | identify_sampling(
+        data, models, seed, describe_start(first), asdict(priors), _fixed(options)
+    )
+
+    def attempt(hardware: Hardware) -> tuple[_Sampling, _Place]:
+        """Sample to the end, from the checkpoint on if there is one."""
+        with ExitStack() as stack:
+            place = _open(stack, problem, parts, n_chains, options, hardware)
+            chains = Chains(
+                make_moves(problem),
+                place.likelihoods,
+                states,
+                options.runs,
+                options.temperature,
+                generator(seed, SAMPLING),
+                options.tuning,
+            )
+            whole = identity | describe_place(place.device, place.layout)
+            store = None if checkpoint is None else stack.enter_context(Checkpoint(checkpoint, whole))
+            work = _Sampling(problem, chains, Samples(problem, options.runs), options, seed, listener, taken, store)
+            work.go(began)
+            return work, place
+
+    work, place = until_memory_suffices(attempt, asked)
     return SampleResult(
-        posterior=summarise(samples, data.names, burnin, outgroup),
-        samples=samples,
-        first=burnin,
-        generations=chains.generation,
+        posterior=summarise(work.samples, data.names, work.first, outgroup),
+        samples=work.samples,
+        first=work.first,
+        generations=work.chains.generation,
         names=data.names,
         priors=priors,
         options=options,
         seed=seed,
-        **_rates(chains),
+        **_rates(work.chains),
         converged=work.converged,
         seconds=time.perf_counter() - began,
-        device=device,
+        device=place.device,
+        counters=place.counters,
         models=tuple(str(own.spec) for own in models),
-        warnings=warn(data, fallback, [*remarks_on_data(data, models, LINKED), *work.remarks(interrupted)]),
-        interrupted=interrupted,
+        warnings=warn(data, place.fallback, [*remarks_on_data(data, models, LINKED), *work.remarks()]),
+        interrupted=work.interrupted,
     )
 
 
@@ -177,6 +188,28 @@ def _start_trees(first: str | Tree, parts: Sequence[Patterns], data: Dataset, n:
             yield stepwise_addition(masks, np.concatenate([part.weights for part in parts]), data.names, rng)
 
 
+@dataclass(frozen=True, eq=False)
+class _Place:
+    """Where chains advance: the engine, none if the prior is sampled; what answers them; and warnings."""
+
+    engine: Engine | Shards | None
+    likelihoods: Likelihoods
+    fallback: list[str]
+
+    @property
+    def device(self) -> str:
+        return "none: the prior is sampled" if self.engine is None else self.engine.device_name
+
+    @property
+    def layout(self) -> dict[str, object] | None:
+        return None if self.engine is None else self.engine.describe()
+
+    @property
+    def counters(self) -> dict[str, Any]:
+        """The work done so far."""
+        return (Counters() if self.engine is None else self.engine.counters).as_dict()
+
+
 def _open(
     stack: ExitStack,
     problem: Problem,
@@ -184,17 +217,17 @@ def _open(
     n_chains: int,
     options: SampleOptions,
     hardware: Hardware,
-) -> tuple[str, Likelihoods, list[str], Any]:
-    """The name of the device, what answers the chains, warnings, and the layout."""
+) -> _Place:
+    """An engine with room for all chains, unless the prior is sampled."""
     if options.prior_only:
-        return "none: the prior is sampled", NoData(), [], None
+        return _Place(None, NoData(), [])
     announce("opening the device")
     slots = sampling_slots(len(problem.names), n_chains)
     engine, reason = open_engine(parts, problem.models, Slots(slots), hardware)
     stack.enter_context(engine)
     fallback = announce_engine(engine, reason, hardware)
     assert isinstance(engine, (Engine, Shards)), "other models are refused"
-    return engine.device_name, EngineLikelihoods(problem, engine, n_chains), fallback, engine.describe()
+    return _Place(engine, EngineLikelihoods(problem, engine, n_chains), fallback)
 
 
 def _fixed(options: SampleOptions) -> dict[str, Any]:
@@ -237,7 +270,8 @@ class _Sampling:
 
     Attributes
     ----------
-    samples : those taken so far
+    chains, samples : those that advance, and those taken so far
+    interrupted : whether the listener has ended it
     converged : what the last look at convergence said; None for one run
     """
 
@@ -252,9 +286,10 @@ class _Sampling:
         taken: Callable[[dict[str, str]], None] | None,
         store: Checkpoint | None,
     ):
-        self.samples = samples
+        self.chains, self.samples = chains, samples
+        self.interrupted = False
         self.converged: bool | None = None
-        self._problem, self._chains, self._options, self._seed = problem, chains, options, seed
+        self._problem, self._options, self._seed = problem, options, seed
         self._listener, self._taken, self._store = listener, taken, store
         is_auto = isinstance(options.generations, str)
         self._last = AUTO_GENERATIONS if is_auto else int(options.generations)
@@ -277,9 +312,9 @@ class _Sampling:
         found = self.samples.first_after(self._options.tuning, self._options.burnin)
         return min(found, len(self.samples) - 1)
 
-    def go(self, began: float) -> bool:
-        """Sample to the end; returns whether the listener ended it before."""
-        chains, every = self._chains, self._options.sample_every
+    def go(self, began: float) -> None:
+        """Sample to the end, or until the listener ends it."""
+        chains, every = self.chains, self._options.sample_every
         announce(SAMPLE_STAGE)
         if not len(self.samples):
             self._take()
@@ -305,16 +340,16 @@ class _Sampling:
                     reported = now
         except StopSearch:
             self._save()
-            return True
+            self.interrupted = True
+            return
         self._look()
-        return False
 
     def _take(self) -> None:
         """One sample of each run."""
-        self.samples.add(self._chains.generation, self._cold())
+        self.samples.add(self.chains.generation, self._cold())
 
     def _cold(self) -> list[State]:
-        return [self._chains.cold(run) for run in range(self._options.runs)]
+        return [self.chains.cold(run) for run in range(self._options.runs)]
 
     def _look(self) -> bool:
         """Whether the samples so far are enough."""
@@ -323,7 +358,7 @@ class _Sampling:
         deviation = self.samples.deviation(first)
         sizes = {name: size for name, (size, _) in self.samples.convergence(first).items()}
         name, least = min(sizes.items(), key=lambda item: item[1] if np.isfinite(item[1]) else np.inf)
-        _log.info("generation %d: ASDSF %.4f, least ESS %.0f (%s)", self._chains.generation, deviation, least, name)
+        _log.info("generation %d: ASDSF %.4f, least ESS %.0f (%s)", self.chains.generation, deviation, least, name)
         if self._options.runs > 1:
             known = [size for size in sizes.values() if np.isfinite(size)]
             self.converged = bool(deviation < ENOUGH_DEVIATION and len(known) > 0 and min(known) > ENOUGH_SIZE)
@@ -332,7 +367,7 @@ class _Sampling:
     def _report(self, seconds: float, left: float | None) -> None:
         """Tell where the chains are."""
         n = 0 if self._is_auto else self._last
-        event = Progress(SAMPLE_STAGE, self._chains.generation, self._chains.cold(0).lnl, 0, 0, seconds, n, left, left)
+        event = Progress(SAMPLE_STAGE, self.chains.generation, self.chains.cold(0).lnl, 0, 0, seconds, n, left, left)
         self._listener(event)
 
     def _save(self) -> None:
@@ -341,17 +376,17 @@ class _Sampling:
         if self._taken is not None:
             self._taken(sample_texts(self.samples, self._problem.names, self._seed))
         if self._store is not None:
-            kept = {"next_check": np.array(self._next_check), **self._chains.pack(), **self.samples.pack()}
-            state = self._chains.cold(0)
+            kept = {"next_check": np.array(self._next_check), **self.chains.pack(), **self.samples.pack()}
+            state = self.chains.cold(0)
             tree = to_tree(state.topology, state.lengths, self._problem.names)
             self._store.save(STATE_NAME, _Snapshot(state.lnl, tree, kept))
         ended = time.perf_counter()
         self._next_save = ended + max(SAVE_SECONDS, CHECKPOINT_PATIENCE * (ended - began))
 
-    def remarks(self, interrupted: bool) -> list[str]:
+    def remarks(self) -> list[str]:
         """What a user should know of the samples."""
-        told = ["the run was interrupted: the samples are those so far"] if interrupted else []
-        if self.converged is False and not interrupted:
+        told = ["the run was interrupted: the samples are those so far"] if self.interrupted else []
+        if self.converged is False and not self.interrupted:
             wanted = f"ASDSF below {ENOUGH_DEVIATION} and effective sizes above {ENOUGH_SIZE}"
             told.append(f"the runs have not converged by {wanted}: more generations are needed")
         if self._store is not None and self._store.problem:

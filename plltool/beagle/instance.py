@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Self
 
-import numpy as np
-import numpy.typing as npt
-
-from plltool.arrays import FloatArray, IndexArray
-from plltool.beagle.codes import (
-    NONE,
-    OPERATION_WORDS,
-    PARTITION_OPERATION_WORDS,
-    BeagleError,
-    Code,
-    Flag,
-    check_array,
-    check_index,
-    check_indices,
-)
+from plltool.beagle.codes import NONE, Flag
 from plltool.beagle.likelihoods import Likelihoods
-from plltool.beagle.model import ModelBuffers
-from plltool.beagle.partials import SCRATCH, PatternBlock
 from plltool.beagle.resources import choose_resource
-from plltool.beagle.scaling import ScaleBuffers
-from plltool.engine.buffer_choice import open_buffers
-from plltool.engine.buffers import BufferEngine
-from plltool.errors import DeviceError, DeviceMemoryError
-
-_LEAST = {"tip_count": 1, "state_count": 2, "pattern_count": 1, "category_count": 1}
+from plltool.beagle.sizes import Sizes
 
 
-class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
+class Instance(Likelihoods):
     """A BEAGLE instance. Every method is the call of BEAGLE of that name, of which lists lose their lengths.
 
     Buffers 0 .. tip_count - 1 are tips, states or partials; the others are partials. Partials are (category_count,
@@ -79,27 +58,14 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
         vw: int | None = None,
         threads: int | None = None,
     ):
-        self.tip_count, self.state_count, self.pattern_count = tip_count, state_count, pattern_count
-        self.eigen_buffer_count, self.matrix_buffer_count = eigen_buffer_count, matrix_buffer_count
-        self.category_count, self.scale_buffer_count = category_count, scale_buffer_count
-        self._partials_buffer_count = partials_buffer_count
-        self._buffer_count = partials_buffer_count + compact_buffer_count
-        for name, least in _LEAST.items():
-            if getattr(self, name) < least:
-                raise BeagleError(Code.OUT_OF_RANGE, f"{name}: found {getattr(self, name)}, expected {least} or more")
+        sizes = Sizes(
+            tip_count, partials_buffer_count, compact_buffer_count, state_count, pattern_count, eigen_buffer_count,
+            matrix_buffer_count, category_count, scale_buffer_count,
+        )  # fmt: skip
+        sizes.check()
         preferred, required = Flag(preference_flags), Flag(requirement_flags)
-        self.resource = choose_resource(resource_list, preferred, required)
-        self.flags = _settle_flags(preferred, required) | self.resource.required_flags
-        self._hardware = vw, threads
-        self._make_model()
-        self._later: list[Callable[[], None]] = []
-        self._scales = np.zeros((scale_buffer_count, pattern_count))
-        self._pattern_weights = np.ones(pattern_count)
-        self._partition_of = np.zeros(pattern_count, dtype=np.intp)
-        self._n_partitions = 1
-        self._tips: dict[int, npt.NDArray[np.generic]] = {}  # states (P,) or partials (P, S)
-        self._open: list[PatternBlock] | None = None
-        self._is_final = False
+        resource = choose_resource(resource_list, preferred, required)
+        super().__init__(sizes, _settle_flags(preferred, required) | resource.required_flags, resource, vw, threads)
 
     def __enter__(self) -> Self:
         return self
@@ -115,215 +81,6 @@ class Instance(ModelBuffers, ScaleBuffers, Likelihoods):
     def implementation_name(self) -> str:
         blocks = self._blocks()
         return f"plltool {blocks[0].engine.name}: {blocks[0].engine.device_name}"
-
-    def finalize(self) -> None:
-        """Free what is held on the device; calls that need it then raise UNINITIALIZED_INSTANCE."""
-        self._close_engines()
-        self._is_final = True
-
-    def _close_engines(self) -> None:
-        for block in self._open or ():
-            block.engine.close()
-        self._open = None
-        self._later.clear()
-
-    # --- engines --------------------------------------------------------------------------------------------
-
-    def _blocks(self) -> list[PatternBlock]:
-        """The partitions' patterns on their engines, which are opened when they are first needed."""
-        if self._is_final:
-            raise BeagleError(Code.UNINITIALIZED_INSTANCE, "the instance has been finalized")
-        if self._open is None:
-            self._open = [self._open_block(number) for number in range(self._n_partitions)]
-            for tip in self._tips:
-                self._send_tip(tip)
-            self._matrices_changed(range(self.matrix_buffer_count))
-        return self._open
-
-    def _open_block(self, partition: int) -> PatternBlock:
-        patterns = np.flatnonzero(self._partition_of == partition)
-        if not len(patterns):
-            raise BeagleError(Code.OUT_OF_RANGE, f"partition {partition} has no patterns")
-        scaled = self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS)
-        engine = self._open_engine(len(patterns))
-        return PatternBlock(engine, patterns, self._buffer_count, self._scales, bool(scaled), self._later)
-
-    def _open_engine(self, n_patterns: int) -> BufferEngine:
-        shape = self.state_count, self.category_count, self.tip_count, n_patterns
-        precision = "single" if Flag.PRECISION_SINGLE in self.flags else "double"
-        n_matrices = 2 * self.matrix_buffer_count + 1  # the matrices, their transposes for a pre-order, the identity
-        n_slots = self._partials_buffer_count + SCRATCH
-        try:
-            engine = open_buffers(self.resource.device, shape, n_slots, n_matrices, precision, *self._hardware)
-        except DeviceMemoryError as error:
-            raise BeagleError(Code.OUT_OF_MEMORY, str(error)) from error
-        except DeviceError as error:
-            raise BeagleError(Code.NO_IMPLEMENTATION, str(error)) from error
-        identity = np.broadcast_to(np.eye(self.state_count), self._matrices.shape[1:])
-        engine.set_matrices([n_matrices - 1], identity[None])
-        return engine
-
-    def _matrices_changed(self, indices: Sequence[int]) -> None:
-        if self._open is not None and len(indices):
-            listed = list(indices)
-            for block in self._open:
-                block.engine.set_matrices(listed, self._matrices[listed])
-
-    def settle(self) -> None:
-        """Wait for all requests, and for the scale factors of all operations, in their order."""
-        waiting = self._later[:]
-        self._later.clear()
-        for work in waiting:
-            work()
-
-    def _patterns_of(self, partition: int | None) -> IndexArray:
-        """The patterns of a partition, or of all."""
-        if partition is None:
-            return np.arange(self.pattern_count)
-        return np.flatnonzero(self._partition_of == check_index("partition", partition, self._n_partitions))
-
-    # --- data -----------------------------------------------------------------------------------------------
-
-    def set_tip_states(self, tip_index: int, states: npt.ArrayLike) -> None:
-        """Set the states (n_patterns,) of a tip, numbers from 0; `state_count` and above is any state."""
-        tip, given = check_index("tip", tip_index, self.tip_count), np.asarray(states, dtype=np.intp).ravel()
-        if len(given) != self.pattern_count:
-            raise BeagleError(Code.OUT_OF_RANGE, f"tip {tip}: found {len(given)} states, expected {self.pattern_count}")
-        self._set_tip(tip, given.copy())
-
-    def set_tip_partials(self, tip_index: int, partials: npt.ArrayLike) -> None:
-        """Set the partials (n_patterns, state_count) of a tip, which all categories share."""
-        tip = check_index("tip", tip_index, self.tip_count)
-        shape = self.pattern_count, self.state_count
-        self._set_tip(tip, check_array(f"partials of tip {tip}", partials, shape))
-
-    def _set_tip(self, tip: int, values: npt.NDArray[np.generic]) -> None:
-        self._tips[tip] = values
-        if self._open is not None:
-            self._send_tip(tip)
-
-    def _send_tip(self, tip: int) -> None:
-        values = self._tips[tip]
-        for block in self._open or ():
-            own = values[block.patterns]
-            if own.ndim == 1:
-                block.set_states(tip, own.astype(np.intp))
-            else:
-                shape = len(own), self.category_count, self.state_count
-                block.write(tip, np.broadcast_to(own[:, None], shape).astype(np.float64))
-
-    def set_partials(self, buffer_index: int, partials: npt.ArrayLike) -> None:
-        """Set partials (category_count, n_patterns, state_count)."""
-        buffer = check_index("buffer", buffer_index, self._buffer_count)
-        shape = self.category_count, self.pattern_count, self.state_count
-        values = check_array(f"partials {buffer}", partials, shape).swapaxes(0, 1)
-        for block in self._blocks():
-            block.write(buffer, values[block.patterns])
-
-    def get_partials(self, buffer_index: int, scale_index: int = NONE) -> FloatArray:
-        """Partials (category_count, n_patterns, state_count), times the factors of a scale buffer; waits."""
-        buffer = check_index("buffer", buffer_index, self._buffer_count)
-        if scale_index != NONE:
-            check_index("scale buffer", scale_index, self.scale_buffer_count)
-        blocks = self._blocks()
-        self.settle()
-        values = np.empty((self.pattern_count, self.category_count, self.state_count))
-        for block in blocks:
-            values[block.patterns] = block.read(buffer)
-        if scale_index != NONE:
-            values *= np.exp(self._scales[scale_index])[:, None, None]
-        return values.swapaxes(0, 1).copy()
-
-    def set_pattern_weights(self, weights: npt.ArrayLike) -> None:
-        """Set how often each pattern occurs, (n_patterns,)."""
-        self._pattern_weights = check_array("pattern weights", weights, (self.pattern_count,))
-
-    def set_pattern_partitions(self, partition_count: int, partitions: npt.ArrayLike) -> None:
-        """Set the partition of each pattern, (n_patterns,); what has been computed is lost, tips stay."""
-        given = check_indices("partition", partitions, partition_count)
-        if len(given) != self.pattern_count:
-            raise BeagleError(Code.OUT_OF_RANGE, f"found {len(given)} partitions, expected {self.pattern_count}")
-        self.settle()
-        self._close_engines()
-        self._partition_of, self._n_partitions = given, partition_count
-
-    def set_root_pre_partials(self, buffer_indices: npt.ArrayLike, state_frequencies_indices: npt.ArrayLike) -> None:
-        """Set the partials above a root to its state frequencies."""
-        buffers = check_indices("buffer", buffer_indices, self._buffer_count)
-        shape = self.category_count, self.pattern_count, self.state_count
-        numbers = np.resize(np.asarray(state_frequencies_indices, dtype=np.intp), len(buffers))
-        for buffer, number in zip(buffers.tolist(), numbers.tolist(), strict=True):
-            frequencies = self._frequencies[self._check_model("frequencies", number)]
-            self.set_partials(buffer, np.broadcast_to(frequencies, shape))
-
-    # --- operations -----------------------------------------------------------------------------------------
-
-    def update_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
-        """Compute partials by operations (n, 7), one after another; see `codes.OPERATION_WORDS`."""
-        rows = self._check_operations(operations, OPERATION_WORDS)
-        self._update(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
-
-    def update_partials_by_partition(self, operations: npt.ArrayLike) -> None:
-        """Compute partials of single partitions by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
-        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
-        self._update(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
-
-    def update_pre_partials(self, operations: npt.ArrayLike, cumulative_scale_index: int = NONE) -> None:
-        """Compute partials above nodes, at the lower end of a node's edge (Ji et al. 2020; Gangavarapu et al. 2024).
-
-        In an operation (n, 7) the first child is the pre-order buffer of the node above and its matrix that of the
-        node's own edge; the second child is the node's sibling, with partials below it, and the matrix of its edge.
-        """
-        rows = self._check_operations(operations, OPERATION_WORDS)
-        self._update_above(rows, np.full(len(rows), self._check_scale(cumulative_scale_index)), None)
-
-    def update_pre_partials_by_partition(self, operations: npt.ArrayLike) -> None:
-        """The same for single partitions, by operations (n, 9); see `codes.PARTITION_OPERATION_WORDS`."""
-        rows = self._check_operations(operations, PARTITION_OPERATION_WORDS)
-        self._update_above(rows[:, :OPERATION_WORDS], rows[:, 8], rows[:, 7])
-
-    def _update_above(self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None) -> None:
-        """Run operations of a pre-order, which need the transposes of the matrices of nodes' own edges."""
-        used = np.unique(rows[:, 4])
-        for block in self._blocks():
-            of_transposes = (self.matrix_buffer_count + used).tolist()
-            block.engine.set_matrices(of_transposes, self._matrices[used].swapaxes(-1, -2))
-        rows = rows.copy()
-        rows[:, 4] += self.matrix_buffer_count
-        self._update(rows, cumulative, partitions, pre_order=True)
-
-    def _update(
-        self, rows: IndexArray, cumulative: IndexArray, partitions: IndexArray | None, pre_order: bool = False
-    ) -> None:
-        for number, block in enumerate(self._blocks()):
-            own = slice(None) if partitions is None else partitions == number
-            if len(rows[own]):
-                block.update(rows[own], cumulative[own].tolist(), pre_order)
-
-    def _check_scale(self, index: int) -> int:
-        return int(check_indices("scale buffer", index, self.scale_buffer_count, optional=True)[0])
-
-    def _check_operations(self, operations: npt.ArrayLike, n_words: int) -> IndexArray:
-        rows = np.asarray(operations, dtype=np.intp)
-        if rows.size % n_words:
-            raise BeagleError(Code.OUT_OF_RANGE, f"operations of {rows.size} numbers, expected {n_words} each")
-        rows = rows.reshape(-1, n_words)
-        check_indices("buffer", rows[:, [0, 3, 5]], self._buffer_count)
-        check_indices("matrix", rows[:, [4, 6]], self.matrix_buffer_count)
-        if not self.flags & (Flag.SCALING_AUTO | Flag.SCALING_ALWAYS):
-            check_indices("scale buffer", rows[:, [1, 2]], self.scale_buffer_count, optional=True)
-        if n_words == PARTITION_OPERATION_WORDS:
-            check_indices("partition", rows[:, 7], self._n_partitions)
-            check_indices("scale buffer", rows[:, 8], self.scale_buffer_count, optional=True)
-        return rows
-
-    # --- waiting --------------------------------------------------------------------------------------------
-
-    def wait_for_partials(self, buffer_indices: npt.ArrayLike) -> None:
-        """Wait until the partials that have been asked for are there."""
-        check_indices("buffer", buffer_indices, self._buffer_count)
-        for block in self._open or ():
-            block.engine.finish()
 
 
 def _settle_flags(preferred: Flag, required: Flag) -> Flag:

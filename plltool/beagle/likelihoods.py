@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
+from plltool.beagle.buffers import Buffers
 from plltool.beagle.codes import NONE, BeagleError, Code, Flag, check_indices, check_same_length
 from plltool.beagle.partials import PatternBlock
 
@@ -36,34 +37,14 @@ class _Piece:
     subsets: list[tuple[Callable[[], FloatArray], int]]  # with the scale buffer, or NONE
 
 
-class Likelihoods:
+class Likelihoods(Buffers):
     """The calls of an instance that integrate partials; see BEAGLE's of the same names.
 
     Each returns what it computed, or None with COMPUTATION_ASYNCH, where a getter waits for it. `count` sets of buffers
     are a mixture: likelihoods of sites are added up. Of more than one there are no derivatives.
     """
 
-    flags: Flag
-    matrix_buffer_count: int
-    scale_buffer_count: int
-    pattern_count: int
-    _buffer_count: int
-    _scales: FloatArray
-    _pattern_weights: FloatArray
-    _later: list[Callable[[], None]]
     _answer: Answer | None = None
-
-    def _blocks(self) -> list[PatternBlock]:
-        raise NotImplementedError
-
-    def _masses(self, weights: int, frequencies: int) -> FloatArray:
-        raise NotImplementedError
-
-    def _category_masses(self, weights: int) -> FloatArray:
-        raise NotImplementedError
-
-    def settle(self) -> None:
-        raise NotImplementedError
 
     # --- requests -------------------------------------------------------------------------------------------
 
@@ -75,9 +56,8 @@ class Likelihoods:
         cumulative_scale_indices: npt.ArrayLike,
     ) -> float | None:
         """lnL from partials at the root."""
-        model = category_weights_indices, state_frequencies_indices
-        rows = self._rows([buffer_indices], *model, cumulative_scale_indices)
-        self._ask([self._piece(block, rows, []) for block in self._blocks()])
+        model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
+        self._ask([buffer_indices], [], *model)
         return None if self._is_asynchronous else self.get_log_likelihood()
 
     def calculate_root_log_likelihoods_by_partition(
@@ -90,11 +70,9 @@ class Likelihoods:
         count: int = 1,
     ) -> tuple[FloatArray, float]:
         """lnL of each partition named, and their sum; indices are those of all partitions, `count` times over."""
-        model = category_weights_indices, state_frequencies_indices
-        rows = self._rows([buffer_indices], *model, cumulative_scale_indices)
-        self._ask(list(self._of_partitions(rows, partition_indices, count, [])))
-        sums = self._settled().sums[:, 0]
-        return sums, float(sums.sum())
+        model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
+        self._ask([buffer_indices], [], *model, partition_indices, count)
+        return self._settled().sums[:, 0], self.get_log_likelihood()
 
     def calculate_edge_log_likelihoods(
         self,
@@ -108,11 +86,10 @@ class Likelihoods:
         cumulative_scale_indices: npt.ArrayLike,
     ) -> tuple[float, ...] | None:
         """lnL across an edge, and as many derivatives in its length as there are matrices for: (lnL, d1, d2)."""
-        matrices = self._derivative_matrices(probability_indices, first_derivative_indices, second_derivative_indices)
-        ends = [parent_buffer_indices, child_buffer_indices]
-        rows = self._rows(ends, category_weights_indices, state_frequencies_indices, cumulative_scale_indices)
-        self._ask([self._piece(block, rows, matrices) for block in self._blocks()])
-        return None if self._is_asynchronous else tuple(self._settled().sums.sum(axis=0).tolist())
+        matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
+        model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
+        self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model)
+        return None if self._is_asynchronous else (self.get_log_likelihood(), *self.get_derivatives())
 
     def calculate_edge_log_likelihoods_by_partition(
         self,
@@ -128,10 +105,9 @@ class Likelihoods:
         count: int = 1,
     ) -> tuple[FloatArray, FloatArray]:
         """(n_partitions, k) lnL and derivatives of each partition named, and their sums (k,)."""
-        matrices = self._derivative_matrices(probability_indices, first_derivative_indices, second_derivative_indices)
-        ends = [parent_buffer_indices, child_buffer_indices]
-        rows = self._rows(ends, category_weights_indices, state_frequencies_indices, cumulative_scale_indices)
-        self._ask(list(self._of_partitions(rows, partition_indices, count, matrices)))
+        matrices = [probability_indices, first_derivative_indices, second_derivative_indices]
+        model = category_weights_indices, state_frequencies_indices, cumulative_scale_indices
+        self._ask([parent_buffer_indices, child_buffer_indices], matrices, *model, partition_indices, count)
         sums = self._settled().sums
         return sums, sums.sum(axis=0)
 
@@ -192,8 +168,44 @@ class Likelihoods:
 
     # --- how they are made ----------------------------------------------------------------------------------
 
+    def _ask(
+        self,
+        ends: Sequence[npt.ArrayLike],
+        matrices: Sequence[npt.ArrayLike | None],
+        weights: npt.ArrayLike,
+        frequencies: npt.ArrayLike,
+        scales: npt.ArrayLike,
+        partitions: npt.ArrayLike | None = None,
+        count: int = 1,
+    ) -> None:
+        """Ask for sets of buffers, of all partitions or of those named; the answer comes when it is its turn.
+
+        Parameters
+        ----------
+        ends : the buffers of each set, of roots, or of parents and of children
+        matrices : for each order of derivatives those of the sets, none for roots
+        """
+        rows, orders = self._rows(ends, weights, frequencies, scales), self._orders(matrices)
+        check_same_length([("sets of buffers", rows), *(("matrices", own) for own in orders)])
+        blocks = self._blocks()
+        if partitions is None:
+            pieces = [self._piece(block, rows, orders) for block in blocks]
+        else:
+            indices = check_indices("partition", partitions, len(blocks)).tolist()
+            if len(rows) != count * len(indices):
+                raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
+            own = [slice(place, None, len(indices)) for place in range(len(indices))]
+            pieces = [
+                self._piece(blocks[index], rows[sets], [order[sets] for order in orders])
+                for index, sets in zip(indices, own, strict=True)
+            ]
+        self._answer = None
+        self._later.append(lambda: self._take(pieces))
+        if not self._is_asynchronous:
+            self.settle()
+
     def _rows(
-        self, ends: list[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
+        self, ends: Sequence[npt.ArrayLike], weights: npt.ArrayLike, frequencies: npt.ArrayLike, scales: npt.ArrayLike
     ) -> IndexArray:
         """(n, k) the buffers, category weights, frequencies and scale buffer of each set."""
         lists = [check_indices("buffer", own, self._buffer_count) for own in ends]
@@ -201,52 +213,30 @@ class Likelihoods:
         found = np.atleast_1d(np.asarray(NONE if scales is None else scales, dtype=np.intp)).ravel()
         of_each = np.resize(found, len(lists[0]))
         lists.append(check_indices("scale buffer", of_each, self.scale_buffer_count, optional=True))
-        names = ["buffers", "other ends", "category weights", "frequencies", "scale buffers"]
-        check_same_length(zip(names if len(ends) == 2 else names[:1] + names[2:], lists, strict=True))
+        names = *("buffers", "other ends")[: len(ends)], "category weights", "frequencies", "scale buffers"
+        check_same_length(zip(names, lists, strict=True))
         return np.stack(lists, axis=1)
 
-    def _derivative_matrices(self, *lists: npt.ArrayLike | None) -> list[IndexArray]:
+    def _orders(self, matrices: Sequence[npt.ArrayLike | None]) -> list[IndexArray]:
         """For each order of derivatives that is asked for, the matrices of each set of buffers."""
-        given = [check_indices("matrix", own, self.matrix_buffer_count) for own in lists if own is not None]
-        if len(lists) == 3 and lists[1] is None and lists[2] is not None:
+        given = [check_indices("matrix", own, self.matrix_buffer_count) for own in matrices if own is not None]
+        if len(matrices) == 3 and matrices[1] is None and matrices[2] is not None:
             raise BeagleError(Code.NO_IMPLEMENTATION, "second derivatives without first ones")
-        if len(given) > 1 and len(given[0]) > 1 and not self._has_partitions:
+        if len(given) > 1 and len(given[0]) > 1 and self._n_partitions == 1:
             raise BeagleError(Code.NO_IMPLEMENTATION, "derivatives of a mixture of buffers")
         return given
 
-    @property
-    def _has_partitions(self) -> bool:
-        return len(self._blocks()) > 1
-
-    def _piece(self, block: PatternBlock, rows: IndexArray, matrices: list[IndexArray]) -> _Piece:
-        """Ask a partition for each set of buffers; `matrices` are for each order those of the sets."""
+    def _piece(self, block: PatternBlock, rows: IndexArray, orders: list[IndexArray]) -> _Piece:
+        """Ask a partition for each set of buffers."""
         subsets = []
         for number, (*ends, weights, frequencies, scale) in enumerate(rows.tolist()):
             masses = self._masses(weights, frequencies)
             if len(ends) == 1:
                 subsets.append((block.at_root(ends[0], masses), scale))
             else:
-                own = [int(order[number]) for order in matrices]
+                own = [int(order[number]) for order in orders]
                 subsets.append((block.across(ends[0], ends[1], own, masses), scale))
         return _Piece(block, self._pattern_weights[block.patterns], subsets)
-
-    def _of_partitions(
-        self, rows: IndexArray, partitions: npt.ArrayLike, count: int, matrices: list[IndexArray]
-    ) -> Iterator[_Piece]:
-        blocks = self._blocks()
-        indices = check_indices("partition", partitions, len(blocks))
-        if len(rows) != count * len(indices):
-            raise BeagleError(Code.OUT_OF_RANGE, f"found {len(rows)} sets of buffers for {len(indices)} partitions")
-        for place, partition in enumerate(indices.tolist()):
-            own = slice(place, None, len(indices))
-            yield self._piece(blocks[partition], rows[own], [order[own] for order in matrices])
-
-    def _ask(self, pieces: list[_Piece]) -> None:
-        """Answer when it is the request's turn."""
-        self._answer = None
-        self._later.append(lambda: self._take(pieces))
-        if not self._is_asynchronous:
-            self.settle()
 
     def _take(self, pieces: list[_Piece]) -> None:
         found, sums = [], []

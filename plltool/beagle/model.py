@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray
 from plltool.beagle.codes import BeagleError, Code, Flag, check_array, check_index, check_indices, check_same_length
 from plltool.beagle.matrices import EigenSystem
+from plltool.beagle.sizes import Sizes
 
 
 class ModelBuffers:
@@ -19,22 +18,16 @@ class ModelBuffers:
     sums of a matrix' rows, which are 1 in a matrix of probabilities and 0 in its derivatives.
     """
 
-    state_count: int
-    category_count: int
-    eigen_buffer_count: int
-    matrix_buffer_count: int
-    flags: Flag
-
-    def _make_model(self) -> None:
-        shape = self.category_count, self.state_count, self.state_count
+    def __init__(self, sizes: Sizes, flags: Flag):
+        self.state_count, self.category_count = sizes.state_count, sizes.category_count
+        self.eigen_buffer_count, self.matrix_buffer_count = sizes.eigen_buffer_count, sizes.matrix_buffer_count
+        self.flags = flags
+        models, n, c = max(sizes.eigen_buffer_count, 1), sizes.state_count, sizes.category_count
         self._eigen: dict[int, EigenSystem] = {}
-        self._matrices = np.zeros((self.matrix_buffer_count, *shape))
-        models, n, c = max(self.eigen_buffer_count, 1), self.state_count, self.category_count
         self._rates, self._weights = np.ones((models, c)), np.full((models, c), 1 / c)
         self._frequencies = np.full((models, n), 1 / n)
-
-    def _matrices_changed(self, indices: Sequence[int]) -> None:
-        raise NotImplementedError
+        self._matrices = np.zeros((sizes.matrix_buffer_count, c, n, n))
+        self._changed: set[int] = set()  # matrices that engines do not know yet
 
     def _check_model(self, what: str, index: int) -> int:
         return check_index(what, index, self.eigen_buffer_count)
@@ -141,7 +134,7 @@ class ModelBuffers:
             for order, indices in orders.items():
                 made = self._eigen[pair[0]].matrices(lengths[own], self._rates[pair[1]], order)
                 self._matrices[indices[own]] = made
-        self._matrices_changed([index for indices in orders.values() for index in indices.tolist()])
+        self._changed.update(index for indices in orders.values() for index in indices.tolist())
 
     def set_transition_matrix(self, matrix_index: int, matrix: npt.ArrayLike, padded_value: float = 1.0) -> None:
         """Set a matrix (C, S, S). `padded_value` is not used, see above."""
@@ -151,7 +144,7 @@ class ModelBuffers:
         """Set matrices (n, C, S, S)."""
         indices = self._check_matrices(matrix_indices)
         self._matrices[indices] = check_array("matrices", matrices, (len(indices), *self._matrices.shape[1:]))
-        self._matrices_changed(indices)
+        self._changed.update(indices)
 
     def get_transition_matrix(self, matrix_index: int) -> FloatArray:
         """A copy of a matrix (C, S, S)."""

@@ -9,20 +9,31 @@ import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
 from plltool.beagle.codes import check_index, check_indices
+from plltool.beagle.sizes import Sizes
 
 
 class ScaleBuffers:
     """The calls of an instance that concern scale buffers; they take their turn behind what is under way."""
 
-    scale_buffer_count: int
-    _scales: FloatArray
-    _later: list[Callable[[], None]]
-
-    def _patterns_of(self, partition: int | None) -> IndexArray:
-        raise NotImplementedError
+    def __init__(self, sizes: Sizes):
+        self.pattern_count, self.scale_buffer_count = sizes.pattern_count, sizes.scale_buffer_count
+        self._scales = np.zeros((self.scale_buffer_count, self.pattern_count))
+        self._partition_of = np.zeros(self.pattern_count, dtype=np.intp)
+        self._n_partitions = 1
+        self._later: list[Callable[[], None]] = []
 
     def settle(self) -> None:
-        raise NotImplementedError
+        """Wait for all requests, and for the scale factors of all operations, in their order."""
+        waiting = self._later[:]
+        self._later.clear()
+        for work in waiting:
+            work()
+
+    def _patterns_of(self, partition: int | None) -> IndexArray:
+        """The patterns of a partition, or of all."""
+        if partition is None:
+            return np.arange(self.pattern_count)
+        return np.flatnonzero(self._partition_of == check_index("partition", partition, self._n_partitions))
 
     def accumulate_scale_factors(
         self, scale_indices: npt.ArrayLike, cumulative_scale_index: int, partition: int | None = None

@@ -124,11 +124,10 @@ def identify_sampling(
     start: str,
     priors: dict[str, str],
     options: dict[str, Any],
-    layout: object,
 ) -> dict[str, Any]:
-    """All that samples depend on, apart from their number; `start` as `describe_start` describes it."""
+    """What samples depend on, apart from their number and the place; `start` as `describe_start` describes it."""
     named = {f"prior of {name}": text for name, text in priors.items()}
-    return {**_identify_data(data, models, seed, LINKED), "start": start, **named, **options, "layout": layout}
+    return {**_identify_data(data, models, seed, LINKED), "start": start, **named, **options}
 
 
 def describe_place(device: str, layout: object) -> dict[str, Any]:

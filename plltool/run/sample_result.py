@@ -44,6 +44,7 @@ class SampleResult(Shown):
     converged : whether ASDSF and effective sizes say that there are enough samples; None for one run
     seconds : wall time of this call
     device : what did the arithmetic
+    counters : launches, instructions and bytes over the bus, see `Counters`
     models : the model of each part as text
     warnings : what a user should know, one line each
     interrupted : whether the listener ended it
@@ -62,6 +63,7 @@ class SampleResult(Shown):
     converged: bool | None
     seconds: float
     device: str
+    counters: dict[str, Any]
     models: tuple[str, ...]
     warnings: tuple[str, ...]
     interrupted: bool
@@ -90,6 +92,7 @@ class SampleResult(Shown):
             "converged": self.converged,
             "seconds": round(self.seconds, 3),
             "device": self.device,
+            "counters": self.counters,
             "models": list(self.models),
             "warnings": list(self.warnings),
             "interrupted": self.interrupted,

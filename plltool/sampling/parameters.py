@@ -13,12 +13,13 @@ from plltool.arrays import FloatArray
 from plltool.constants import MIN_ALPHA
 from plltool.errors import InputError
 from plltool.model.model import Model
-from plltool.sampling.priors import Dirichlet, NumberPrior
+from plltool.sampling.priors import Dirichlet, NumberPrior, Uniform
 
 MIN_SHARE = 1e-6  # of a frequency or rate that is sampled; beyond it P matrices lose digits
 MIN_SAMPLED_PINV = 1e-10  # of sites, and of those that vary
 KINDS = RATES, FREQUENCIES, ALPHA, PINV = "rates", "frequencies", "alpha", "pinv"  # groups of `Model.free_parameters`
 SHARES = (RATES, FREQUENCIES)  # kinds whose values sum to 1
+LIMITS = {ALPHA: (MIN_ALPHA, math.inf), PINV: (MIN_SAMPLED_PINV, 1.0 - MIN_SAMPLED_PINV)}  # of the other kinds
 
 Value: TypeAlias = FloatArray | float
 
@@ -66,6 +67,32 @@ class Parameter:
         assert found is not None, "it is free"
         return found
 
+    def start_in(self, model: Model) -> Value:
+        """The value in a model, or one near it whose prior density is not 0."""
+        value = self.value_of(model)
+        if self.log_prior(value) > -math.inf:
+            return value
+        if self.kind in SHARES:
+            return np.asarray((value + 1.0 / self.size) / 2.0)
+        low, high = self.bounds
+        return low + (high - low) / 2.0
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Between which a number is possible and has a prior density; descending if none has."""
+        low, high = LIMITS[self.kind]
+        if isinstance(self.prior, Uniform):
+            return max(low, self.prior.low), min(high, self.prior.high)
+        return low, high
+
+    def check_prior(self) -> None:
+        """Raise InputError if the prior is that of impossible values only."""
+        if self.kind not in LIMITS or self.bounds[0] < self.bounds[1]:
+            return
+        least, most = LIMITS[self.kind]
+        expected = f"above {least:g}" if math.isinf(most) else f"between {least:g} and 1 - {least:g}"
+        raise InputError(f"prior of {self.kind}: found {self.prior}, expected values {expected}")
+
     def assign(self, value: Value, model: Model) -> None:
         """Give a model this value."""
         if self.kind == RATES:
@@ -82,9 +109,8 @@ class Parameter:
         """Whether models can have the value; other values have the prior density 0."""
         if self.kind in SHARES:
             return bool(np.min(value) >= MIN_SHARE)
-        if self.kind == ALPHA:
-            return bool(value >= MIN_ALPHA)
-        return bool(MIN_SAMPLED_PINV <= value <= 1.0 - MIN_SAMPLED_PINV)
+        low, high = LIMITS[self.kind]
+        return bool(low <= value <= high)
 
     def log_prior(self, value: Value) -> float:
         """The logarithm of the prior density; -inf where the value is impossible."""
@@ -112,7 +138,7 @@ def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parame
     ------
     InputError
         If a model has free parameters of other kinds, a process that is not time-reversible, per-site rates or a
-        correction for ascertainment bias, or if a prior is for another number of shares.
+        correction for ascertainment bias, or if a prior is for another number of shares or for impossible values only.
     """
     found = []
     for part, model in enumerate(models):
@@ -126,6 +152,7 @@ def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parame
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
             columns = tuple(name + suffix for name in _column_names(kind, model))
             found.append(Parameter(kind, part, size, prior, columns))
+            found[-1].check_prior()
     return found
 
 

@@ -14,7 +14,8 @@ from typing import TypeAlias
 import numpy as np
 
 from plltool.arrays import FloatArray
-from plltool.errors import InputError, show_name
+from plltool.constants import LEAST_IN_PRIOR, MOST_IN_PRIOR
+from plltool.errors import InputError, shorten, show_name
 from plltool.sampling.tree import Topology
 
 
@@ -187,8 +188,10 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     if size is not None and len(values) != size:
         raise InputError(f"prior of {what}: found {len(values)} values of {name}, expected {size}, as in {expected}")
     if form is Uniform:
-        if not (math.isfinite(values[0]) and 0.0 <= values[0] < values[1] < math.inf):
-            raise InputError(f"prior of {what}: found bounds {found[2]}, expected two ascending numbers from 0 on")
-    elif not all(0.0 < value < math.inf for value in values):
-        raise InputError(f"prior of {what}: found {found[2]}, expected positive numbers")
+        if not 0.0 <= values[0] < values[1] <= MOST_IN_PRIOR:
+            wanted = f"two ascending numbers from 0 to {MOST_IN_PRIOR:g}"
+            raise InputError(f"prior of {what}: found bounds {shorten(found[2])}, expected {wanted}")
+    elif not all(LEAST_IN_PRIOR <= value <= MOST_IN_PRIOR for value in values):
+        wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
+        raise InputError(f"prior of {what}: found {shorten(found[2])}, expected {wanted}")
     return Dirichlet(values) if form is Dirichlet else form(*values)  # type: ignore[arg-type]

@@ -77,8 +77,9 @@ class Problem:
         return State(topology, lengths, tuple(values), priors, self.log_prior_of(topology, lengths), models)
 
     def start(self, topology: Topology, lengths: list[float]) -> State:
-        """A state with the values that the models have."""
-        return self.state(topology, lengths, [own.value_of(self.models[own.part]) for own in self.parameters])
+        """A state with the lengths and the values that the models have, or some near them that are possible."""
+        inside = [0.0, *(min(max(length, MIN_BRANCH_LENGTH), MAX_BRANCH_LENGTH) for length in lengths[1:])]
+        return self.state(topology, inside, [own.start_in(self.models[own.part]) for own in self.parameters])
 
     def draw(self, topology: Topology, rng: np.random.Generator) -> State:
         """A state from the prior, but for the topology."""

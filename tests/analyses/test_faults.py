@@ -12,12 +12,14 @@ from plltool.analyses.alrt import alrt
 from plltool.analyses.ancestral import ancestral_states
 from plltool.analyses.bootstrap import bootstrap
 from plltool.analyses.evaluate import evaluate
+from plltool.analyses.sample import sample
 from plltool.analyses.search import search
 from plltool.analyses.search_supports import search_supports
 from plltool.analyses.topology_tests import topology_tests
 from plltool.analyses.ultrafast import ultrafast_bootstrap
 from plltool.errors import DeviceError
 from plltool.io import checkpoint as files
+from plltool.sampling.settings import SampleOptions
 from plltool.tree_search.effort import SearchOptions
 
 OPTIONS = SearchOptions("fast", starts=2, radii=(1, 2), perturbations=3)
@@ -261,3 +263,52 @@ class TestDevices:
             search(few, device="cpu", **SETTINGS)
 
 
+
+
+CHAINS = SampleOptions(generations=60, chains=2, sample_every=4, burnin=0.5)
+SAMPLED = {"model": "HKY+FO+G2", "device": "cpu", "threads": 1, "seed": 4, "options": CHAINS}
+
+
+@pytest.mark.opencl
+class TestSampling:
+    """Chains on a device that fails: what has been saved goes on, and ends with the same bits."""
+
+    @pytest.fixture(autouse=True)
+    def _every_sample_is_saved(self, monkeypatch):
+        monkeypatch.setattr("plltool.analyses.sample.SAVE_SECONDS", 0.0)
+        monkeypatch.setattr("plltool.analyses.sample.CHECKPOINT_PATIENCE", 0.0)
+
+    def told(self, found):
+        return {name: text for name, text in found.texts().items() if name != "sample.json"}, found.acceptance
+
+    def test_a_device_that_disappears_ends_the_run_which_can_go_on(self, few, tmp_path, failing, caplog):
+        caplog.set_level("INFO", "plltool")
+        launches = failing(10**9, lost)
+        expected = self.told(sample(few, **SAMPLED))
+        for share in (0.3, 0.6, 0.99):
+            run = {"checkpoint": tmp_path / f"saved-{share}", **SAMPLED}
+            failing(int(share * launches[0]), lost)
+            with pytest.raises(DeviceError, match="INVALID_COMMAND_QUEUE") as info:
+                sample(few, **run)
+            assert "\n" not in str(info.value)
+            failing(10**9, lost)
+            assert self.told(sample(few, **run)) == expected
+        assert caplog.text.count("the run goes on from generation") == 3
+
+    @pytest.mark.parametrize("saved", [True, False])
+    def test_memory_that_is_short_on_the_way_is_done_with_less(self, few, tmp_path, failing, caplog, saved):
+        launches = failing(10**9, exhausted)
+        expected = self.told(sample(few, **SAMPLED))
+        middle = launches[0] // 2
+        failing(middle, exhausted, last=middle)
+        caplog.set_level("INFO", "plltool")
+        found = sample(few, checkpoint=tmp_path / "saved" if saved else None, **SAMPLED)
+        assert self.told(found) == expected
+        assert caplog.text.count("bytes for conditional likelihoods instead of") == 1
+        assert caplog.text.count("the run goes on from generation") == saved
+
+    def test_memory_that_never_suffices_ends_the_run(self, few, failing):
+        failing(20, exhausted)
+        with pytest.raises(DeviceError, match="memory: found") as info:
+            sample(few, **SAMPLED)
+        assert "\n" not in str(info.value)

@@ -162,6 +162,13 @@ def test_a_run_that_was_stopped_ends_with_the_same_bits(small, device, tmp_path,
     remove_checkpoint(folder)
 
 
+def test_chains_do_not_go_on_with_another_layout(small, tmp_path):
+    run = {"options": FEW, "device": "numpy", "checkpoint": tmp_path / "kept"}
+    plltool.sample(small, "JC", vw=1, **run)
+    with pytest.raises(CheckpointError, match="a checkpoint of another run: layout: found "):
+        plltool.sample(small, "JC", vw=2, **run)
+
+
 def test_bad_input(small):
     def refused(*arguments, **settings):
         with pytest.raises(InputError) as caught:
@@ -177,6 +184,24 @@ def test_bad_input(small):
         "HKY+FO", priors=plltool.Priors(frequencies="dirichlet(1,2,3)")
     )
     assert "seed: found -1" in refused("JC", seed=-1)
+    impossible = plltool.Priors(alpha="uniform(0,0.01)", pinv="uniform(0,1e-11)")
+    assert refused("JC+G4", priors=impossible) == "prior of alpha: found uniform(0.0,0.01), expected values above 0.02"
+    assert "found uniform(0.0,1e-11), expected values between 1e-10 and 1 - 1e-10" in refused("JC+I", priors=impossible)
+
+
+def test_chains_begin_where_the_prior_has_a_density(small):
+    """Whatever the model and the start tree say: chains whose prior density is 0 would stay where they are."""
+    priors = plltool.Priors(alpha="uniform(10,20)", pinv="uniform(0.9,1)")
+    names = list(small)
+    start = f"(({names[0]}:0,{names[1]}:900):0,{names[2]}:0,({names[3]}:1,({names[4]}:0,{names[5]}:1):0):0);"
+    few = plltool.SampleOptions(generations=100, chains=1, sample_every=50)
+    rare = {name: row.replace("A", "C") for name, row in small.items()}  # a frequency would be 0
+    found = plltool.sample(rare, "GTR+FO+I+G4", options=few, priors=priors, start=start, device="numpy")
+    values = dict(zip(found.samples.columns, found.samples.numbers()[0].T.tolist(), strict=True))
+    assert np.isfinite(values["LnPr"]).all()
+    assert (values["alpha"][0], values["pinvar"][0]) == (15.0, pytest.approx(0.95))
+    assert all(10 < alpha < 20 for alpha in values["alpha"])
+    assert len(set(values["LnL"])) == len(values["LnL"]), "they move"
 
 
 def test_interrupted(small, monkeypatch):

@@ -191,6 +191,11 @@ def nan_at_root(instance):
         (Code.OUT_OF_RANGE, "expected 7 each", lambda i: i.update_partials([5, -1, -1, 0])),
         (Code.OUT_OF_RANGE, "found eigensystem 1", lambda i: i.set_eigen_decomposition(1, [], [], [])),
         (Code.OUT_OF_RANGE, "found 2 lengths", lambda i: i.update_transition_matrices(0, [1], None, None, [1, 2])),
+        (
+            Code.OUT_OF_RANGE,
+            "found 1 sets of buffers and 2 matrices",
+            lambda i: i.calculate_edge_log_likelihoods([5], [0], [0, 1], None, None, [0], [0], [NONE]),
+        ),
         (Code.OUT_OF_RANGE, "found 8 partitions", lambda i: i.set_pattern_partitions(2, np.zeros(8))),
         (Code.GENERAL, "no likelihood has been asked for", lambda i: i.get_log_likelihood()),
         (Code.FLOATING_POINT, "not a number", nan_at_root),

@@ -40,5 +40,17 @@ def test_another_prior_and_wrong_usage(plltool, small, tmp_path):
     assert wrong.stderr.splitlines()[-1].endswith(
         "prior of alpha: found 'gamma(1)', expected exponential(10) or uniform(0,1)"
     )
+    for option, value, found in (
+        ("--seed", "3", "seed: found 1, expected 3; --redo starts over"),
+        ("--model", "HKY", "model: found JC, expected HKY+FO; --redo starts over"),
+        ("--chains", "2", "chains: found 4, expected 2; --redo starts over"),
+    ):
+        changed = plltool(*common, "--prefix", tmp_path / "run", option, value)
+        assert changed.exit_code == 1
+        assert changed.stderr.splitlines()[-1].endswith(f"run.sample.checkpoint: a checkpoint of another run: {found}")
+    (tmp_path / "start.nwk").write_text("(a,b,(c,d));\n")
+    strange = plltool(*common, "--prefix", tmp_path / "other", "--start", tmp_path / "start.nwk")
+    assert strange.exit_code == 1
+    assert "start.nwk: the taxa are not those of the alignment: missing from the tree: " in strange.stderr
     for option, value in (("--generations", "0"), ("--burnin", "1"), ("--temperature", "-1"), ("--runs", "0")):
         assert plltool(*common, option, value).exit_code == 2
