@@ -10,8 +10,8 @@ tree of all taxa, takes each of them away, places it on the rest and counts the 
 it was. There both programs keep the model and the lengths that were fitted to the whole tree.
 
 Times of fragments are of processors, user and system, of all that a program does. Everything random depends on --seed.
-FOLDER keeps what RAxML has done: a run that was stopped goes on there. Needs raxmlHPC and iqtree2. Debian's raxmlHPC
-takes 2 threads at least, which wait busily.
+FOLDER keeps the trees and what RAxML has done, --output the distances of taxa that were left out: a run that was
+stopped goes on there. Needs raxmlHPC and iqtree2. Debian's raxmlHPC takes 2 threads at least, which wait busily.
 """
 
 import argparse
@@ -114,7 +114,7 @@ def cut_fragments(data, n_left_out, n_each, n_sites, rng):
     return [row for taxon, row in enumerate(rows) if taxon not in left_out], fragments
 
 
-def compare_fragments(data, folder, options):
+def compare_fragments(data, folder, options, _known, keep):
     reference, queries = cut_fragments(
         data, options.taxa, options.fragments_each, options.sites, np.random.default_rng(options.seed)
     )
@@ -127,7 +127,7 @@ def compare_fragments(data, folder, options):
         times, own = place_with_plltool(folder, *program.split()[1:])
         described[program] = times | agreement(own, theirs, folder)
         described[program]["share_of_time"] = times["cpu_seconds"] / described["raxml"]["cpu_seconds"]
-    return {"taxa": len(reference), "queries": len(queries), "programs": described}
+    keep({"taxa": len(reference), "queries": len(queries), "programs": described})
 
 
 def search_once(path, data):
@@ -156,11 +156,7 @@ def agreement(own, theirs, folder):
 
 def judge(query, own, theirs, folder):
     """How much higher IQ-TREE's lnL is with a query on their branch than on ours, all lengths optimised."""
-    record = json.loads((folder / "own.place.json").read_text())
-    rates, frequencies, alpha = re.fullmatch(r"GTR\{(.*)\}\+FU\{(.*)\}\+G4\{(.*)\}", record["model"]).groups()
-    values = [float(rate) for rate in rates.split("/")]
-    listed = ",".join(f"{value / values[-1]:.10f}" for value in values[:-1])
-    model = f"GTR{{{listed}}}+F{{{frequencies.replace('/', ',')}}}+G4{{{alpha}}}"
+    model = as_iqtree_model(json.loads((folder / "own.place.json").read_text())["model"])
     files = [(folder / name).read_text() for name in ("ref.fa", "queries.fa")]
     row = re.search(rf"^>{re.escape(query)}\n[^>]*", files[1], re.MULTILINE)[0]
     (folder / "judged.fa").write_text(files[0] + row)
@@ -172,6 +168,16 @@ def judge(query, own, theirs, folder):
         found = re.search(r"Log-likelihood of the tree: (\S+)", (folder / "judged.iqtree").read_text())
         lnl.append(float(found[1]))
     return lnl[1] - lnl[0]
+
+
+def as_iqtree_model(model):
+    """A GTR+F+G4 of plltool with its values as IQ-TREE writes it; others as they are."""
+    found = re.fullmatch(r"GTR\{(.*)\}\+FU\{(.*)\}\+G4\{(.*)\}", model)
+    if found is None:
+        return model
+    values = [float(rate) for rate in found[1].split("/")]
+    listed = ",".join(f"{value / values[-1]:.10f}" for value in values[:-1])
+    return f"GTR{{{listed}}}+F{{{found[2].replace('/', ',')}}}+G4{{{found[3]}}}"
 
 
 def graft(path, branch, query):
@@ -190,36 +196,45 @@ def graft(path, branch, query):
     return tree.as_string("newick", unquoted_underscores=True, suppress_rooting=True)
 
 
-def leave_out_each(data, folder, options):
-    """Node distances between the places of taxa and where they were, by program."""
+def leave_out_each(data, folder, options, known, keep):
+    """Node distances between the places of taxa and where they were, by program; those `known` are not made again."""
     rows = [(name, row.decode().upper()) for name, row in zip(data.names, data.rows, strict=True)]
     search_once(folder / "all.nwk", data)
     text = (folder / "all.nwk").read_text()
     model = plltool.evaluate(data, text, MODEL, threads=1).models[0]
-    distances = {program: {} for program in ("raxml", *FREED)}
+    distances = known.get("distances") or {program: {} for program in ("raxml", *FREED)}
     for taxon, (name, row) in enumerate(rows[: options.left_out]):
-        own = folder / str(taxon)
-        own.mkdir(exist_ok=True)
-        rest = rows[:taxon] + rows[taxon + 1 :]
-        for file, some in (("ref.fa", rest), ("all.fa", [*rest, (name, row)])):
-            write_fasta(own / file, some)
+        if name in distances["raxml"]:
+            continue
         tree = dendropy.Tree.get(data=text, schema="newick", preserve_underscores=True)
         home, pruned = prune(tree, name)
-        newick = pruned.as_string("newick", unquoted_underscores=True, suppress_rooting=True)
-        (own / "ref.nwk").write_text(newick)
-        fitted = folder / "RAxML_binaryModelParameters.model"
-        if not fitted.exists():  # for the first taxon: RAxML wants a model of as many taxa
-            command = [*RAXML, "-T", options.threads, "-f", "e", "-s", own / "ref.fa", "-t", own / "ref.nwk"]
-            run([*command, "-n", "model", "-w", folder])
-        places = {"raxml": place_with_raxml(own, options.threads, "-R", fitted)[1]}
-        query = plltool.Sequences((name,), (row.encode(),), name, None, least=1)
-        for program, freed in FREED.items():
-            found = plltool.place(dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=freed, threads=1)
-            places[program] = places_of(json.loads(found.jplace()))
-        for program, own_places in places.items():
-            distances[program][name] = nodes_between(pruned, home, own_places[name][0][0])
-    described = {program: summary(list(own.values())) for program, own in distances.items()}
-    return {"taxa": data.n_taxa, "left_out": len(distances["raxml"]), "programs": described, "distances": distances}
+        rest = rows[:taxon] + rows[taxon + 1 :]
+        for program, place in place_back(folder, taxon, rest, (name, row), pruned, model, options.threads).items():
+            distances[program][name] = nodes_between(pruned, home, place)
+        described = {program: summary(list(own.values())) for program, own in distances.items()}
+        left_out = len(distances["raxml"])
+        keep({"taxa": data.n_taxa, "left_out": left_out, "programs": described, "distances": distances})
+
+
+def place_back(folder, taxon, rest, left_out, pruned, model, threads):
+    """The place of a taxon on the tree of the others, by program."""
+    own = folder / str(taxon)
+    own.mkdir(exist_ok=True)
+    for file, some in (("ref.fa", rest), ("all.fa", [*rest, left_out])):
+        write_fasta(own / file, some)
+    newick = pruned.as_string("newick", unquoted_underscores=True, suppress_rooting=True)
+    (own / "ref.nwk").write_text(newick)
+    fitted = folder / "RAxML_binaryModelParameters.model"
+    if not fitted.exists():  # for the first taxon: RAxML wants a model of as many taxa
+        command = [*RAXML, "-T", threads, "-f", "e", "-s", own / "ref.fa", "-t", own / "ref.nwk"]
+        run([*command, "-n", "model", "-w", folder])
+    places = {"raxml": place_with_raxml(own, threads, "-R", fitted)[1]}
+    name, row = left_out
+    query = plltool.Sequences((name,), (row.encode(),), name, None, least=1)
+    for program, freed in FREED.items():
+        found = plltool.place(dict(rest), newick, query, model.to_string(), fixed=True, raxml_blo=freed, threads=1)
+        places[program] = places_of(json.loads(found.jplace()))
+    return {program: found[name][0][0] for program, found in places.items()}
 
 
 def summary(distances):
@@ -282,9 +297,13 @@ def main():
         if path is not None:
             folder = options.folder.resolve() / what
             folder.mkdir(parents=True, exist_ok=True)
-            found = compare(plltool.read_alignment(path), folder, options)
-            result[what] = found | {"alignment": path.name, "model": MODEL, "seed": options.seed}
-            plltool.write_text(options.output, json.dumps(result, indent=1) + "\n")
+            about = {"alignment": path.name, "model": MODEL, "seed": options.seed}
+
+            def keep(found, what=what, about=about):
+                result[what] = found | about
+                plltool.write_text(options.output, json.dumps(result, indent=1) + "\n")
+
+            compare(plltool.read_alignment(path), folder, options, result.get(what, {}), keep)
             print(json.dumps(result[what]["programs"]))
 
 
