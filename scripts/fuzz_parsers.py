@@ -18,6 +18,7 @@ from plltool.io.alignment_reader import read_alignment
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.constraint_reader import read_constraint
 from plltool.io.date_reader import read_dates
+from plltool.io.definition_reader import read_definitions
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
@@ -226,6 +227,18 @@ def run_matrix(content: bytes, path: Path) -> object:
     return resolve_inputs(data, spec, rooted=True)[1][0].components().n_states
 
 
+def run_definitions(content: bytes, path: Path) -> object:
+    path.write_bytes(content)
+    found = []
+    for name, definition in read_definitions(str(path)).items():
+        spec = read_model(f"{name}{{{path}}}" if definition.kind == "model" else f"LG+{name}{{{path}}}")
+        if read_model(str(spec)) != spec:
+            raise BrokenError(f"the model {spec} is another one after it has been written and read")
+        data = PROTEINS if spec.data == "protein" else ROWS
+        found.append(resolve_inputs(data, spec, rooted=True)[1][0].components().n_states)
+    return found
+
+
 def run_report(content: bytes, path: Path) -> object:
     record = path.with_name("run.json")
     record.write_bytes(content)
@@ -398,6 +411,19 @@ MODELS = [
     b"GT16+F+G2",
     b"S16A{1/2/3/1/4}+FO",
 ]
+DEFINITIONS = b"""#NEXUS
+begin models;
+  model pair = MIX{LG+outer:0.6:0.4, JTT:1.2:0.6};
+  model usual = pair+G4{0.5}; [a comment]
+  frequency outer = 0.1 0.1 0.1 0.1 0.1 .05 .05 .05 .05 .05 .025 .025 .025 .025 .025 .025 .025 .025 .025 .025;
+  frequency two = FMIX{outer:0.5, empirical, C10pi2};
+end;
+"""
+MORE_DEFINITIONS = b"""#NEXUS
+begin models;
+  model base = 1 2 3 4 5 6 0.1 0.2 0.3 0.4;
+  model bases = MIX{base, K80{2}+FU{0.1/0.2/0.3/0.4}};
+"""
 TREES = [
     b"((a:0.1,'b c':.2)x:1e-3,[c[d]]d_e,('it''s',f:3)80:.1);",
     b"(a,b,c);",
@@ -458,6 +484,11 @@ PARSERS = {
         run_matrix,
         [b"N north\nS\nE # x\nmatrix\n- 2 1\n1 - 1\n1 2 -\n", b"N\nS\nE\nmatrix\n- 2 1\n1 - 1\n1 3 -\n"],
         [b"matrix", b"1e-9", b"#"],
+    ),
+    "definitions": Parser(
+        run_definitions,
+        [DEFINITIONS, MORE_DEFINITIONS + b"model own = " + paml_seed() + b"; end;"],
+        [b"model", b"frequency", b"MIX{", b"FMIX{", b"empirical", b"C10pi3", b":2:1", b"own", b"usual", *MODEL_WORDS],
     ),
     "report": Parser(
         run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]

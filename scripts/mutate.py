@@ -147,6 +147,7 @@ ASCERTAINED, ASCERTAINED_PY = "tests/engine/test_ascertained.py", "plltool/engin
 ASCERTAINMENT_PY = "plltool/model/ascertainment.py"
 MULTISTATE, SPLIT = "tests/alignment/test_multistate.py", "tests/alignment/test_split.py"
 VCF = ("tests/io/test_vcf.py",)
+DEFINITIONS = "tests/io/test_definition_reader.py"
 MATRIX_FILES, GENOTYPES = "tests/io/test_matrix_reader.py", "tests/model/test_genotypes.py"
 TABLES = "tests/io/test_table_reader.py"
 DOUBLETS_PY, DOUBLETS = "plltool/model/doublets.py", "tests/model/test_doublets.py"
@@ -1403,8 +1404,32 @@ MUTANTS = [
     Mutant("profiles: frequencies are those of all classes", "plltool/optimise/parameters.py",
            '("rates",) if model.spec.profiles is not None else', "",
            ("tests/optimise/test_parameter_gradients.py", "-k", "C10")),
-    Mutant("profiles: the class of its own comes last", "plltool/model/proteins.py",
-           "np.vstack([own, frequencies])", "np.vstack([frequencies, own])", ("tests/model/test_proteins.py",)),
+    Mutant("profiles: the class of its own comes last", "plltool/model/mixtures.py",
+           "np.vstack([own, profiles.frequencies])", "np.vstack([profiles.frequencies, own])",
+           ("tests/model/test_proteins.py",)),
+    Mutant("profiles have no rates of their own", "plltool/model/mixtures.py",
+           "profiles.rates if is_own(name) else", "", (DEFINITIONS, "-k", "bases_as")),
+    Mutant("classes with matrices have equal rates", "plltool/model/mixtures.py",
+           "_normalised(frequencies), rates[0], np.full(n, 1.0 / n))", "_normalised(frequencies), np.ones(n), np.ones(n) / n)",
+           (DEFINITIONS, "-k", "bases_as or have_their_values")),
+    Mutant("a lower triangle is read as an upper one", "plltool/io/definition_reader.py",
+           "square[np.triu_indices(n_states, 1)].tolist()", "numbers[: n_states * (n_states - 1) // 2]",
+           (DEFINITIONS, "-k", "lower_triangle")),
+    Mutant("frequencies of a matrix stay beside others", "plltool/io/definition_reader.py",
+           "if frequencies and not any(_FREQUENCIES.match(text) for text in given):", "if frequencies:",
+           (DEFINITIONS, "-k", "proteins_as or lower_triangle")),
+    Mutant("the class of its own keeps its place in rates", "plltool/io/definition_reader.py",
+           "format_values([rates[place] for place in order])", "format_values(rates)", (DEFINITIONS, "-k", "comes_first")),
+    Mutant("a definition may name itself", "plltool/io/definition_reader.py",
+           "    if name in names:\n", "    if False:\n", (DEFINITIONS, "-k", "tell_the_line")),
+    Mutant("weights of classes are not shares", "plltool/io/definition_reader.py",
+           "weight / total for weight in weights", "weight for weight in weights", (DEFINITIONS, "-k", "have_their_values")),
+    Mutant("candidates that are asked for may be left out", "plltool/run/selection.py",
+           "if hopeful or pair[0] in self._asked:", "if hopeful:",
+           ("tests/analyses/test_select_model.py", "-k", "of_the_users")),
+    Mutant("the user's profiles have fixed weights", "plltool/model/spec.py",
+           "return mixtures.is_own(self.profiles) or not self", "return not self",
+           (DEFINITIONS, "-k", "bases_as or have_their_values or weights")),
     Mutant("a partition's remainder has taken columns", "plltool/alignment/scheme.py",
            "owner[owner < 0] = number", "owner[:] = number", ("tests/io/test_partition_reader.py",)),
     Mutant("members of charsets have no limit", "plltool/io/partition_reader.py",

@@ -205,7 +205,7 @@ def check_states(given: Alignment, model: ModelSpec | None) -> None:
         raise InputError(f"{given.source}: {_describe_misfit(given.states.name, model)}")
     if model.n_states not in (0, given.states.n_states):
         found = f"found data of {given.states.n_states} states, expected {model.n_states}"
-        raise InputError(f"{given.source}: {found} for model {str(model)!r}")
+        raise InputError(f"{given.source}: {found} for model {model.shown}")
 
 
 def _space_of(model: ModelSpec | None) -> StateSpace | None:
@@ -234,7 +234,7 @@ def _kind_of(given: Sequences, spec: PartSpec, sites: IndexArray) -> StateSpace:
 def _describe_misfit(found: str, model: ModelSpec | None) -> str:
     """Part of a message that says that a model is for other data."""
     assert model is not None
-    return f"found {found} data, expected {model.data} for model {str(model)!r}"
+    return f"found {found} data, expected {model.data} for model {model.shown}"
 
 
 def _unassigned_warnings(sites: Sequence[IndexArray], given: Sequences | Alignment) -> list[str]:
@@ -251,7 +251,7 @@ def _kind_warnings(given: Sequences | Alignment, scheme: Scheme, sites: Sequence
     if isinstance(given, Alignment):
         return []
     return [
-        f"{spec.where}: part {show_name(spec.name)}: found letters that look like DNA under model {str(spec.model)!r}"
+        f"{spec.where}: part {show_name(spec.name)}: found letters that look like DNA under model {spec.model.shown}"
         for spec, own in zip(scheme, sites, strict=True)
         if spec.model is not None and spec.model.data == "protein" and detect_states(given.columns(own)).name == "DNA"
     ]

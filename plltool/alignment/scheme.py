@@ -120,7 +120,7 @@ def _is_paired(spec: PartSpec, source: str) -> bool:
     where = f"{spec.where}: part {show_name(spec.name)}" if spec.name else source
     if of_pairs:
         hint = "pairs of columns in a partition file, such as 5:70 or pairs{FILE}"
-        raise InputError(f"{where}: found single columns, expected {hint}, for model {str(spec.model)!r}")
+        raise InputError(f"{where}: found single columns, expected {hint}, for model {show_name(str(spec.model))}")
     raise InputError(f"{where}: found pairs of columns, expected ranges, or a model of pairs such as S16")
 
 

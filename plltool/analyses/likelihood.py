@@ -310,7 +310,7 @@ class Likelihood(Parameters, Density):
             for model, own in zip(parts, self._likelihood.models, strict=True):
                 found, expected = model.components().n_components, own.components().n_components
                 if found != expected:
-                    raise InputError(f"model {str(model.spec)!r}: found {found} rate categories, expected {expected}")
+                    raise InputError(f"model {model.spec.shown}: found {found} rate categories, expected {expected}")
         return self._likelihood.likelihoods(proposals).sum(axis=1)
 
     def derivatives(self) -> tuple[float, FloatArray, FloatArray]:

@@ -254,7 +254,7 @@ def _refuse_unfit(models: Collection[Model], brlen: str) -> None:
         raise InputError(f"brlen: found {brlen!r}, expected a reference tree with one length for each branch")
     for model in models:
         if model.spec.ascertainment is not None:
-            found = f"model {str(model.spec)!r}: placement cannot correct for ascertainment bias"
+            found = f"model {model.spec.shown}: placement cannot correct for ascertainment bias"
             raise InputError(f"{found}, expected a model without it")
 
 

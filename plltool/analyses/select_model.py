@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Unpack
 
@@ -17,6 +18,7 @@ from plltool.alignment.patterns import compress
 from plltool.constants import CRITERIA, DEFAULT_SEED
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
+from plltool.io.model_reader import read_model
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.candidates import GAMMA, parse_candidate
 from plltool.run.inputs import AlignmentLike, TreeLike, as_tree, refuse_invariable, resolve_inputs
@@ -41,6 +43,7 @@ def select_model(
     criterion: str = CRITERIA[0],
     free_rates: bool = True,
     ascertainment: bool = False,
+    also: Sequence[str] = (),
     seed: int = DEFAULT_SEED,
     **hardware: Unpack[HardwareSettings],
 ) -> ModelChoice:
@@ -53,14 +56,15 @@ def select_model(
     criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
     free_rates : whether +R2 to +R10 are among the candidates
     ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
+    also : model strings of more candidates, such as mixtures, without rates over sites, which they get in turn
     seed : of the parsimony tree
     device, precision, vw, threads, memory : see `plltool.Hardware`
 
     Raises
     ------
     InputError
-        If alignment or tree cannot be used, the criterion is unknown, or it is AICc and the sites are too few for it;
-        and for a column that does not vary if `ascertainment` says that all do.
+        If alignment, tree or a candidate cannot be used, the criterion is unknown, or it is AICc and the sites are too
+        few for it; and for a column that does not vary if `ascertainment` says that all do.
     DeviceError
         If the device cannot be used.
     """
@@ -75,7 +79,7 @@ def select_model(
     patterns = compress(data.parts[0].alignment)
     announce_data(data, [patterns])
     correction = Ascertainment("lewis") if ascertainment else None
-    possible = Candidates.of(patterns.states, free_rates, correction)
+    possible = Candidates.of(patterns.states, free_rates, correction, [read_model(text) for text in also])
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
     chosen_on, remarks = choose_tree(data, tree, seed)

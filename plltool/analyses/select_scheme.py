@@ -103,7 +103,7 @@ def select_scheme(
     _check_merge(merge, percent, brlen)
     data, given = cut_inputs(alignment, fspath(partitions), brlen)
     if not data.parts[0].name:
-        raise InputError(f"partitions: found a model, {str(given[0].spec)!r}, expected a file with the parts")
+        raise InputError(f"partitions: found a model, {given[0].spec.shown}, expected a file with the parts")
     chosen_on, remarks = choose_tree(data, tree, seed)
 
     task = _Task(data, [model.spec.ascertainment for model in given], criterion, free_rates, merge, percent, brlen)

@@ -166,10 +166,10 @@ def _fill(given: str | PathLike[str] | Model | Sequence[Model]) -> tuple[Scheme,
         if part.model is None:
             raise InputError(f"{part.where}: part {show_name(part.name)} has no model, expected one with values")
         if part.model.frequency_mode in COUNTED_MODES:
-            found = f"model {str(part.model)!r} counts frequencies in an alignment"
+            found = f"model {part.model.shown} counts frequencies in an alignment"
             raise InputError(f"{found}, expected values: +FU{{...}}")
         if part.model.sites.counted:
-            found = f"model {str(part.model)!r} counts invariable sites in an alignment"
+            found = f"model {part.model.shown} counts invariable sites in an alignment"
             raise InputError(f"{found}, expected a value: +IU{{...}}")
         models.append(Model(part.model))
     return scheme, models
@@ -187,7 +187,7 @@ def _refuse_corrections(models: Sequence[Model]) -> None:
     """Raise InputError for a correction for ascertainment bias: it says which columns are kept, not how they evolve."""
     for model in models:
         if model.spec.ascertainment is not None:
-            found = f"model {str(model.spec)!r}: a simulation cannot use a correction for ascertainment bias (+ASC)"
+            found = f"model {model.spec.shown}: a simulation cannot use a correction for ascertainment bias (+ASC)"
             raise InputError(f"{found}, expected the model without it; remove invariable columns afterwards")
 
 

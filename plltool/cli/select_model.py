@@ -79,6 +79,13 @@ partitions_option = click.option(
     is_flag=True,
     help="Give all candidates +ASC_LEWIS, for data whose invariable sites were left out.",
 )
+@click.option(
+    "--also",
+    multiple=True,
+    metavar="MODEL",
+    help="Another candidate, such as LG+C20 or a model that a file defines, without rates over sites. May be given"
+    " several times.",
+)
 @partitions_option
 @click.option(
     "--merge",
@@ -107,6 +114,7 @@ def select_model(
     criterion: str,
     free_rates: bool,
     ascertainment: bool,
+    also: tuple[str, ...],
     partitions: Path | None,
     merge: str | None,
     cluster_percent: float,
@@ -131,6 +139,8 @@ def select_model(
         raise click.UsageError("--merge needs --partitions, whose parts to merge")
     if partitions is not None and ascertainment:
         raise click.UsageError("--ascertainment goes without --partitions, where +ASC in the file tells which parts")
+    if partitions is not None and also:
+        raise click.UsageError("--also goes without --partitions")
     outputs.claim()
     import plltool
 
@@ -139,7 +149,7 @@ def select_model(
         common: dict[str, Any] = {"criterion": criterion, "free_rates": free_rates, "seed": seed, **asdict(hardware)}
         choice: ModelChoice | SchemeChoice
         if partitions is None:
-            choice = plltool.select_model(sequences, tree, ascertainment=ascertainment, **common)
+            choice = plltool.select_model(sequences, tree, ascertainment=ascertainment, also=also, **common)
         else:
             choice = plltool.select_scheme(
                 sequences, partitions, tree, merge=merge, percent=cluster_percent, brlen=brlen, **common

@@ -10,6 +10,7 @@ from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.constants import STDIN
 from plltool.errors import InputError, show_name
 from plltool.io.content import read_content, read_text, source_name
+from plltool.io.definition_reader import expand_definitions
 from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
 from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
@@ -23,8 +24,11 @@ _N_NUMBERS = len(PAIRS) + N_STATES
 
 
 def read_model(text: str) -> ModelSpec:
-    """The model that a string names; ``GTR20{FILE}`` and ``MATRIX{FILE}`` read a file. Raises InputError for others."""
-    return parse_model(expand_matrix(text), read_paml_matrix)
+    """The model that a string names; ``GTR20{FILE}``, ``MATRIX{FILE}`` and ``NAME{FILE}`` read a file.
+
+    Raises InputError for other strings.
+    """
+    return parse_model(expand_definitions(expand_matrix(text)), read_paml_matrix)
 
 
 def read_scheme(text: str) -> Scheme:
@@ -46,7 +50,7 @@ def read_scheme(text: str) -> Scheme:
         return (PartSpec(read_model(text)),)
     except InputError as problem:
         if not _is_file(text):
-            raise InputError(f"{problem}; nor is it the name of a file") from None
+            raise InputError(f"{problem}{'' if '{' in text else '; nor is it the name of a file'}") from None
     content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):
         return _read_text(str(parse_object(content, source, ("model",), "the record of a run")["model"]), source)

@@ -54,7 +54,7 @@ _MAX_LISTED = 10  # charsets in one message
 _MAX_RANGES = 1_000_000  # of all charsets: members of members may be as many as powers of two
 
 # Nothing that has matched is given back (``++``), so that a line of a million blanks takes no longer than any other.
-_ITEM = r"(?:[^,{}]|\{[^{}]*+\})++"
+_ITEM = r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++"  # braces may hold models with braces
 _MODEL = re.compile(rf"(?P<model>{_ITEM}),")
 _COLUMN = r"([0-9]{1,18})(?![0-9])"
 _RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_COLUMN})?)?")
@@ -276,7 +276,7 @@ def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
     expected = _DATA_NAMES.get(sites.data_word, model.data)
     model = model.for_data(expected)
     if model.data != expected:
-        found = f"found a {model.data} model, {str(model)!r}, for {expected} data"
+        found = f"found a {model.data} model, {model.shown}, for {expected} data"
         raise InputError(f"{sites.where}: part {show_name(name)}: {found}")
     return model
 

@@ -39,6 +39,16 @@ def substitution_models(states: StateSpace) -> tuple[str, ...]:
     raise InputError(f"model: there are no candidates for {states.name} data, expected {expected}")
 
 
+def check_candidate(spec: ModelSpec, states: StateSpace) -> None:
+    """Raise InputError unless a user's model may be a candidate for data: a substitution model of these, no more."""
+    if spec.data != states.name or (spec.n_states and spec.n_states != states.n_states):
+        raise InputError(f"model: found {spec.shown}, of {spec.data} data, expected a candidate for {states.name} data")
+    has_more = str(spec.sites) or spec.scaled or spec.ascertainment or spec.switching
+    if has_more or not spec.is_reversible:
+        expected = "a reversible substitution model without +I, +G, +R and the like, which candidates get in turn"
+        raise InputError(f"model: found {spec.shown} as a candidate, expected {expected}")
+
+
 def _multistate_models(n_states: int) -> tuple[str, ...]:
     """With 2 states, ORDERED is MK, and MK+FO is GTR."""
     published = (multistate.ORDERED, multistate.MK)
@@ -68,6 +78,8 @@ def is_nested(narrow: ModelSpec, wide: ModelSpec) -> bool:
 def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether the rate matrices of a model are among those of another one."""
     if (narrow.data, narrow.symbols, narrow.ascertainment) != (wide.data, wide.symbols, wide.ascertainment):
+        return False
+    if (narrow.profiles, narrow.class_weights) != (wide.profiles, wide.class_weights):
         return False
     modes = narrow.frequency_mode, wide.frequency_mode
     if modes[0] != modes[1] and modes != ("equal", "optimised"):

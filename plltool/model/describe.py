@@ -44,8 +44,8 @@ def shorten_model(text: str) -> str:
     """A model string in which lists of more than MAX_SHOWN_VALUES values, or names of states, are only counted."""
 
     def count(found: re.Match[str]) -> str:
-        between, what = ("|", "states") if "|" in found[1] else ("/", "values")
-        number = found[1].count(between) + 1
+        what = "values" if "/" in found[1] else "states"
+        number = len(re.split(r"[/|]", found[1]))
         return found[0] if number <= MAX_SHOWN_VALUES else f"{{{number} {what}, see the record}}"
 
     return _LIST.sub(count, text)

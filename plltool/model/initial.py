@@ -8,7 +8,7 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SWITCH_RATES
 from plltool.errors import InputError
-from plltool.model import proteins
+from plltool.model import mixtures
 from plltool.model.codons import base_frequencies, product_frequencies
 from plltool.model.named import COUNTED_MODES
 from plltool.model.nonreversible import frequencies_of_rates
@@ -26,10 +26,10 @@ def initial_class_weights(spec: ModelSpec) -> FloatArray:
     """The start weight of each class of a mixture; a single class for other models."""
     if spec.class_weights is not None:
         return np.array(spec.class_weights)
-    if spec.name in proteins.MIXTURES:
-        return proteins.read_mixture(spec.name).weights
+    if mixtures.has_matrices(spec.name):
+        return mixtures.read_matrices(spec.name).weights
     if spec.profiles is not None:
-        weights = proteins.read_profiles(spec.profiles)[0]
+        weights = mixtures.read_profiles(spec.profiles).weights
         if spec.has_frequencies_by_class:
             return weights
         return np.append(1.0, weights * len(weights)) / (len(weights) + 1)
@@ -46,7 +46,7 @@ def initial_sites(spec: ModelSpec, invariable: float | None = None) -> SiteRates
     if not spec.sites.counted:
         return spec.sites.filled()
     if invariable is None:
-        raise ValueError(f"model {str(spec)!r} needs the share of invariable sites of the alignment")
+        raise ValueError(f"model {spec.shown} needs the share of invariable sites of the alignment")
     return spec.sites.with_share(invariable).filled()
 
 
@@ -61,11 +61,11 @@ def initial_frequencies(spec: ModelSpec, empirical: npt.ArrayLike | None = None)
     if spec.frequency_mode not in COUNTED_MODES:
         return spec.named.frequencies
     if empirical is None:
-        raise ValueError(f"model {str(spec)!r} needs the empirical frequencies of the alignment")
+        raise ValueError(f"model {spec.shown} needs the empirical frequencies of the alignment")
     if spec.frequency_mode != "empirical":
         at_positions = base_frequencies(np.ravel(empirical), spec.symbols, spec.frequency_mode == "f3x4")
         empirical = product_frequencies(at_positions, spec.symbols)
     try:
         return np.array(check_frequencies(np.ravel(empirical).tolist(), spec.symbols))
     except InputError as problem:
-        raise InputError(f"model {str(spec)!r}: empirical frequencies cannot be used: {problem}") from None
+        raise InputError(f"model {spec.shown}: empirical frequencies cannot be used: {problem}") from None

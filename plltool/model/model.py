@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import FloatArray, IndexArray
-from plltool.errors import InputError, show_name
-from plltool.model import proteins
+from plltool.errors import InputError, shorten, show_name
+from plltool.model import mixtures
 from plltool.model.classes import Classes
 from plltool.model.codons import per_base_factors
 from plltool.model.components import Components
@@ -69,7 +69,7 @@ class Model(RatesOverSites):
             If they are needed but missing.
         """
         if not spec.n_states:
-            found = f"model {str(spec)!r} has as many states as the data"
+            found = f"model {spec.shown} has as many states as the data"
             raise InputError(f"{found}, expected their number, such as {spec.with_states(3)}")
         self.spec = spec
         self._design = spec.named.rates
@@ -88,8 +88,8 @@ class Model(RatesOverSites):
     @property
     def exchangeabilities(self) -> FloatArray:
         """float64 (n_pairs,) in the order of ``spec.pairs``; (n_classes, n_pairs) for a mixture. Only ratios matter."""
-        if self.spec.name in proteins.MIXTURES:
-            return proteins.read_mixture(self.spec.name).exchangeabilities.copy()
+        if mixtures.has_matrices(self.spec.name):
+            return mixtures.read_matrices(self.spec.name).exchangeabilities.copy()
         values = self._design.exchangeabilities(self._rates)
         if self.spec.named.of_bases:
             values *= per_base_factors(self._frequencies, self.spec.symbols)
@@ -109,9 +109,9 @@ class Model(RatesOverSites):
     @property
     def classes(self) -> Classes:
         """The classes of sites; a single one unless the model is a mixture."""
-        if self.spec.name in proteins.MIXTURES:
+        if mixtures.has_matrices(self.spec.name):
             weights = self._sites.varying_weights() if self.spec.is_tied else self._class_weights
-            return replace(proteins.read_mixture(self.spec.name), weights=weights)
+            return replace(mixtures.read_matrices(self.spec.name), weights=weights)
         if self._design.n_classes > 1:
             rows = self.exchangeabilities
             rates = np.array([self._frequencies @ exchangeability_matrix(row) @ self._frequencies for row in rows])
@@ -119,7 +119,7 @@ class Model(RatesOverSites):
         shared = self.exchangeabilities[None]
         if self.spec.profiles is not None:
             own = None if self.spec.has_frequencies_by_class else self._frequencies
-            return proteins.profile_classes(self.spec.profiles, shared[0], own, self._class_weights)
+            return mixtures.profile_classes(self.spec.profiles, shared[0], own, self._class_weights)
         return Classes(shared, self._frequencies[None], np.ones(1), np.ones(1))
 
     @property
@@ -242,7 +242,7 @@ class Model(RatesOverSites):
         if classes is None:
             what = f"follow from {', '.join(self._design.names)}" if self._design.names else "are published"
             what = what if self._design.rays is None else "follow from weights of rays"
-            raise InputError(f"the exchangeabilities of {self.spec.name} {what} and cannot be set")
+            raise InputError(f"the exchangeabilities of {shorten(self.spec.name)} {what} and cannot be set")
         rates = np.array(check_exchangeabilities(np.ravel(values).tolist(), pairs))
         _, first = np.unique(classes, return_index=True)
         for name, rate, k in zip(pairs, rates, first[classes], strict=True):
@@ -263,7 +263,7 @@ class Model(RatesOverSites):
         """
         if name not in self._design.names:
             known = ", ".join(self._design.names) or "none"
-            raise InputError(f"model {str(self.spec)!r} has no parameter {show_name(name)}, expected one of: {known}")
+            raise InputError(f"model {self.spec.shown} has no parameter {show_name(name)}, expected one of: {known}")
         rates = self._rates.copy()
         rates[self._design.names.index(name)] = value
         self._set_rates(np.array(check_rate_parameters(rates.tolist(), self._design)))
@@ -278,9 +278,9 @@ class Model(RatesOverSites):
             model is a mixture, whose classes have frequencies of their own.
         """
         if self.spec.is_directed:
-            raise InputError(f"the frequencies of {str(self.spec)!r} follow from its rates and cannot be set")
+            raise InputError(f"the frequencies of {self.spec.shown} follow from its rates and cannot be set")
         if self.spec.has_frequencies_by_class:
-            raise InputError(f"the classes of {str(self.spec)!r} have frequencies of their own, which cannot be set")
+            raise InputError(f"the classes of {self.spec.shown} have frequencies of their own, which cannot be set")
         self._frequencies = np.array(check_frequencies(np.ravel(values).tolist(), self.spec.symbols))
         self._systems = self._matrices = None
 
@@ -293,7 +293,7 @@ class Model(RatesOverSites):
             If the model has no +B, or the value is not positive or out of range.
         """
         if not self.spec.scaled:
-            raise InputError(f"model {str(self.spec)!r} has no scaler of branch lengths (+B), so it cannot be set")
+            raise InputError(f"model {self.spec.shown} has no scaler of branch lengths (+B), so it cannot be set")
         self._scaler = check_scaler(float(value))
 
     # --- free parameters ------------------------------------------------------------------------------------

@@ -13,11 +13,13 @@ TIM3 have equal base frequencies.
 
 values: exchangeabilities. With slashes, one value per distinct rate, in the order of the digits (RAxML-NG); with
 commas, or as a single value, one per distinct rate except that of GT, which is 1, in the order in which they first
-occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes. For codons
-omega and kappa, such as ``GY{omega/kappa}``, and the weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
+occur (IQ-TREE). ``GTR20{FILE}`` reads a file in PAML's format. For a mixture, the weights of its classes; ``MIX`` has
+their matrices in front of these, see `mixtures`. For codons omega and kappa, such as ``GY{omega/kappa}``, and the
+weights in a second pair of braces: ``M1a{omega0/kappa}{w0/w1}``.
 
 PROFILES: ``C10`` to ``C60``, after a protein matrix: classes of sites with frequencies of their own. With FREQUENCIES,
 another class that has these comes first, and the weights are optimised (IQ-TREE). ``C20{weights}``: given weights.
+``FMIX{f/f/...|f/f/...}{rates}{weights}`` after a matrix of DNA or proteins: profiles of the user's own, see `mixtures`.
 
 FREQUENCIES: ``FE`` ``FQ`` equal; ``F`` ``FC`` empirical; ``FO`` optimised; ``FU{A/C/G/T}`` ``F{A,C,G,T}`` given. By
 default equal or optimised, as the name implies (RAxML-NG's rule; in IQ-TREE a name that implies unequal frequencies
@@ -51,10 +53,11 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.constants import DEFAULT_RATE_CATEGORIES, DEFAULT_SITE_CATEGORIES, MAX_RATE_CATEGORIES
-from plltool.model import codons, covarion, proteins
+from plltool.errors import shorten
+from plltool.model import codons, covarion, mixtures, proteins
 from plltool.model.ascertainment import find_correction
 from plltool.model.named import FrequencyMode
-from plltool.model.names import MatrixReader, read_name
+from plltool.model.names import MatrixReader, read_name, weigh_classes
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
 from plltool.model.tokens import Token, tokenise
@@ -65,7 +68,6 @@ from plltool.model.values import (
     check_pinv,
     check_positive,
     check_scaler,
-    check_shares,
 )
 
 _FREQUENCY_WORDS: dict[str, FrequencyMode] = {
@@ -110,7 +112,7 @@ def parse_model(text: str, read_matrix: MatrixReader | None = None) -> ModelSpec
             raise token.error(f"{kind} given twice")
         kinds_seen.add(kind)
     if spec.profiles is not None:
-        named = next(token for token in tokens if token.word.upper() == spec.profiles)
+        named = next(token for token in tokens if token.word.upper() in (*proteins.PROFILES, mixtures.PROFILES))
         spec = _weigh_profiles(named, spec, "base frequencies" in kinds_seen)
     if spec.sites.kind == "psr" and not spec.is_reversible:
         raise tokens[0].error("per-site rates (+PSR) need a time-reversible model")
@@ -126,7 +128,7 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
     word = token.word.upper()
     if word in _FREQUENCY_WORDS or word == "FU":
         return "base frequencies", _read_frequencies(token, spec)
-    if word in proteins.PROFILES:
+    if word in (*proteins.PROFILES, mixtures.PROFILES):
         return "profiles", _read_profiles(token, spec)
     if word in ("I", "IC", "IO", "IU"):
         return "invariable sites", replace(spec, sites=_read_invariable(token, spec.sites))
@@ -152,9 +154,10 @@ def _read_modifier(token: Token, spec: ModelSpec) -> tuple[str, ModelSpec]:
 def _read_frequencies(token: Token, spec: ModelSpec) -> ModelSpec:
     word = token.word.upper()
     if spec.is_directed:
-        raise token.error(f"the frequencies of {spec.name} follow from its rates, so no others are accepted")
+        raise token.error(f"the frequencies of {shorten(spec.name)} follow from its rates, so no others are accepted")
     if spec.has_frequencies_by_class and spec.is_mixture:
-        raise token.error(f"the matrices of {spec.name} have frequencies of their own, so no others are accepted")
+        name = shorten(spec.name)
+        raise token.error(f"the matrices of {name} have frequencies of their own, so no others are accepted")
     if word in ("F1X4", "F3X4") and not codons.is_codon(spec.name):
         raise token.error("frequencies of bases in codons need a codon model, such as GY")
     if spec.named.of_bases and word in ("F", "FC", "FO") and token.values is None:
@@ -180,21 +183,32 @@ def _frequency_form(spec: ModelSpec) -> str:
 
 
 def _read_profiles(token: Token, spec: ModelSpec) -> ModelSpec:
-    if spec.data != "protein" or spec.is_mixture or spec.is_directed:
-        raise token.error("profiles need a single protein matrix in front, such as LG+C20+G4")
+    is_own = token.word.upper() == mixtures.PROFILES
+    data = ("DNA", "protein") if is_own else ("protein",)
+    if spec.data not in data or spec.is_mixture or spec.is_directed:
+        kinds = " or ".join(data)
+        raise token.error(f"profiles need a single {kinds} matrix in front, such as LG+C20+G4")
     return replace(spec, profiles=token.word.upper())
 
 
 def _weigh_profiles(token: Token, spec: ModelSpec, with_own: bool) -> ModelSpec:
-    """Read the weights of classes: that of a class with frequencies of its own, if there is one, then the profiles'."""
+    """Read the weights of classes: that of a class with frequencies of its own, if there is one, then the profiles'.
+
+    Before them the user's own profiles have their frequencies, and the rates of all classes.
+    """
     if not with_own:
         spec = replace(spec, frequency_mode="model", frequencies=None)
-    if token.values is None:
-        return spec
-    weights, expected = token.numbers(), len(proteins.read_profiles(token.word.upper())[0]) + with_own
-    if len(weights) != expected:
-        raise token.error(f"expected {expected} weights, found {len(weights)}")
-    return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
+    if token.word.upper() == mixtures.PROFILES:
+        lists = token.lists()
+        if len(lists) not in (2, 3) or any(len(rows) > 1 for rows in lists[1:]):
+            raise token.error("expected profiles, such as FMIX{a,b}, or {frequency/...|...}{rate/rate}")
+        frequencies, [rates], *weights = lists
+        n_classes = len(frequencies) + with_own
+        name = token.checked(mixtures.name_profiles, frequencies, rates, spec.symbols, n_classes)
+        spec = replace(spec, profiles=name)
+        return weigh_classes(token, spec, weights[0][0], n_classes) if weights else spec
+    n_classes = len(proteins.read_profiles(token.word.upper())[0]) + with_own
+    return spec if token.values is None else weigh_classes(token, spec, token.numbers(), n_classes)
 
 
 def _read_invariable(token: Token, sites: SiteRates) -> SiteRates:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from plltool.alignment.spaces import split_states
-from plltool.model import codons, doublets, genotypes, lie_markov, multistate, nonreversible, proteins, user
+from plltool.model import codons, doublets, genotypes, lie_markov, mixtures, multistate, nonreversible, proteins, user
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.nucleotides import CANONICAL_NAMES, CUSTOM_PREFIX, PAIRS, SYMMETRIES, renumber
 from plltool.model.spec import ModelSpec, find_named
@@ -55,6 +55,8 @@ def read_name(token: Token, read_matrix: MatrixReader | None) -> ModelSpec:
         return _read_protein(token, proteins.canonical_names()[word], read_matrix)
     if word == user.PREFIX:
         return _read_user(token)
+    if word == mixtures.MATRICES:
+        return _read_mixture(token)
     if word in genotypes.NAMES:
         return replace(_default_spec(word), rates=_read_rates(token, SYMMETRIES["GTR"], PAIRS))
     is_mkv = word.endswith(multistate.MKV)  # MK of variable columns (Lewis 2001)
@@ -157,6 +159,24 @@ def _read_user(token: Token) -> ModelSpec:
     return _default_spec(token.checked(user.make_name, split_states(symbols), rates))
 
 
+def _read_mixture(token: Token) -> ModelSpec:
+    """Read exchangeabilities, frequencies and rates of classes, and in a fourth pair of braces their weights."""
+    lists = token.lists()
+    if len(lists) not in (3, 4) or any(len(rows) > 1 for rows in lists[2:]):
+        form = "{rate/.../rate|...}{frequency/...|...}{rate/rate}"
+        raise token.error(f"expected models of classes, such as {mixtures.MATRICES}{{LG,WAG}}, or {form}")
+    exchangeabilities, frequencies, [rates], *weights = lists
+    spec = _default_spec(token.checked(mixtures.name_matrices, exchangeabilities, frequencies, rates))
+    return weigh_classes(token, spec, weights[0][0], len(frequencies)) if weights else spec
+
+
+def weigh_classes(token: Token, spec: ModelSpec, weights: tuple[float, ...], n_classes: int) -> ModelSpec:
+    """The model with given weights of classes."""
+    if len(weights) != n_classes:
+        raise token.error(f"expected {n_classes} weights, found {len(weights)}")
+    return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
+
+
 def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> ModelSpec:
     spec = _default_spec(name)
     if token.values is None:
@@ -164,11 +184,7 @@ def _read_protein(token: Token, name: str, read_matrix: MatrixReader | None) -> 
     if spec.named.rates.n_free:
         return _read_free_rates(token, spec, read_matrix)
     if spec.is_mixture and not spec.is_tied:
-        n_classes = len(proteins.MIXTURES[name])
-        weights = token.numbers()
-        if len(weights) != n_classes:
-            raise token.error(f"expected {n_classes} weights, found {len(weights)}")
-        return replace(spec, class_weights=token.checked(check_shares, weights, "weights of classes"))
+        return weigh_classes(token, spec, token.numbers(), len(proteins.MIXTURES[name]))
     raise token.error(_PUBLISHED)
 
 

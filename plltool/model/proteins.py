@@ -134,14 +134,3 @@ def read_profiles(name: str) -> tuple[FloatArray, FloatArray]:
     rows = read_figures("profiles.txt", name).reshape(-1, 1 + N_STATES)
     weights, frequencies = rows[:, 0], rows[:, 1:]
     return weights / weights.sum(), frequencies / frequencies.sum(axis=1, keepdims=True)
-
-
-def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | None, weights: FloatArray) -> Classes:
-    """Classes with the same exchangeabilities: one with the frequencies `own` (20,), if given, and one of each profile.
-
-    `weights` (n_classes,) are those of the classes.
-    """
-    frequencies = read_profiles(name)[1]
-    if own is not None:
-        frequencies = np.vstack([own, frequencies])
-    return Classes(exchangeabilities[None], frequencies, np.ones(len(weights)), weights)

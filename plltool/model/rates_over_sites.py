@@ -55,7 +55,7 @@ class RatesOverSites:
             If the model has no +G, or the value is not within MIN_ALPHA .. MAX_ALPHA.
         """
         if self._sites.kind != "gamma":
-            raise InputError(f"model {str(self.spec)!r} has no gamma rates (+G), so alpha cannot be set")
+            raise InputError(f"model {self.spec.shown} has no gamma rates (+G), so alpha cannot be set")
         self.set_sites(replace(self._sites, alpha=check_alpha(value)))
 
     def set_pinv(self, value: float) -> None:
@@ -67,7 +67,7 @@ class RatesOverSites:
             If the model has no +I, or the value is not within MIN_PINV .. MAX_PINV.
         """
         if not self._sites.invariable:
-            raise InputError(f"model {str(self.spec)!r} has no invariable sites (+I), so their share cannot be set")
+            raise InputError(f"model {self.spec.shown} has no invariable sites (+I), so their share cannot be set")
         self.set_sites(replace(self._sites, pinv=check_pinv(value)))
 
     def set_free_rates(self, rates: npt.ArrayLike, weights: npt.ArrayLike) -> None:
@@ -81,7 +81,7 @@ class RatesOverSites:
         given = tuple(np.ravel(rates).tolist()), tuple(np.ravel(weights).tolist())
         n = self._sites.n_categories
         if self._sites.kind != "free":
-            raise InputError(f"model {str(self.spec)!r} has no free rates (+R), so they cannot be set")
+            raise InputError(f"model {self.spec.shown} has no free rates (+R), so they cannot be set")
         if [len(values) for values in given] != [n, n]:
             raise InputError(f"expected {n} rates and {n} weights, found {len(given[0])} and {len(given[1])}")
         checked = check_free_rates(*given)

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from plltool.alignment.codons import CODON, genetic_code_of
+from plltool.errors import show_name
 from plltool.model import (
     codons,
     doublets,
     genotypes,
     lie_markov,
+    mixtures,
     multistate,
     nonreversible,
     nucleotides,
@@ -43,6 +45,7 @@ def find_named(name: str) -> NamedModel:
         (doublets.NAMES.__contains__, doublets.named_model),
         (multistate.is_multistate, multistate.named_model),
         (user.is_user, user.named_model),
+        (mixtures.is_own, mixtures.named_model),
     )
     named_model = next((find for is_member, find in families if is_member(name)), proteins.named_model)
     return named_model(name)
@@ -59,8 +62,8 @@ class ModelSpec:
     sites : how rates vary over sites, without values that are optimised.
     rates : fixed parameters of the exchangeabilities, see `RateDesign`; None if free.
     frequencies : fixed frequencies, summing to 1; None unless the mode is ``given``.
-    profiles : name of the profile mixture; None without one. It replaces the frequencies, or if their mode is not
-        ``model``, stands beside a first class that has them.
+    profiles : canonical name of the profile mixture; None without one. It replaces the frequencies, or if their mode
+        is not ``model``, stands beside a first class that has them.
     class_weights : fixed weights of classes; None if they are free or published.
     switching : whether sites switch between on and off, see `plltool.model.covarion`.
     switch_rates : fixed rates from off to on and from on to off; None if free.
@@ -134,7 +137,7 @@ class ModelSpec:
     @property
     def is_mixture(self) -> bool:
         """Whether classes of sites have different matrices."""
-        return self.name in proteins.MIXTURES or self.named.rates.n_classes > 1
+        return mixtures.has_matrices(self.name) or self.named.rates.n_classes > 1
 
     @property
     def has_classes(self) -> bool:
@@ -143,14 +146,14 @@ class ModelSpec:
 
     @property
     def has_frequencies_by_class(self) -> bool:
-        """Whether all frequencies are those of published classes of sites: a protein mixture or profiles."""
-        return self.name in proteins.MIXTURES or (self.profiles is not None and self.frequency_mode == "model")
+        """Whether all frequencies are those of classes of sites: a mixture of matrices, or profiles."""
+        return mixtures.has_matrices(self.name) or (self.profiles is not None and self.frequency_mode == "model")
 
     @property
     def weighs_classes(self) -> bool:
         """Whether the weights of classes of sites are parameters, free or fixed, and neither published nor of rates."""
         if self.profiles is not None:
-            return not self.has_frequencies_by_class
+            return mixtures.is_own(self.profiles) or not self.has_frequencies_by_class
         return self.is_mixture and not self.is_tied
 
     @property
@@ -164,6 +167,11 @@ class ModelSpec:
         if self.data != CODON or genetic_code is None or self.frequencies is not None:
             return self
         return replace(self, name=codons.under_code(self.name, genetic_code))
+
+    @property
+    def shown(self) -> str:
+        """The model string for a message, shortened if it is long."""
+        return show_name(str(self))
 
     def __str__(self) -> str:
         parts = [self.name]

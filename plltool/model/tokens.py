@@ -38,6 +38,10 @@ class Token:
         """The values of each pair of braces."""
         return [self._numbers(group) for group in (self.values or "").split("}{")]
 
+    def lists(self) -> list[list[tuple[float, ...]]]:
+        """The values of each pair of braces, with a row for each class of sites, which bars separate."""
+        return [[self._numbers(row) for row in group.split("|")] for group in (self.values or "").split("}{")]
+
     def checked(self, check: Callable[..., Checked], *arguments: Any) -> Checked:
         """The result of ``check(*arguments)``; an InputError is raised again with this part of the string."""
         try:

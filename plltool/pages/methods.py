@@ -26,6 +26,8 @@ RATE_SOURCES = (  # what a model string has, what it is called, and its sources
     (r"\+GA?\d*(?=[+{]|$)", "gamma-distributed rates across sites", ("Yang 1994b",)),
     (r"\+R\d*(?=[+{]|$)", "free rates across sites", ("Yang 1995", "Soubrier et al. 2012")),
     (r"\+C[1-6]0(?=[+{]|$)", "profiles of amino acid frequencies", ("Le, Gascuel & Lartillot 2008",)),
+    (r"\+FMIX\{", "given profiles of frequencies", ()),
+    (r"^MIX\{", "a mixture of given matrices", ()),
     (r"\+ASC_LEWIS", "a correction for the lack of invariable sites", ("Lewis 2001",)),
     (r"\+ASC_(?:FELS|STAM)", "a correction for the lack of invariable sites", ("Leaché et al. 2015",)),
 )

@@ -84,7 +84,7 @@ def resolve_inputs(
     data, models = cut_inputs(alignment, model, brlen)
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
-        found = f"model {str(needy[0].spec)!r} is not time-reversible"
+        found = f"model {needy[0].spec.shown} is not time-reversible"
         raise InputError(f"{found}; concordance and place cannot use such a model, expected another one")
     return (data.with_root() if needy else data), models
 
@@ -168,7 +168,7 @@ def _link(spec: ModelSpec, wanted: PartSpec, brlen: str) -> ModelSpec:
     if brlen == SCALED:
         return replace(spec, scaled=True)
     if spec.scaled:
-        raise InputError(f"{part}: found a scaler (+B) in {str(spec)!r}, expected none where lengths are {brlen}")
+        raise InputError(f"{part}: found a scaler (+B) in {spec.shown}, expected none where lengths are {brlen}")
     return spec
 
 
@@ -182,14 +182,14 @@ def refuse_invariable(spec: ModelSpec, part: Part) -> None:
         number = "1 column" if len(columns) == 1 else f"{len(columns)} columns"
         found = f"found {number} in which all taxa have or may have the same state"
         where = f"{part.alignment.source}: {of_part}{found}, first column {columns.min() + 1}"
-        raise InputError(f"{where}; expected variable columns only for model {str(spec)!r}")
+        raise InputError(f"{where}; expected variable columns only for model {spec.shown}")
 
 
 def refuse_site_rates(models: Sequence[Model], what: str) -> None:
     """Raise InputError if sites have rates of their own (+PSR), which `what` cannot use."""
     for model in models:
         if model.has_site_rates:
-            found = f"model {str(model.spec)!r}: {what} cannot use per-site rates (+PSR)"
+            found = f"model {model.spec.shown}: {what} cannot use per-site rates (+PSR)"
             raise InputError(f"{found}, expected another model, such as one with +G4")
 
 

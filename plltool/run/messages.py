@@ -72,7 +72,7 @@ def remarks_on_values(models: Sequence[Model]) -> list[str]:
         if free:
             listed = " and ".join(filter(None, (", ".join(free[:-1]), free[-1])))
             used = shorten_model(model.to_string())
-            remarks.append(f"{str(model.spec)!r} has no values for {listed}; it is used as {used}")
+            remarks.append(f"{model.spec.shown} has no values for {listed}; it is used as {used}")
     if any(SCALER in model.free_parameters for model in models):
         remarks.append("scalers of the branch lengths of parts have no values; 1 is used")
     return list(dict.fromkeys(remarks))

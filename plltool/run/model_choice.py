@@ -11,6 +11,8 @@ from typing import Any
 
 from plltool.alignment.partition import Dataset
 from plltool.constants import CRITERIA, VERSION
+from plltool.errors import shorten
+from plltool.model.describe import shorten_model
 from plltool.model.spec import ModelSpec
 from plltool.pages.blocks import Row
 from plltool.pages.shown import Shown
@@ -179,7 +181,7 @@ class ModelChoice(Choice):
             shares = [own.aic_weight, own.aicc_weight, own.bic_weight]
             rows.append(
                 (
-                    own.name,
+                    shorten(shorten_model(own.name)),
                     f"{own.lnl:.3f}",
                     str(own.n_parameters),
                     *("-" if number is None else f"{number:.3f}" for number in numbers),
@@ -190,7 +192,7 @@ class ModelChoice(Choice):
 
     def describe(self) -> str:
         """The chosen model, in one line."""
-        return f"best by {self.criterion}: {self.best.name}"
+        return f"best by {self.criterion}: {shorten_model(self.best.name)}"
 
     def summary(self) -> dict[str, Any]:
         """What the record of any run says of the choice."""

@@ -23,10 +23,13 @@ from plltool.model.candidates import (
     GAMMA,
     INVARIABLE,
     SIMPLE_RATES,
+    check_candidate,
     is_nested,
     parse_candidate,
     substitution_models,
 )
+from plltool.model.describe import shorten_model
+from plltool.model.spec import ModelSpec
 from plltool.run.model_fits import STEP_KINDS, Begin, Block, Carry, Fit, Improve, ModelFitter, Polish, Step
 from plltool.statistics.criteria import information_score
 from plltool.tree_search.progress import announce
@@ -39,20 +42,36 @@ Steps: TypeAlias = Generator[Step, Any, None]  # is sent the answer to each step
 
 @dataclass(frozen=True)
 class Candidates:
-    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have."""
+    """Substitution models, the widest first, and the kinds of rates over sites that each of them may have.
+
+    Those `asked` for are fitted, however far from the best they start.
+    """
 
     substitutions: tuple[str, ...]
     kinds: tuple[str, ...]
+    asked: frozenset[str]
 
     @classmethod
-    def of(cls, states: StateSpace, free_rates: bool, ascertainment: Ascertainment | None) -> Candidates:
-        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not."""
-        substitutions = substitution_models(states)
+    def of(
+        cls,
+        states: StateSpace,
+        free_rates: bool,
+        ascertainment: Ascertainment | None,
+        also: Sequence[ModelSpec] = (),
+    ) -> Candidates:
+        """Those for some data, with a correction for ascertainment bias, and then without invariable sites, or not.
+
+        `also` are substitution models of the user's. Raises InputError if one is of other data, or has more parts.
+        """
+        for spec in also:
+            check_candidate(spec, states)
+        correction = "" if ascertainment is None else str(ascertainment)
+        asked = [f"{spec}{correction}" for spec in also]
+        usual = [f"{name}{correction}" for name in substitution_models(states)]
         kinds = (*SIMPLE_RATES, *(FREE_RATES if free_rates else ()))
         if ascertainment is not None:
-            substitutions = tuple(f"{name}{ascertainment}" for name in substitutions)
             kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
-        return cls(substitutions, kinds)
+        return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))
 
 
 class Selection:
@@ -76,6 +95,7 @@ class Selection:
         self.fits: dict[Pair, Fit] = {}
         self._first = start
         self._substitutions, self._kinds = candidates.substitutions, candidates.kinds
+        self._asked = candidates.asked
         self._criterion = criterion
         self._n_sites = n_sites
         self._of_part = f"part {name}: " if name else ""
@@ -149,7 +169,8 @@ class Selection:
         starts = dict(zip(pairs, (yield from self._start(pairs, [self.fits[self._best]])), strict=True))
         for pair, start in sorted(starts.items(), key=lambda item: -item[1].lnl):
             lacking = max(0.0, self.fits[self._best].lnl - start.lnl)
-            if self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit:
+            hopeful = self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit
+            if hopeful or pair[0] in self._asked:
                 yield from self._finish(pair, start)
 
     def _try_rates(self, substitution: str) -> Steps:
@@ -193,7 +214,7 @@ class Selection:
 
     def _finish(self, pair: Pair, start: Fit) -> Steps:
         """Optimise from a start: to the end if the model may compete, or if its free rates are a step to others."""
-        announce(f"{self._of_part}model {start.name}")
+        announce(f"{self._of_part}model {shorten_model(start.name)}")
         is_step = pair[1] in FREE_RATES
         floor = -math.inf if is_step else start.lnl + (self._score(start) - self._limit) / 2
         fit: Fit = yield Improve(start, SELECTION_PRECISION, floor)
@@ -204,7 +225,7 @@ class Selection:
     def _keep(self, pair: Pair, fit: Fit) -> None:
         self.fits[pair] = fit
         line = "%s%-22s lnL %.3f  %s %.3f"
-        _log.info(line, self._of_part, fit.name, fit.lnl, self._criterion, self._score(fit))
+        _log.info(line, self._of_part, shorten_model(fit.name), fit.lnl, self._criterion, self._score(fit))
 
     def _mend(self) -> Generator[Step, Any, bool]:
         """Optimise models again whose special cases have a higher lnL, from the values of these; whether there were."""

@@ -148,7 +148,7 @@ def find_parameters(models: Sequence[Model], priors: ModelPriors) -> list[Parame
             size = {RATES: model.spec.named.rates.n_parameters, FREQUENCIES: len(model.spec.symbols)}.get(kind, 1)
             prior = getattr(priors, kind)
             if isinstance(prior, Dirichlet) and len(prior.concentrations) not in (1, size):
-                wanted = f"1 or {size} for model {str(model.spec)!r}"
+                wanted = f"1 or {size} for model {model.spec.shown}"
                 raise InputError(f"prior of {kind}: found {len(prior.concentrations)} values, expected {wanted}")
             columns = tuple(name + suffix for name in _column_names(kind, model))
             found.append(Parameter(kind, part, size, prior, columns))
@@ -170,7 +170,7 @@ def _column_names(kind: str, model: Model) -> list[str]:
 
 def _refuse_others(model: Model) -> None:
     """Raise InputError for a model with which sampling cannot deal."""
-    spec, name = model.spec, f"model {str(model.spec)!r}"
+    spec, name = model.spec, f"model {model.spec.shown}"
     expected = "expected a time-reversible one with +I or +G at most"
     others = [kind for kind in model.free_parameters if kind not in KINDS]
     if spec.is_directed or not spec.is_reversible:

@@ -104,6 +104,8 @@ def test_weights_by_hand():
         ("ECMrest", "ECMK07_GY", False),
         ("ECMK07", "ECMK07_GY+F", False),
         ("GY0K+F", "ECMrest_GY+F", False),
+        ("LG", "LG+C10+G4", False),
+        ("LG+C10", "LG+C10+G4", True),
     ],
 )
 def test_which_models_are_nested(narrow, wide, expected):
@@ -269,6 +271,32 @@ def test_ordered_states():
     truth = plltool.evaluate(choice.data, TREE, "MULTI4_ORDERED+G4", threads=1)
     assert choice.best.name.startswith("MULTI4_ORDERED")
     assert choice.best.bic <= 22 * math.log(300) - 2 * truth.lnl + 0.02
+
+
+def test_candidates_of_the_users(data_dir):
+    """Two matrices with weights that are free, beside alpha and the lengths of 9 branches."""
+    whole = plltool.read_alignment(data_dir / "primates.phy")
+    rows = dict(zip(whole.names[:6], whole.rows[:6], strict=True))
+    also = ["MIX{K80{12}+FU{0.32/0.31/0.1/0.27},K80{4}+FU{0.3/0.3/0.1/0.3}}", "JC"]
+    choice = plltool.select_model(rows, also=also, free_rates=False, device="numpy")
+    assert choice.best.name.startswith("MIX{1.0/12.0/1.0/1.0/12.0/1.0|1.0/4.0/")
+    assert choice.best.n_parameters == 1 + 1 + 9
+    assert len({*(own.name for own in choice.candidates), *choice.left_out}) == 4 * 23
+    found = plltool.evaluate(rows, choice.newick, choice.best.name, device="numpy")
+    assert found.lnl == pytest.approx(choice.lnl, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("LG", r"found 'LG', of protein data, expected a candidate for DNA data"),
+        ("HKY+G4", r"found 'HKY\+FO\+G4' as a candidate, expected a reversible substitution model without"),
+        ("UNREST", r"found 'UNREST' as a candidate, expected a reversible substitution model"),
+    ],
+)
+def test_models_that_are_no_candidates(data_dir, model, message):
+    with pytest.raises(plltool.InputError, match=message):
+        plltool.select_model(data_dir / "primates.phy", also=[model], device="numpy")
 
 
 def test_columns_that_do_not_vary_are_refused():

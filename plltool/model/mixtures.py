@@ -1,0 +1,140 @@
+"""Mixtures of matrices and of profiles: those that are published, and the user's own.
+
+``MIX{e/e/...|e/e/...}{f/f/...|f/f/...}{r/r}`` has the exchangeabilities, the frequencies and the relative rate of each
+class; ``FMIX{f/f/...|f/f/...}{r/r}`` has frequencies and rates of classes that share their exchangeabilities. These are
+canonical names, so that the model string of a run is complete without the file that it came from.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from plltool.arrays import FloatArray
+from plltool.errors import InputError
+from plltool.model import nucleotides, proteins
+from plltool.model.classes import Classes
+from plltool.model.named import NamedModel, RateDesign
+from plltool.model.values import check_frequencies, check_positive
+
+MATRICES, PROFILES = "MIX", "FMIX"
+BETWEEN_CLASSES, BETWEEN_LISTS = "|", "}{"
+_STATES = {
+    len(nucleotides.PAIRS): ("DNA", nucleotides.BASES, nucleotides.PAIRS),
+    len(proteins.PAIRS): ("protein", proteins.AMINO_ACIDS, proteins.PAIRS),
+}
+
+Rows = Sequence[Sequence[float]]
+
+
+class Profiles(NamedTuple):
+    """Classes that differ in frequencies: `weights` (n,), `frequencies` (n, n_states), and `rates`.
+
+    The weights of published profiles are theirs, those of the user's own are equal. Rates are relative. There is one
+    more, the first, if the user's profiles stand beside a class with frequencies of its own.
+    """
+
+    weights: FloatArray
+    frequencies: FloatArray
+    rates: FloatArray
+
+
+def has_matrices(name: str) -> bool:
+    """Whether it is the canonical name of a mixture of matrices."""
+    return name in proteins.MIXTURES or name.startswith(f"{MATRICES}{{")
+
+
+def is_own(name: str) -> bool:
+    """Whether it is the canonical name of a mixture of the user's own."""
+    return name.startswith((f"{MATRICES}{{", f"{PROFILES}{{"))
+
+
+def name_matrices(exchangeabilities: Rows, frequencies: Rows, rates: Sequence[float]) -> str:
+    """The canonical name of classes with matrices of their own; InputError for values that cannot be used."""
+    n_pairs = len(exchangeabilities[0])
+    if n_pairs not in _STATES:
+        expected = " or ".join(f"{n} ({data})" for n, (data, *_) in _STATES.items())
+        raise InputError(f"expected {expected} exchangeabilities in a class, found {n_pairs}")
+    symbols = _STATES[n_pairs][1]
+    for row in exchangeabilities:
+        if len(row) != n_pairs:
+            raise InputError(f"expected {n_pairs} exchangeabilities in each class, found {len(row)}")
+        check_positive(row, "exchangeabilities", 0.0)
+        if not any(row):
+            raise InputError("expected one of the exchangeabilities of a class above 0, found none")
+    if len(frequencies) != len(exchangeabilities):
+        raise InputError(f"expected frequencies of {len(exchangeabilities)} classes, found {len(frequencies)}")
+    _check_classes(frequencies, rates, symbols, len(frequencies))
+    return f"{MATRICES}{_write(exchangeabilities)}{_write(frequencies)}{_write([rates])}"
+
+
+def name_profiles(frequencies: Rows, rates: Sequence[float], symbols: Sequence[str], n_classes: int) -> str:
+    """The canonical name of profiles; with one class more than profiles, rates begin with that of another class."""
+    _check_classes(frequencies, rates, symbols, n_classes)
+    return f"{PROFILES}{_write(frequencies)}{_write([rates])}"
+
+
+def _check_classes(frequencies: Rows, rates: Sequence[float], symbols: Sequence[str], n_classes: int) -> None:
+    for row in frequencies:
+        check_frequencies(row, symbols)
+    if len(rates) != n_classes:
+        raise InputError(f"expected {n_classes} rates of classes, found {len(rates)}")
+    check_positive(rates, "rates of classes")
+
+
+def _write(rows: Rows) -> str:
+    return "{" + BETWEEN_CLASSES.join("/".join(map(repr, row)) for row in rows) + "}"
+
+
+def _read(name: str) -> list[FloatArray]:
+    """The numbers in each pair of braces of a canonical name; one row for each class."""
+    lists = name[name.index("{") + 1 : -1].split(BETWEEN_LISTS)
+    return [np.array([row.split("/") for row in text.split(BETWEEN_CLASSES)], dtype=np.float64) for text in lists]
+
+
+@functools.cache
+def read_matrices(name: str) -> Classes:
+    """The classes of a mixture of matrices, with equal weights."""
+    if name in proteins.MIXTURES:
+        return proteins.read_mixture(name)
+    exchangeabilities, frequencies, rates = _read(name)
+    n = len(frequencies)
+    return Classes(exchangeabilities, _normalised(frequencies), rates[0], np.full(n, 1.0 / n))
+
+
+@functools.cache
+def read_profiles(name: str) -> Profiles:
+    """The profiles of a canonical name."""
+    if name in proteins.PROFILES:
+        weights, frequencies = proteins.read_profiles(name)
+        return Profiles(weights, frequencies, np.ones(len(weights)))
+    frequencies, rates = _read(name)
+    n = len(frequencies)
+    return Profiles(np.full(n, 1.0 / n), _normalised(frequencies), rates[0])
+
+
+def _normalised(frequencies: FloatArray) -> FloatArray:
+    return np.asarray(frequencies / frequencies.sum(axis=1, keepdims=True))
+
+
+def profile_classes(name: str, exchangeabilities: FloatArray, own: FloatArray | None, weights: FloatArray) -> Classes:
+    """Classes with the same exchangeabilities: one with the frequencies `own` (n_states,), if given, and the profiles.
+
+    `weights` (n_classes,) are those of the classes.
+    """
+    profiles = read_profiles(name)
+    frequencies = profiles.frequencies if own is None else np.vstack([own, profiles.frequencies])
+    rates = profiles.rates if is_own(name) else np.ones(len(weights))
+    return Classes(exchangeabilities[None], frequencies, rates, weights)
+
+
+@functools.cache
+def named_model(name: str) -> NamedModel:
+    """The model of the user's own matrices, with the exchangeabilities of the first class; see `read_matrices`."""
+    first = read_matrices(name).exchangeabilities[0]
+    data, symbols, pairs = _STATES[len(first)]
+    equal = np.full(len(symbols), 1.0 / len(symbols))
+    return NamedModel(data, symbols, pairs, RateDesign.published(first), "model", equal)
