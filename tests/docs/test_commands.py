@@ -1,4 +1,7 @@
-"""Every command line and every Python example of README.md and docs/ works, in the order of its page."""
+"""Every command line and every Python example of README.md and docs/ works, in the order of its page.
+
+Bash reads every line. Those that only call plltool run in this process, which spares them the start of another one.
+"""
 
 import os
 import re
@@ -9,8 +12,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from click.testing import CliRunner
 from examples import blocks, commands, matches
 from pages import PAGES, REPOSITORY, name_of
+
+from plltool.cli import main
 
 SLOW = {  # pages whose commands take more than 5 s in all
     "README.md",
@@ -18,6 +24,8 @@ SLOW = {  # pages whose commands take more than 5 s in all
     *("docs/guide/search.md", "docs/guide/select_model.md", "docs/guide/supports.md", "docs/guide/topology_tests.md"),
 }
 SECONDS = 900.0  # that a command may take before the test gives up
+QUOTED = re.compile(r"""'[^']*'|"[^"]*\"""")
+PRINT_WORDS = "plltool() { printf '%s\\0' \"$@\"; }\n"  # in bash
 
 
 def pages_with(kind):
@@ -63,12 +71,23 @@ def run_line(line, folder):
     return status, "".join(out), "".join(both)
 
 
+def run(line, folder):
+    """As `run_line`, but without a process if the line calls plltool and nothing else; the current folder is `folder`."""
+    if not line.startswith("plltool ") or re.search(r"[|<>;&]", QUOTED.sub("", line)):
+        return run_line(line, folder)
+    words = subprocess.run(["bash", "-c", PRINT_WORDS + line], capture_output=True, text=True, check=True).stdout
+    done = CliRunner().invoke(main, words.split("\0")[:-1], prog_name="plltool")
+    return done.exit_code, done.stdout, done.output
+
+
 @pytest.mark.parametrize("page", [*pages_with("console")])
-def test_commands(page, folder, has_opencl):
+def test_commands(page, folder, has_opencl, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", "80")
     for command in commands(page.read_text(encoding="utf-8")):
         if command.needs_opencl and not has_opencl:
             continue
-        status, out, both = run_line(command.line, folder)
+        status, out, both = run(command.line, folder)
         assert status == command.status, f"$ {command.line}\n{both}"
         assert not command.shown or matches(command.shown, out) or matches(command.shown, both), (
             f"$ {command.line}\n{both}"
