@@ -1267,6 +1267,8 @@ MUTANTS = [
     Mutant("concordance: the whole tree tells the states of a subtree", "plltool/optimise/ancestral.py",
            "(state, nothing) if outer is None", "(~np.zeros_like(state), nothing) if outer is None",
            (CONCORDANCE, "-k", "by_likelihood")),
+    Mutant("concordance: frequent states are more probable", "plltool/optimise/ancestral.py", "own / model.frequencies for",
+           "own for", (CONCORDANCE, "-k", "by_likelihood")),
     Mutant("genes: kept ones are made again", "plltool/analyses/genes.py", "gene = kept.get(name) or next(made)",
            "gene = next(made)", (GENES, "-k", "goes_on")),
     Mutant("genes: columns of the next gene", "plltool/io/alignment_folder.py", "first + own.n_sites - 1))",

@@ -7,7 +7,10 @@
 from __future__ import annotations
 
 import logging
+import math
 
+from plltool.drawing.shape import drawn_lengths
+from plltool.drawing.timed import TimeScale
 from plltool.drawing.tree_drawing import TreeDrawing
 from plltool.errors import InputError
 from plltool.io.newick_writer import write_nodes
@@ -21,7 +24,11 @@ _log = logging.getLogger("plltool")
 
 
 def show(
-    tree: TreeLike, root: str | None = None, outgroup: OutgroupLike | None = None, ladderize: bool = False
+    tree: TreeLike,
+    root: str | None = None,
+    outgroup: OutgroupLike | None = None,
+    ladderize: bool = False,
+    latest: float | None = None,
 ) -> TreeDrawing:
     """A tree to look at.
 
@@ -33,18 +40,22 @@ def show(
         tree's own
     outgroup : taxa on one side of the root; a name, or several
     ladderize : put the smaller of two clades first
+    latest : year of the latest tip, if branch lengths are years: pictures get an axis of years
 
     Raises
     ------
     InputError
-        If the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without a length, or
-        the outgroup is not one clade.
+        If the tree cannot be read or has fewer than two taxa, a root by distances finds a branch without a length, the
+        outgroup is not one clade, or a tree without lengths, or an infinite year, is to be drawn in time.
     """
     nodes, source = _as_nodes(tree)
     if len(nodes.parents) < 3:
         raise InputError(f"{source}: found a tree of fewer than 2 taxa, expected at least 2")
     nodes = _root(nodes, source, root, outgroup)
-    return TreeDrawing(nodes.ladderized() if ladderize else nodes)
+    if latest is not None and not (math.isfinite(latest) and drawn_lengths(nodes)[1]):
+        raise InputError(f"{source}: latest: found {latest:g}, expected a year, and a tree with lengths in years")
+    time = None if latest is None else TimeScale(latest)
+    return TreeDrawing(nodes.ladderized() if ladderize else nodes, time=time)
 
 
 def root_trees(trees: TreeLike, by: str | None = None, outgroup: OutgroupLike | None = None) -> list[str]:

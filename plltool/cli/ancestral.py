@@ -7,7 +7,7 @@ from pathlib import Path
 from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.options import hardware_options, tree_option
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, tree_task_options
 
 ANCESTRAL_FILES = (
@@ -19,6 +19,7 @@ ANCESTRAL_FILES = (
     OutputFile("mutations.nex", "tree with the mutations on its branches", "NEXUS, by joint states"),
     OutputFile("ancestral.json", "record", "JSON, with the most probable sequences"),
     OutputFile("ancestral.log", "log"),
+    *REPORT_FILES,
 )
 
 

@@ -21,7 +21,7 @@ from plltool.cli.options import (
     progress_options,
     seed_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_line, print_results
 from plltool.constants import SITE_QUARTETS
@@ -33,7 +33,7 @@ CF_FILES = (
     OutputFile("cf.nex", "tree as NEXUS", "all columns by name, as FigTree reads them"),
     OutputFile("cf.json", "record", "JSON"),
 )
-CONCORDANCE_FILES = (*CF_FILES, OutputFile("concordance.log", "log"))
+CONCORDANCE_FILES = (*CF_FILES, OutputFile("concordance.log", "log"), *REPORT_FILES)
 
 scf_option = click.option(
     "--scf",
@@ -133,6 +133,7 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
         )
         outputs.write(found.texts(given_command()))
         outputs.remove_stale()
+        outputs.write_report()
     if task.as_json:
         print_line(found.to_json(given_command()))
         return

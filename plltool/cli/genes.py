@@ -23,7 +23,7 @@ from plltool.cli.options import (
     seed_option,
     workers_option,
 )
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 
@@ -40,6 +40,7 @@ GENES_FILES = (
     OutputFile("collapsed.nwk", "collapsed tree", "if inner branches are as short as the bound"),
     *CF_FILES,
     OutputFile("log", "log"),
+    *REPORT_FILES,
     OutputFile(FOLDER, "state of an unfinished run", "a folder: the genes that are done"),
     OutputFile(SEARCH_FOLDER, "state of its last search", "a folder"),
 )
@@ -118,6 +119,7 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
         )
         outputs.write(found.texts(given_command()))
         outputs.remove_stale()
+        outputs.write_report()
         outputs.forget_checkpoints()
         lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]
         lines += [f"seconds: {found.seconds:.1f}", f"tree: {found.concordance.newick()}"]

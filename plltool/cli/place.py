@@ -12,7 +12,7 @@ from plltool import Hardware
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import hardware_options, packed, tree_option
-from plltool.cli.outputs import OutputFile, Outputs, file_options
+from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
 from plltool.cli.tree_command import TreeTask, reference_task_options
 from plltool.constants import FILTER_MOST, FILTER_WEIGHT, PLACE_HEURISTIC
 
@@ -23,6 +23,7 @@ PLACE_FILES = (
     OutputFile("jplace", "placements", "jplace 3, as gappa, guppy and iTOL read it"),
     OutputFile("place.json", "record", "JSON, of the reference"),
     OutputFile("place.log", "log"),
+    *REPORT_FILES,
 )
 
 

@@ -29,6 +29,7 @@ root_option = click.option(
     examples=(
         "plltool show run.support.nwk --root midpoint --ladderize",
         "plltool show run.best.nwk --outgroup Lemur_catta --svg tree.svg --pdf tree.pdf",
+        "plltool show run.date.nwk --latest 2014.8 --svg dated.svg",
     ),
 )
 @click.argument("tree", type=PATH)
@@ -37,6 +38,12 @@ root_option = click.option(
 @click.option("--ladderize", is_flag=True, help="Put the smaller of two clades first.")
 @click.option("--supports/--no-supports", default=True, help="Draw the labels of inner branches, or leave them out.")
 @click.option("--unrooted", is_flag=True, help="In SVG and PDF, spread the clades around a point.")
+@click.option(
+    "--latest",
+    type=float,
+    metavar="YEAR",
+    help="Year of the latest tip, if branch lengths are years: SVG and PDF get an axis of years.",
+)
 @click.option("--svg", type=PATH, metavar="FILE", help="Write the picture as SVG.")
 @click.option("--pdf", type=PATH, metavar="FILE", help="Write the picture as PDF, which needs matplotlib.")
 @click.option(
@@ -54,6 +61,7 @@ def show(
     ladderize: bool,
     supports: bool,
     unrooted: bool,
+    latest: float | None,
     svg: Path | None,
     pdf: Path | None,
     width: int | None,
@@ -64,13 +72,16 @@ def show(
 
     Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
     """
-    if unrooted and not (svg or pdf):
-        raise click.UsageError("--unrooted is for --svg and --pdf")
+    for option, given in (("--unrooted", unrooted), ("--latest", latest is not None)):
+        if given and not (svg or pdf):
+            raise click.UsageError(f"{option} is for --svg and --pdf")
+    if unrooted and latest is not None:
+        raise click.UsageError("--latest is for a tree with a root at the left, not for --unrooted")
     claim_files([path for path in (svg, pdf) if path], redo)
     import plltool
 
     with Reporter(quiet=False):
-        drawing = plltool.show(tree, root, outgroup or None, ladderize)
+        drawing = plltool.show(tree, root, outgroup or None, ladderize, latest)
         points = width or DRAWING_WIDTH
         if svg:
             plltool.write_text(svg, drawing.svg(points, supports, unrooted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from plltool.drawing.picture import DOT, LINE_COLOUR, Picture
+from plltool.drawing.picture import DOT, Picture, group_lines
 from plltool.errors import InputError
 
 POINTS_PER_INCH = 72.0
@@ -29,8 +29,12 @@ def write_pdf(picture: Picture) -> bytes:
     axes = figure.add_axes((0.0, 0.0, 1.0, 1.0))
     axes.set(xlim=(0.0, picture.width), ylim=(picture.height, 0.0))
     axes.axis("off")
-    segments = [[(line.x1, line.y1), (line.x2, line.y2)] for line in picture.lines]
-    axes.add_collection(LineCollection(segments, colors=LINE_COLOUR, linewidths=1.0, capstyle="projecting"))
+    for lines in group_lines(picture.lines):
+        segments = [[(line.x1, line.y1), (line.x2, line.y2)] for line in lines]
+        cap = "butt" if lines[0].is_thick else "projecting"
+        axes.add_collection(
+            LineCollection(segments, colors=lines[0].colour, linewidths=lines[0].width, capstyle=cap)
+        )
     for dot in picture.dots:
         axes.plot(dot.x, dot.y, "o", color=dot.colour, markersize=2 * DOT, markeredgewidth=0)
     for text in picture.texts:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from plltool.arrays import FloatArray
 from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_depths, node_rows
@@ -21,8 +21,10 @@ MARGIN = 12.0
 GAP = 4.0  # between a branch and what is written beside it
 DOT = 3.5  # the radius of a dot at a node
 BAR_SHARE = 0.25  # of the width of the tree, at most, is the scale bar
-LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR = "#333333", "#111111", "#666666"
-SUPPORT_COLOURS = ((95.0, "#1b7837"), (80.0, "#b8860b"), (0.0, "#b2182b"))  # from which per cent on
+LINE_WIDTH = 1.2
+LINE_COLOUR, TEXT_COLOUR, LABEL_COLOUR, BAND_COLOUR = "#333333", "#111111", "#666666", "#9dbfe0"
+GOOD_COLOUR, FAIR_COLOUR, POOR_COLOUR = "#1b7837", "#b8860b", "#b2182b"
+SUPPORT_COLOURS = ((95.0, GOOD_COLOUR), (80.0, FAIR_COLOUR), (0.0, POOR_COLOUR))  # from which per cent on
 _NUMBER = re.compile(r"[0-9]+(?:\.[0-9]*)?")
 
 
@@ -34,6 +36,13 @@ class Line:
     y1: float
     x2: float
     y2: float
+    width: float = LINE_WIDTH
+    colour: str = LINE_COLOUR
+
+    @property
+    def is_thick(self) -> bool:
+        """Whether it ends where it should to the point; thin lines end a little later, so that corners are closed."""
+        return self.width > LINE_WIDTH
 
 
 @dataclass(frozen=True)
@@ -70,41 +79,85 @@ class Picture:
     texts: list[Text] = field(default_factory=list)
 
 
-def draw_rectangular(nodes: RootedNodes, width: float, labels: bool = True) -> Picture:
+def group_lines(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines of the same colour and width together, in the order in which each kind comes first."""
+    groups: dict[tuple[str, float], list[Line]] = {}
+    for line in lines:
+        groups.setdefault((line.colour, line.width), []).append(line)
+    return list(groups.values())
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is drawn at a branch: a text, the colour of a dot at the lower end, and the width of a band behind it."""
+
+    text: str = ""
+    dot: str | None = None
+    band: float = 0.0
+
+
+Marks: TypeAlias = Sequence[Mark]  # of the branch above each node
+
+
+def support_marks(nodes: RootedNodes) -> list[Mark]:
+    """What stands at inner nodes: the text, and a dot whose colour tells a support."""
+    labels = zip(nodes.labels, nodes.children(), strict=True)
+    return [Mark(label, support_colour(label)) if below else Mark() for label, below in labels]
+
+
+def no_marks(nodes: RootedNodes) -> list[Mark]:
+    """Nothing at any branch."""
+    return [Mark()] * len(nodes.parents)
+
+
+def draw_rectangular(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     """A tree with its root at the left and a row for each tip, branches in proportion to their lengths.
 
     Parameters
     ----------
     width : of the sheet; it is wider if the names of tips leave less than a third of it for the tree
-    labels : draw what stands at inner nodes: the text, and a dot whose colour tells a support
+    marks : of each node; the root's is left out
     """
     lengths, are_own = drawn_lengths(nodes)
-    depths, rows = node_depths(nodes, lengths), node_rows(nodes)
-    children = nodes.children()
-    names = max(text_width(label) for label, below in zip(nodes.labels, children, strict=True) if not below)
+    depths = node_depths(nodes, lengths)
+    names = names_width(nodes)
     room = max(width - 2 * MARGIN - GAP - names, width / 3.0)
     scale = room / float(depths.max())
-    left = MARGIN + (_overhang(nodes, children, depths * scale) if labels else 0.0)
-    x, y = (left + depths * scale).tolist(), (MARGIN + ROW / 2.0 + rows * ROW).tolist()
-    picture = Picture(max(width, left + room + names + GAP + MARGIN), max(y) + ROW / 2.0 + MARGIN)
-    for node, below in enumerate(children):
-        above = x[nodes.parents[node]] if node else x[0]
-        if node:
-            picture.lines.append(Line(above, y[node], x[node], y[node]))
-        if below:
-            picture.lines.append(Line(x[node], y[below[0]], x[node], y[below[-1]]))
-            if labels and node and nodes.labels[node]:
-                _add_label(picture, nodes.labels[node], x[node], y[node], Text(
-                    x[node] - GAP, y[node] - GAP, nodes.labels[node], SMALL_FONT, "end", colour=LABEL_COLOUR
-                ))  # fmt: skip
-        else:
-            picture.texts.append(Text(x[node] + GAP, y[node] + FONT / 3.0, nodes.labels[node]))
+    left = MARGIN + _overhang(marks, depths * scale)
+    picture = Picture(max(width, left + room + names + GAP + MARGIN), tree_height(nodes))
+    add_rows(picture, nodes, left + depths * scale, marks)
     if are_own:
         _add_scale_bar(picture, scale, room)
     return picture
 
 
-def draw_unrooted(nodes: RootedNodes, width: float, labels: bool = True) -> Picture:
+def tree_height(nodes: RootedNodes) -> float:
+    """The height of a sheet with a row for each tip."""
+    return 2 * MARGIN + ROW * sum(not below for below in nodes.children())
+
+
+def names_width(nodes: RootedNodes) -> float:
+    """The width of the longest name of a tip."""
+    return max(text_width(label) for label, below in zip(nodes.labels, nodes.children(), strict=True) if not below)
+
+
+def add_rows(picture: Picture, nodes: RootedNodes, across: FloatArray, marks: Marks) -> None:
+    """Draw a tree with a row for each tip; `across` (n_nodes,) is how far from the left each node stands."""
+    x, y = across.tolist(), (MARGIN + ROW / 2.0 + node_rows(nodes) * ROW).tolist()
+    for node, mark in enumerate(marks[1:], start=1):
+        _add_band(picture, mark, Line(x[nodes.parents[node]], y[node], x[node], y[node]))
+    for node, below in enumerate(nodes.children()):
+        if node:
+            picture.lines.append(Line(x[nodes.parents[node]], y[node], x[node], y[node]))
+            beside = Text(x[node] - GAP, y[node] - GAP, marks[node].text, SMALL_FONT, "end", colour=LABEL_COLOUR)
+            _add_mark(picture, marks[node], x[node], y[node], beside)
+        if below:
+            picture.lines.append(Line(x[node], y[below[0]], x[node], y[below[-1]]))
+        else:
+            picture.texts.append(Text(x[node] + GAP, y[node] + FONT / 3.0, nodes.labels[node]))
+
+
+def draw_unrooted(nodes: RootedNodes, width: float, marks: Marks) -> Picture:
     """A tree without a root, its clades in sectors around a point; names stand in the direction of their branches.
 
     Parameters as for `draw_rectangular`; the sheet is as high as the tree needs.
@@ -122,11 +175,11 @@ def draw_unrooted(nodes: RootedNodes, width: float, labels: bool = True) -> Pict
     x, y = places[:, 0].tolist(), places[:, 1].tolist()
     picture = Picture(spread[0] * scale + 2 * edge, spread[1] * scale + 2 * edge)
     for node, parent in enumerate(nodes.parents[1:], start=1):
+        _add_band(picture, marks[node], Line(x[parent], y[parent], x[node], y[node]))
+    for node, parent in enumerate(nodes.parents[1:], start=1):
         picture.lines.append(Line(x[parent], y[parent], x[node], y[node]))
-        if children[node] and labels and nodes.labels[node]:
-            _add_label(picture, nodes.labels[node], x[node], y[node], Text(
-                x[node] + GAP, y[node] - GAP, nodes.labels[node], SMALL_FONT, colour=LABEL_COLOUR
-            ))  # fmt: skip
+        beside = Text(x[node] + GAP, y[node] - GAP, marks[node].text, SMALL_FONT, colour=LABEL_COLOUR)
+        _add_mark(picture, marks[node], x[node], y[node], beside)
     for tip in tips:
         picture.texts.append(_name_along(nodes.labels[tip], x[tip], y[tip], float(directions[tip])))
     if are_own:
@@ -149,17 +202,22 @@ def support_colour(label: str) -> str | None:
     return next(colour for least, colour in SUPPORT_COLOURS if per_cent >= least)
 
 
-def _overhang(nodes: RootedNodes, children: Sequence[Sequence[int]], x: FloatArray) -> float:
-    """By how much labels of inner nodes, which end at their nodes, would stick out of the sheet at the left."""
-    inner = [node for node, below in enumerate(children) if node and below and nodes.labels[node]]
-    return max([0.0, *(text_width(nodes.labels[node], SMALL_FONT) + GAP - MARGIN - float(x[node]) for node in inner)])
+def _overhang(marks: Marks, x: FloatArray) -> float:
+    """By how much the texts of marks, which end at their nodes, would stick out of the sheet at the left."""
+    marked = [(mark, float(own)) for mark, own in zip(marks[1:], x[1:], strict=True) if mark.text]
+    return max([0.0, *(text_width(mark.text, SMALL_FONT) + GAP - MARGIN - own for mark, own in marked)])
 
 
-def _add_label(picture: Picture, label: str, x: float, y: float, text: Text) -> None:
-    colour = support_colour(label)
-    if colour is not None:
-        picture.dots.append(Dot(x, y, colour, label))
-    picture.texts.append(text)
+def _add_band(picture: Picture, mark: Mark, line: Line) -> None:
+    if mark.band:
+        picture.lines.append(replace(line, width=mark.band, colour=BAND_COLOUR))
+
+
+def _add_mark(picture: Picture, mark: Mark, x: float, y: float, text: Text) -> None:
+    if mark.dot is not None:
+        picture.dots.append(Dot(x, y, mark.dot, mark.text))
+    if mark.text:
+        picture.texts.append(text)
 
 
 def _name_along(name: str, x: float, y: float, direction: float) -> Text:

@@ -74,3 +74,11 @@ def nice_length(about: float) -> float:
     """The largest of 1, 2 and 5 times a power of ten that is at most `about`, for a scale bar."""
     power = 10.0 ** math.floor(math.log10(about))
     return max(step * power for step in NICE_STEPS if step * power <= about * (1 + 1e-9))
+
+
+def round_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
+    """Round numbers from `low` to `high`, about so many, and their texts."""
+    step = nice_length((high - low) / (about - 1) * 1.5)
+    digits = max(0, -math.floor(math.log10(step)))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1)]

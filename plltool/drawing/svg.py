@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from xml.sax.saxutils import escape, quoteattr
 
-from plltool.drawing.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Picture, Text
+from plltool.drawing.picture import DOT, LABEL_COLOUR, LINE_COLOUR, TEXT_COLOUR, Line, Picture, Text, group_lines
 
 _NOT_XML = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # characters that XML does not allow
 
@@ -21,10 +22,7 @@ def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
     width, height = _number(picture.width), _number(picture.height)
     colours = INHERITED if is_inline else {}
     style = ' style="display:block;max-width:100%;height:auto"' if is_inline else ""
-    line_colour = colours.get(LINE_COLOUR, LINE_COLOUR)
-    lines = "".join(
-        f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in picture.lines
-    )
+    lines = "\n".join(_path(own, colours) for own in group_lines(picture.lines))
     dots = "\n".join(
         f'<circle cx="{_number(dot.x)}" cy="{_number(dot.y)}" r="{DOT}" fill="{dot.colour}">'
         f"<title>{xml_text(dot.title)}</title></circle>"
@@ -35,9 +33,18 @@ def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}"'
         f' viewBox="0 0 {width} {height}" font-family="Helvetica, Arial, sans-serif"{style}>\n'
         f"<title>{xml_text(title)}</title>\n"
-        f'<path d="{lines}" fill="none" stroke="{line_colour}" stroke-width="1.2" stroke-linecap="square"/>\n'
-        f"{dots}\n{texts}\n</svg>\n"
+        f"{lines}\n{dots}\n{texts}\n</svg>\n"
     )
+
+
+def _path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
+    """Lines of one colour and width."""
+    drawn = "".join(
+        f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in lines
+    )
+    colour, cap = lines[0].colour, "butt" if lines[0].is_thick else "square"
+    stroke = f'stroke="{colours.get(colour, colour)}" stroke-width="{_number(lines[0].width)}" stroke-linecap="{cap}"'
+    return f'<path d="{drawn}" fill="none" {stroke}/>'
 
 
 def xml_text(text: str) -> str:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from plltool.constants import DRAWING_WIDTH, TEXT_WIDTH
 from plltool.drawing.characters import draw_characters
 from plltool.drawing.pdf import write_pdf
-from plltool.drawing.picture import Picture, draw_rectangular, draw_unrooted
+from plltool.drawing.picture import Mark, Picture, draw_rectangular, draw_unrooted, no_marks, support_marks
 from plltool.drawing.svg import write_svg
+from plltool.drawing.timed import TimeScale, draw_timed
 from plltool.tree.rooted_nodes import RootedNodes
 
 
@@ -19,9 +20,13 @@ class TreeDrawing:
     Attributes
     ----------
     nodes : the tree; labels of inner nodes, such as supports, belong to the branches above them
+    marks : what is drawn at the branch above each node, if not what stands at inner nodes
+    time : when the nodes lived, if lengths are years: the picture then has an axis of years
     """
 
     nodes: RootedNodes
+    marks: tuple[Mark, ...] | None = None
+    time: TimeScale | None = None
 
     @property
     def n_taxa(self) -> int:
@@ -36,7 +41,16 @@ class TreeDrawing:
 
     def text(self, width: int = TEXT_WIDTH, labels: bool = True, ascii_only: bool = False) -> str:
         """The tree as lines of characters, see `draw_characters`."""
-        return draw_characters(self.nodes, width, labels, ascii_only)
+        return draw_characters(self.nodes if self.marks is None else self._marked(), width, labels, ascii_only)
+
+    def _marked(self) -> RootedNodes:
+        """The tree with its marks as labels; those of tips stand behind their names."""
+        texts = [mark.text for mark in self.marks or ()]
+        labels = [
+            text if below else f"{name} [{text}]" if text else name
+            for name, text, below in zip(self.nodes.labels, texts, self.nodes.children(), strict=True)
+        ]
+        return RootedNodes(self.nodes.parents, self.nodes.lengths, labels)
 
     def svg(self, width: float = DRAWING_WIDTH, labels: bool = True, unrooted: bool = False) -> str:
         """The tree as an SVG document.
@@ -54,7 +68,14 @@ class TreeDrawing:
         return write_pdf(self._picture(width, labels, unrooted))
 
     def _picture(self, width: float, labels: bool, unrooted: bool) -> Picture:
-        return (draw_unrooted if unrooted else draw_rectangular)(self.nodes, width, labels)
+        marks = no_marks(self.nodes)
+        if labels:
+            marks = support_marks(self.nodes) if self.marks is None else list(self.marks)
+        if unrooted:
+            return draw_unrooted(self.nodes, width, marks)
+        if self.time is not None:
+            return draw_timed(self.nodes, self.time, width, marks)
+        return draw_rectangular(self.nodes, width, marks)
 
     def _repr_svg_(self) -> str:
         return self.svg()

@@ -1,18 +1,26 @@
-"""Write placements in the format jplace, version 3 (Matsen, Hoffman, Gallagher & Stamatakis 2012)."""
+"""Write and read placements in the format jplace, version 3 (Matsen, Hoffman, Gallagher & Stamatakis 2012)."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from plltool.arrays import IndexArray
+from plltool.errors import InputError
+from plltool.io.newick import parse_nodes
 from plltool.io.newick_writer import find_root, write_newick
+from plltool.io.record import parse_object
+from plltool.tree.rooted_nodes import RootedNodes
 from plltool.tree.topology import Tree
 
 JPLACE_VERSION = 3
+_EDGE_NUMBER = re.compile(r"'(?:[^']|'')*'|\{([0-9]{1,9})\}")  # quoted names are passed over
 
 
 class JplaceRow(NamedTuple):
@@ -82,3 +90,78 @@ def format_jplace(
         f' "metadata": {json.dumps(metadata)}\n'
         "}\n"
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Jplace:
+    """What a file has.
+
+    Attributes
+    ----------
+    nodes : the tree
+    node_of : the node below each branch, by the number of the branch
+    queries : the names of the queries that have the same sequence, and their places
+    """
+
+    nodes: RootedNodes
+    node_of: dict[int, int]
+    queries: tuple[tuple[tuple[str, ...], tuple[JplaceRow, ...]], ...]
+
+
+def parse_jplace(content: bytes, source: str) -> Jplace:
+    """The content of a file, of any program.
+
+    Raises
+    ------
+    InputError
+        If it is not JSON, lacks a key or a field, or a query is on a branch that the tree does not have.
+    """
+    given = parse_object(content, source, ("tree", "fields", "placements"), "placements (jplace)")
+    try:
+        text, fields = str(given["tree"]), [list(given["fields"]).index(name) for name in JplaceRow._fields]
+    except ValueError as problem:
+        raise InputError(f"{source}: fields: {problem}, expected {', '.join(JplaceRow._fields)}") from None
+    nodes = parse_nodes(_EDGE_NUMBER.sub(lambda found: "" if found[1] else found[0], text), f"{source}: tree")
+    numbers = [int(found[1]) for found in _EDGE_NUMBER.finditer(text) if found[1]]
+    closed = _closing_order(nodes)
+    if len(set(numbers)) != len(numbers) or len(numbers) < len(closed):
+        found = f"{source}: tree: found {len(set(numbers))} different numbers of branches"
+        raise InputError(f"{found}, expected one at each of {len(closed)}")
+    node_of = dict(zip(numbers, closed, strict=False))
+    queries = tuple(_parse_query(entry, fields, node_of, f"{source}: query {k}") for k, entry in _enumerate(given))
+    return Jplace(nodes, node_of, queries)
+
+
+def _closing_order(nodes: RootedNodes) -> list[int]:
+    """All nodes but the root in the order in which their texts end."""
+    order, unclosed = list[int](), list[int]()
+    for node, parent in enumerate(nodes.parents[1:], start=1):
+        while unclosed and unclosed[-1] != parent:
+            order.append(unclosed.pop())
+        unclosed.append(node)
+    return order + unclosed[::-1]
+
+
+def _enumerate(given: dict[str, Any]) -> Iterable[tuple[int, Any]]:
+    return enumerate(given["placements"] if isinstance(given["placements"], list) else [], start=1)
+
+
+def _parse_query(
+    entry: Any, fields: Sequence[int], node_of: dict[int, int], source: str
+) -> tuple[tuple[str, ...], tuple[JplaceRow, ...]]:
+    """The names, which stand under "n", or with their multiplicities under "nm", and the places."""
+    try:
+        names = entry["n"] if "n" in entry else [name for name, _ in entry["nm"]]
+        names = (names,) if isinstance(names, str) else tuple(map(str, names))
+        rows = [[row[field] for field in fields] for row in entry["p"]]
+        places = tuple(JplaceRow(int(row[0]), *(float(value) for value in row[1:])) for row in rows)
+    except (ArithmeticError, LookupError, TypeError, ValueError) as problem:
+        raise InputError(f"{source}: found {type(problem).__name__}: {problem}, expected names and places") from None
+    if not places:
+        raise InputError(f"{source}: found no place, expected at least one")
+    if not all(math.isfinite(value) for place in places for value in place):
+        raise InputError(f"{source}: found a number that is not finite, expected finite ones")
+    for place in places:
+        if place.edge_num not in node_of:
+            raise InputError(f"{source}: found branch {place.edge_num}, expected a number in the tree")
+    return names, places

@@ -38,6 +38,9 @@ def node_states(
 ) -> list[FloatArray]:
     """Marginal posterior probability of each state at each inner node (Yang, Kumar & Nei 1995, eq. 4).
 
+    At the roots of subtrees all states have the same prior probability, as Mo et al. (2023) have it: a state's share is
+    the likelihood of the subtree given this state.
+
     Parameters
     ----------
     likelihood : on an engine with the tips of `with_state_tips`, all directed CLAs and a scratch slot
@@ -52,7 +55,9 @@ def node_states(
     """
     tree, view = likelihood.tree, likelihood.view
     if subtrees is not None:
-        return _probabilities(likelihood, view.incoming[subtrees], n_states)
+        joint = _probabilities(likelihood, view.incoming[subtrees], n_states)
+        given_state = [own / model.frequencies for own, model in zip(joint, likelihood.models, strict=True)]
+        return [own / own.sum(axis=2, keepdims=True) for own in given_state]
     nodes, columns = view.preorder[np.argsort(view.preorder[:, 0])].T  # the columns of their parents
     outer = (view.incoming[nodes, columns], tree.edges[nodes, columns])
     return _probabilities(likelihood, view.outgoing[nodes, columns], n_states, outer)

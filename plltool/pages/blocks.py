@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from plltool.drawing.tree_drawing import TreeDrawing
 from plltool.pages.markup import Markup
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -62,7 +63,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class TreePicture:
-    """A tree.
+    """The tree of a page, which its readers can turn and collapse.
 
     Attributes
     ----------
@@ -74,7 +75,15 @@ class TreePicture:
     kinds: tuple[tuple[str, str], ...]
 
 
-Block = Facts | Table | Prose | Items | Picture | TreePicture
+@dataclass(frozen=True)
+class DrawnTree:
+    """A tree with something at its branches, which stays as it is drawn."""
+
+    drawing: TreeDrawing
+    caption: str
+
+
+Block = Facts | Table | Prose | Items | Picture | TreePicture | DrawnTree
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from plltool.pages.blocks import Facts, Picture, Prose, Section
+from plltool.drawing.picture import no_marks
+from plltool.drawing.timed import TimeScale
+from plltool.io.newick import parse_nodes
+from plltool.pages.blocks import DrawnTree, Facts, Picture, Prose, Section
 from plltool.pages.plots import draw_points
 from plltool.pages.records import Record
+from plltool.pages.tree_section import draw_marked
 
 
 def describe_dates(run: Record, name: str) -> Section:
@@ -20,13 +24,24 @@ def describe_dates(run: Record, name: str) -> Section:
     rows.append(("R2 of the regression", f"{clock['r_squared']:.3f}"))
     if clock["coalescent_time"] is not None:
         rows.append(("Coalescent time", f"{clock['coalescent_time']:.4g} years"))
+    picture = _draw_dated(dating, run["dated_tree"], level)
     points = [(tip["year"], tip["distance"], tip["name"]) for tip in tips]
     ends = [(tip["year"], tip["expected"]) for tip in sorted(tips, key=lambda tip: tip["year"])]
     axes = ("date of the tip", "distance from the root")
     plot = draw_points(points, [ends[0], ends[-1]], axes, "Root-to-tip regression")
     caption = "Distances of the tips from the root, in substitutions per site, over their dates; the line is the clock."
     remark = f"The dates of all nodes stand in {name}.date.tsv, and {name}.date.nex shows them in FigTree."
-    return Section("dates", "Dates", (Facts(tuple(rows)), Picture(plot, caption), Prose(remark)))
+    return Section("dates", "Dates", (Facts(tuple(rows)), picture, Picture(plot, caption), Prose(remark)))
+
+
+def _draw_dated(dating: Record, newick: str, level: str) -> DrawnTree:
+    """The tree in time, with bars over the years between which its nodes lie."""
+    nodes = parse_nodes(newick, "the record")
+    dates = {node["name"]: node for node in dating["nodes"]}
+    ranges = tuple(dates[label]["interval"] for label in nodes.labels)
+    time = TimeScale(max(node["year"] for node in dates.values()), ranges)
+    bars = f" Bars are the years between which a node lies with a probability of {level}." if any(ranges) else ""
+    return draw_marked(nodes, no_marks(nodes), f"The tree in time: the axis has calendar years.{bars}", time)
 
 
 def _range(interval: list[float] | None, level: str, form: str) -> str:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from plltool.constants import ABAYES, FBP, ROOTSTRAP, SH_ALRT, TBE, UFBOOT
+from plltool.constants import ABAYES, FBP, GCF, ROOTSTRAP, SCF, SCFL, SH_ALRT, TBE, UFBOOT, VERSION
 from plltool.pages.figures import count
 from plltool.pages.records import Record, Records
 
@@ -42,22 +42,28 @@ class Methods(NamedTuple):
 
 def write_methods(records: Records) -> Methods | None:
     """The methods of all runs with the prefix; None if no run left a record."""
-    cited = _Cited()
-    if not records.runs:
+    cited, run = _Cited(), records.main
+    if run is None and records.concordance is None:
         return None
-    sentences = [_tell_data(records.main or {}), *_tell_choice(records, cited)]
+    sentences = [] if run is None else [_tell_data(run), *_tell_choice(records, cited)]
     if "search" in records.runs:
         sentences += _tell_search(records.runs["search"], cited)
-    else:
-        sentences += _tell_evaluation(records.main or {}, cited)
+    elif run is not None:
+        sentences += _tell_evaluation(run, cited)
     sentences += _tell_supports(records, cited)
     if "test" in records.runs:
         sentences.append(_tell_tests(records.runs["test"], cited))
+    if records.concordance is not None:
+        sentences += _tell_concordance(records.concordance, cited)
+    if "place" in records.runs:
+        sentences.append(_tell_placements(records.runs["place"], cited))
+    if "ancestral" in records.runs:
+        sentences.append(_tell_ancestors(cited))
     if "date" in records.runs:
         sentences.append(_tell_dates(records.runs["date"], cited))
-    run = records.main or {}
-    sentences.append(f"The computations were made with plltool {run['version']} on {run['device']}.")
-    return Methods(" ".join(sentences), (f"{REPOSITORY}, version {run['version']}.", *cited.references()))
+    version, device = (VERSION, "") if run is None else (run["version"], f" on {run['device']}")
+    sentences.append(f"The computations were made with plltool {version}{device}.")
+    return Methods(" ".join(sentences), (f"{REPOSITORY}, version {version}.", *cited.references()))
 
 
 class _Cited:
@@ -181,6 +187,29 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
         )
     )
     return f"{len(tests['trees'])} trees were compared by {listed}, with {tests['n_replicates']} resampled alignments."
+
+
+def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
+    kinds, told = found["kinds"], []
+    by = cited.cite("Minh, Hahn & Lanfear 2020") if kinds.keys() & {GCF, SCF} else ""
+    if GCF in kinds:
+        told.append(f"gene concordance factors{by} from {count(kinds[GCF]['replicates'], 'gene tree')}")
+    if SCF in kinds:
+        told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets around each branch")
+    if SCFL in kinds:
+        told.append(f"site concordance factors by likelihood{cited.cite('Mo et al. 2023')}")
+    return [f"How far the data agree with each branch is told by {' and '.join(told)}."] if told else []
+
+
+def _tell_placements(run: Record, cited: _Cited) -> str:
+    number = count(run["placement"]["n_placed"], "sequence")
+    source = cited.cite("Berger, Krompass & Stamatakis 2011")
+    return f"{number} were placed on the branches of this tree by maximum likelihood{source}."
+
+
+def _tell_ancestors(cited: _Cited) -> str:
+    marginal, joint = cited.cite("Yang, Kumar & Nei 1995"), cited.cite("Pupko et al. 2000")
+    return f"States at inner nodes were reconstructed by their marginal probabilities{marginal} and jointly{joint}."
 
 
 def _tell_dates(run: Record, cited: _Cited) -> str:

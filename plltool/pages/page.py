@@ -11,9 +11,9 @@ from importlib.resources import files
 
 from plltool.constants import REPORT_ROWS, VERSION
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Block, Cell, Facts, Items, Picture, Prose, Section, Table, TreePicture
+from plltool.pages.blocks import Block, Cell, DrawnTree, Facts, Items, Picture, Prose, Section, Table, TreePicture
 from plltool.pages.markup import Markup, element
-from plltool.pages.tree_section import collapse_large
+from plltool.pages.tree_section import collapse_large, tell_collapsed
 
 BEGIN = (  # by which a report is known
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
@@ -79,6 +79,8 @@ def write_block(block: Block) -> Markup:
         return element("ul", *[element("li", text) for text in texts])
     if isinstance(block, Picture):
         return element("figure", block.svg, element("figcaption", block.caption))
+    if isinstance(block, DrawnTree):
+        return element("figure", _write_drawing(block.drawing, block.caption), element("figcaption", block.caption))
     return _write_tree(block)
 
 
@@ -108,19 +110,22 @@ def _write_cell(cell: str | Cell) -> Markup:
 
 def draw_tree(block: TreePicture) -> tuple[TreeDrawing, str]:
     """A tree with its smallest clades collapsed where it is large, and the caption of the picture."""
-    shown, n_collapsed = collapse_large(block.nodes)
+    shown, _ = collapse_large(block.nodes)
     colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
     caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."
-    if n_collapsed:
-        caption = f"The tree is large: {n_collapsed} clades are collapsed, so that it has {REPORT_ROWS} rows. {caption}"
-    return TreeDrawing(shown), caption
+    return TreeDrawing(shown), tell_collapsed(block.nodes, shown) + caption
 
 
 def _write_tree(block: TreePicture) -> Markup:
     drawing, caption = draw_tree(block)
-    drawn, name = Markup(drawing.svg(_PICTURE_WIDTH)), "Picture of the tree"
-    holder = element("div", drawn, id="tree-holder", class_="scroll tree", tabindex="0", role="group", aria_label=name)
+    holder = _write_drawing(drawing, "Picture of the tree", "tree-holder")
     return element("figure", Markup(read_part("toolbar.html")), holder, element("figcaption", caption))
+
+
+def _write_drawing(drawing: TreeDrawing, name: str, id_: str | None = None) -> Markup:
+    """The picture of a tree in a frame that scrolls."""
+    drawn = Markup(drawing.svg(_PICTURE_WIDTH))
+    return element("div", drawn, id=id_, class_="scroll tree", tabindex="0", role="group", aria_label=name)
 
 
 def _tree_data(block: TreePicture) -> str:

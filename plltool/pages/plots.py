@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from plltool.drawing.shape import nice_length
+from plltool.drawing.shape import round_ticks
 from plltool.pages.markup import Markup, element
 
 WIDTH, HEIGHT = 560.0, 240.0
@@ -103,11 +102,11 @@ class _Frame:
         """The plot with its axes."""
         bottom, middle = HEIGHT - BOTTOM, (TOP + HEIGHT - BOTTOM) / 2.0
         lines = [element("path", d=f"M{LEFT} {TOP}V{bottom}H{WIDTH - RIGHT}", class_="axis")]
-        for value, text in _ticks(*self._x):
+        for value, text in round_ticks(*self._x, TICKS):
             lines.append(
                 element("text", text, x=f"{self.x(value):.1f}", y=bottom + 15.0, text_anchor="middle", class_="tick")
             )
-        for value, text in _ticks(*self._y):
+        for value, text in round_ticks(*self._y, TICKS):
             lines.append(element("path", d=f"M{LEFT - 4} {self.y(value):.1f}h4", class_="axis"))
             lines.append(
                 element("text", text, x=LEFT - 7.0, y=f"{self.y(value) + 4.0:.1f}", text_anchor="end", class_="tick")
@@ -139,11 +138,3 @@ def _bar(x: float, y: float, width: float, height: float, text: str) -> Markup:
     return element(
         "rect", element("title", text), class_="bar", **{key: f"{value:.1f}" for key, value in numbers.items()}
     )
-
-
-def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Round numbers in a range, and their texts."""
-    step = nice_length((high - low) / (TICKS - 1) * 1.5)
-    digits = max(0, -math.floor(math.log10(step)))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [(number * step, f"{number * step:.{digits}f}") for number in range(first, last + 1)]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from plltool.errors import InputError
 from plltool.io.content import read_content
+from plltool.io.jplace import Jplace, parse_jplace
 from plltool.io.newick import parse_nodes
 from plltool.io.record import read_object
 from plltool.tree.rooted_nodes import RootedNodes
@@ -17,17 +21,24 @@ ENDINGS = {  # by the command that writes it, the ending of its record; the firs
     "search": "json",
     "evaluate": "evaluate.json",
     "alrt": "alrt.json",
+    "place": "place.json",
+    "ancestral": "ancestral.json",
     "date": "date.json",
     "test": "test.json",
     "select-model": "select-model.json",
 }
 RUN_KEYS = ("lnl", "model", "n_taxa", "n_sites", "tree", "device", "version", "warnings")
 SUPPORTS, SUPPORT_KEYS = "support.json", ("kinds", "tree", "branches")
+CONCORDANCE, CONCORDANCE_KEYS = "cf.json", (*SUPPORT_KEYS, "columns")
+JPLACE, MUTATIONS, GENES = "jplace", "mutations.tsv", "genes.tsv"
+MUTATION_COLUMNS = ("Node", "Parent", "Site", "From", "To", "Marginal", "Joint")
+GENE_COLUMNS = ("Gene", "Taxa", "Sites", "Patterns", "lnL", "Model")
 BOOTSTRAPS, BOOTSTRAP_LOG = "bootstraps.nwk", "bootstrap.log"
 COMMAND = "command: "  # begins the line of a log that has the command
 _HASH_BITS = 128
 
 Record = dict[str, Any]
+Row = dict[str, str]  # of a table, by the names of its columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +50,9 @@ class Records:
     prefix : start of the names of their files
     runs : the records by the commands that wrote them, in the order of `ENDINGS`
     supports : of PREFIX.support.json, None without it
+    concordance : of PREFIX.cf.json, None without it; the evaluation in it is the last of `runs`
+    placements : of PREFIX.jplace, None without it
+    mutations, genes : the rows of PREFIX.mutations.tsv and PREFIX.genes.tsv
     n_bootstraps : number of bootstrap trees; 0 without any
     commands : the command lines, as far as they are known
     """
@@ -46,6 +60,10 @@ class Records:
     prefix: Path
     runs: dict[str, Record]
     supports: Record | None
+    concordance: Record | None
+    placements: Jplace | None
+    mutations: tuple[Row, ...]
+    genes: tuple[Row, ...]
     n_bootstraps: int
     commands: tuple[str, ...]
 
@@ -57,18 +75,28 @@ class Records:
             path = name_file(prefix, ending)
             if path.exists():
                 runs[command] = read_object(path, RUN_KEYS, "the record of a run")
-        path, supports = name_file(prefix, SUPPORTS), None
+        supports = _read_if_there(prefix, SUPPORTS, SUPPORT_KEYS, "supports of a tree")
+        concordance = _read_if_there(prefix, CONCORDANCE, CONCORDANCE_KEYS, "concordance factors of a tree")
+        if concordance is not None and "evaluation" in concordance:
+            runs["concordance"] = concordance["evaluation"]
+        placements, path = None, name_file(prefix, JPLACE)
         if path.exists():
-            supports = read_object(path, SUPPORT_KEYS, "supports of a tree")
+            placements = parse_jplace(read_content(path), str(path))
         path, n_bootstraps = name_file(prefix, BOOTSTRAPS), 0
         if path.exists():
             n_bootstraps = read_content(path).count(b";\n")
-        if not (runs or supports or n_bootstraps):
-            expected = ", ".join(f"PREFIX.{ending}" for ending in (*ENDINGS.values(), SUPPORTS, BOOTSTRAPS))
+        if not (runs or supports or concordance or placements or n_bootstraps):
+            endings = (*ENDINGS.values(), SUPPORTS, CONCORDANCE, JPLACE, BOOTSTRAPS)
+            expected = ", ".join(f"PREFIX.{ending}" for ending in endings)
             raise InputError(f"{prefix}: found no record of a run with this prefix, expected one of: {expected}")
-        commands = [str(run["command"]) for run in runs.values() if run.get("command")]
+        commands = [str(run["command"]) for run in (*runs.values(), concordance or {}) if run.get("command")]
         commands += _logged_commands(name_file(prefix, BOOTSTRAP_LOG))
-        return cls(prefix, runs, supports, n_bootstraps, tuple(dict.fromkeys(commands)))
+        tables = (
+            _read_rows(name_file(prefix, MUTATIONS), MUTATION_COLUMNS),
+            _read_rows(name_file(prefix, GENES), GENE_COLUMNS),
+        )
+        of_trees = (supports, concordance, placements)
+        return cls(prefix, runs, *of_trees, *tables, n_bootstraps, tuple(dict.fromkeys(commands)))
 
     @property
     def main(self) -> Record | None:
@@ -110,15 +138,48 @@ def _logged_commands(log: Path) -> list[str]:
     return [line.removeprefix(COMMAND) for line in lines if line.startswith(COMMAND)][-1:]
 
 
+def _read_if_there(prefix: Path, ending: str, keys: tuple[str, ...], what: str) -> Record | None:
+    path = name_file(prefix, ending)
+    return read_object(path, keys, what) if path.exists() else None
+
+
+def _read_rows(path: Path, columns: tuple[str, ...]) -> tuple[Row, ...]:
+    """The rows of a table that plltool wrote, none if there is no file; InputError if it lacks one of the columns."""
+    if not path.exists():
+        return ()
+    header, *lines = (
+        line.split("\t") for line in read_content(path).decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
+    )
+    if missing := [column for column in columns if column not in header]:
+        raise InputError(f"{path}: line 1: found no column {', '.join(missing)}, expected {', '.join(columns)}")
+    for number, fields in enumerate(lines, start=2):
+        if len(fields) != len(header):
+            raise InputError(f"{path}: line {number}: found {len(fields)} fields, expected {len(header)}")
+    return tuple(dict(zip(header, fields, strict=True)) for fields in lines)
+
+
 def _topology(newick: str) -> frozenset[int]:
     """The splits of a tree as hashes: equal sets are those of equal trees."""
-    nodes = parse_nodes(newick, "a record")
+    return frozenset(split_keys(parse_nodes(newick, "a record"))[1:])
+
+
+def split_keys(nodes: RootedNodes) -> list[int]:
+    """Of the branch above each node a hash of its split: the same from both sides, and in all trees of these taxa."""
     children = nodes.children()
     hashes = [0 if below else _hash(label) for below, label in zip(children, nodes.labels, strict=True)]
     for node in range(len(hashes) - 1, 0, -1):
         hashes[nodes.parents[node]] ^= hashes[node]
-    return frozenset(min(value, value ^ hashes[0]) for value in hashes[1:])
+    return [min(value, value ^ hashes[0]) for value in hashes]
 
 
+def split_of(taxa: Sequence[str], nodes: RootedNodes) -> int:
+    """The same of the branch of a tree that has these taxa on one side."""
+    children = nodes.children()
+    tips = [label for label, below in zip(nodes.labels, children, strict=True) if not below]
+    one, everyone = (functools.reduce(operator.xor, map(_hash, names), 0) for names in (taxa, tips))
+    return min(one, one ^ everyone)
+
+
+@functools.cache
 def _hash(name: str) -> int:
     return random.Random(name.encode("utf-8", "surrogateescape")).getrandbits(_HASH_BITS)

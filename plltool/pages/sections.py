@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from plltool.pages.ancestral_section import describe_ancestors
 from plltool.pages.blocks import Block, Facts, Items, Prose, Section
+from plltool.pages.concordance_section import describe_concordance, describe_genes
 from plltool.pages.data_section import describe_data
 from plltool.pages.date_section import describe_dates
 from plltool.pages.figures import duration
 from plltool.pages.methods import write_methods
 from plltool.pages.model_section import describe_model
+from plltool.pages.placement_section import describe_placements
 from plltool.pages.records import Records
 from plltool.pages.search_section import describe_search
 from plltool.pages.support_section import describe_supports, describe_tests
@@ -29,8 +32,7 @@ def describe_runs(records: Records) -> list[Section]:
         sections.append(supports)
     if "test" in records.runs:
         sections.append(describe_tests(records.runs["test"]))
-    if "date" in records.runs:
-        sections.append(describe_dates(records.runs["date"], records.prefix.name))
+    sections += _describe_analyses(records)
     sections.append(_describe_warnings(records))
     sections.append(_describe_computation(records))
     methods = write_methods(records)
@@ -39,6 +41,22 @@ def describe_runs(records: Records) -> list[Section]:
         sections.append(Section("methods", "Methods", (Prose(methods.text), remark)))
         sections.append(Section("references", "References", (Items(methods.references),)))
     return sections
+
+
+def _describe_analyses(records: Records) -> list[Section]:
+    """The sections on what was asked about a tree."""
+    name, found = records.prefix.name, []
+    if records.genes:
+        found.append(describe_genes(records.genes, name))
+    if records.concordance is not None:
+        found.append(describe_concordance(records.concordance, name))
+    if records.placements is not None:
+        found.append(describe_placements(records.placements, name))
+    if "ancestral" in records.runs:
+        found.append(describe_ancestors(records.runs["ancestral"], records.mutations, name))
+    if "date" in records.runs:
+        found.append(describe_dates(records.runs["date"], name))
+    return found
 
 
 def _describe_warnings(records: Records) -> Section:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Sequence
 
 from plltool.constants import REPORT_ROWS
-from plltool.pages.blocks import Block, Facts, Prose, Section, TreePicture
+from plltool.drawing.picture import Mark
+from plltool.drawing.timed import TimeScale
+from plltool.drawing.tree_drawing import TreeDrawing
+from plltool.pages.blocks import Block, DrawnTree, Facts, Prose, Section, TreePicture
 from plltool.pages.records import Records
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -39,10 +43,34 @@ def sum_lengths(nodes: RootedNodes) -> float:
     return math.fsum(length for length in nodes.lengths[1:] if not math.isnan(length))
 
 
-def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, int]:
+def draw_marked(nodes: RootedNodes, marks: Sequence[Mark], caption: str, time: TimeScale | None = None) -> DrawnTree:
+    """A tree, smaller clades first, with marks at its branches, and perhaps in time.
+
+    Of a large tree, the smallest clades are collapsed: they keep the mark of the branch above them only.
+    """
+    numbered = RootedNodes(nodes.parents, nodes.lengths, [str(node) for node in range(len(nodes.parents))])
+    turned = numbered.ladderized()
+    order = [int(label) for label in turned.labels]
+    turned.labels = [nodes.labels[node] for node in order]
+    shown, kept = collapse_large(turned)
+    order = [order[node] for node in kept]
+    if time is not None and time.ranges:
+        time = TimeScale(time.latest, tuple(time.ranges[node] for node in order))
+    drawing = TreeDrawing(shown, tuple(marks[node] for node in order), time)
+    return DrawnTree(drawing, tell_collapsed(turned, shown) + caption)
+
+
+def tell_collapsed(whole: RootedNodes, shown: RootedNodes) -> str:
+    """A sentence and a blank if clades of a tree are collapsed; else nothing."""
+    if len(whole.parents) == len(shown.parents):
+        return ""
+    return f"The tree is large: its smallest clades are collapsed, so that it has {REPORT_ROWS} rows. "
+
+
+def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, list[int]]:
     """A tree of at most REPORT_ROWS rows: the smallest clades become tips, named by the number of their taxa.
 
-    Returns the tree, and the number of clades that were collapsed. A clade ends at the mean depth of its tips.
+    Returns the tree, and the nodes of the whole tree that it has. A clade ends at the mean depth of its tips.
     """
     children = nodes.children()
     sizes, depths = [int(not below) for below in children], [0.0] * len(children)  # depths: summed over tips
@@ -52,7 +80,23 @@ def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, int]:
         sizes[parent] += sizes[node]
         depths[parent] += depths[node] + length * sizes[node]
     if sizes[0] <= REPORT_ROWS:
-        return nodes, 0
+        return nodes, list(range(len(children)))
+    opened = _open_largest(children, sizes)
+    made = RootedNodes()
+    numbers: dict[int, int] = {}
+    for node, parent in enumerate(nodes.parents):
+        if node and parent not in opened:
+            continue
+        numbers[node] = made.add(numbers.get(parent, parent))
+        made.lengths[-1], made.labels[-1] = nodes.lengths[node], nodes.labels[node]
+        if children[node] and node not in opened:
+            made.lengths[-1] += depths[node] / sizes[node]
+            made.labels[-1] = f"[{sizes[node]} taxa, among them {_first_tip(nodes, children, node)}]"
+    return made, list(numbers)
+
+
+def _open_largest(children: Sequence[Sequence[int]], sizes: Sequence[int]) -> set[int]:
+    """The nodes that stay open in a tree of at most REPORT_ROWS rows, the largest clades first."""
     opened, waiting, n_rows = set(), [(-sizes[0], 0)], 1
     while waiting and n_rows + len(children[waiting[0][1]]) - 1 <= REPORT_ROWS:
         node = heapq.heappop(waiting)[1]
@@ -61,18 +105,21 @@ def collapse_large(nodes: RootedNodes) -> tuple[RootedNodes, int]:
         for child in children[node]:
             if children[child]:
                 heapq.heappush(waiting, (-sizes[child], child))
-    made, n_collapsed = RootedNodes(), 0
-    numbers: dict[int, int] = {}
-    for node, parent in enumerate(nodes.parents):
-        if node and parent not in opened:
-            continue
-        numbers[node] = made.add(numbers.get(parent, parent))
-        made.lengths[-1], made.labels[-1] = nodes.lengths[node], nodes.labels[node]
-        if children[node] and node not in opened:
-            n_collapsed += 1
-            made.lengths[-1] += depths[node] / sizes[node]
-            made.labels[-1] = f"[{sizes[node]} taxa, among them {_first_tip(nodes, children, node)}]"
-    return made, n_collapsed
+    return opened
+
+
+def name_branches(nodes: RootedNodes) -> list[str]:
+    """What people call the branch above each node: its taxon, or the first and the last of the clade below it."""
+    children = nodes.children()
+    first, last, sizes = list(nodes.labels), list(nodes.labels), [int(not below) for below in children]
+    for node in range(len(children) - 1, -1, -1):
+        if children[node]:
+            first[node], last[node] = first[children[node][0]], last[children[node][-1]]
+            sizes[node] = sum(sizes[child] for child in children[node])
+    return [
+        f"{first[node]} … {last[node]} ({sizes[node]} taxa)" if below else nodes.labels[node]
+        for node, below in enumerate(children)
+    ]
 
 
 def _first_tip(nodes: RootedNodes, children: list[list[int]], node: int) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from dendropy import Tree as DendropyTree
 from oracles import concordance as oracle
-from oracles.likelihood import site_likelihood
+from scipy import linalg
 from tree_samples import dendropy_list, similar_trees
 
 from plltool.analyses.concordance import concordance
@@ -233,38 +233,44 @@ def test_quartets_without_decisive_sites_do_not_count():
     assert nothing["sN"] == 0
 
 
+FREQUENCIES = "F81+FU{0.1/0.2/0.3/0.4}"
+
+
 @pytest.mark.parametrize("device", ["numpy", pytest.param("opencl", marks=pytest.mark.opencl)])
-def test_sites_by_likelihood(device):
-    """By the definition: states at the roots of the subtrees, given their own data; sites without any are left out."""
+@pytest.mark.parametrize("model", [FREQUENCIES, f"{FREQUENCIES}+I{{0.25}}"])
+def test_sites_by_likelihood(device, model):
+    """By the definition: likelihoods of subtrees given the state at their root; sites without any data are left out."""
     newick = "(a:0.1,b:0.3,((c:0.2,d:0.1):0.2,(e:0.4,f:0.3):0.1):0.2);"
     rows = random_rows("abcdef", 12, 5, "ACGT-") | {"e": "-" * 6 + "ACGTAC", "f": "--" + "ACGTACGTAC"}
-    frequencies = [0.1, 0.2, 0.3, 0.4]
-    found = concordance(
-        newick, alignment=rows, model="F81+FU{0.1/0.2/0.3/0.4}", quartets=0, likelihood=True, fixed=True, device=device
-    )
+    found = concordance(newick, alignment=rows, model=model, quartets=0, likelihood=True, fixed=True, device=device)
     tree = found.supports.tree
-    rates = np.tile(frequencies, (4, 1))
+    rates = np.tile([0.1, 0.2, 0.3, 0.4], (4, 1))
     np.fill_diagonal(rates, 0)
     np.fill_diagonal(rates, -rates.sum(axis=1))
-    process = [(1.0, frequencies, rates / -(np.diag(rates) @ frequencies))]
+    rates /= -(np.diag(rates) @ [0.1, 0.2, 0.3, 0.4])
+    process = [(0.25, 0 * rates), (0.75, rates / 0.75)] if "+I" in model else [(1.0, rates)]
 
-    def posterior(site, root, members):
-        if tree.is_tip(root):
-            return [float(letter == rows[tree.names[root]][site]) for letter in "ACGT"]
-        codes = [1 << "ACGT".index(rows[n][site]) if n in members and rows[n][site] != "-" else 15 for n in tree.names]
-        joint = [
-            site_likelihood(tree.ends.tolist(), tree.lengths.tolist(), codes, process, {root: state})
-            for state in range(4)
-        ]
-        return np.array(joint) / sum(joint)
+    def given_state(site, node, came, rates):
+        """The likelihoods of the subtree that hangs at `node`, seen from `came`, given each state at `node`."""
+        if tree.is_tip(node):
+            letter = rows[tree.names[node]][site]
+            return np.array([float(letter in (state, "-")) for state in "ACGT"])
+        likelihoods = np.ones(4)
+        for child, branch in zip(tree.neighbours[node], tree.edges[node], strict=True):
+            if child != came:
+                likelihoods *= linalg.expm(rates * tree.lengths[branch]) @ given_state(site, int(child), node, rates)
+        return likelihoods
 
     for branch, row in zip(found.supports.branches, by_taxa(found).values(), strict=True):
         subtrees = subtrees_of(tree, branch)
         expected = np.zeros(3)
         for site in range(12):
-            if all(any(rows[name][site] != "-" for name in members) for _, members in subtrees):
-                states = [posterior(site, root, members) for root, members in subtrees]
-                expected += oracle.expected_counts(states)
+            if all(any(rows[name][site] != "-" for name in members) for _, _, members in subtrees):
+                states = [
+                    sum(weight * given_state(site, root, end, own) for weight, own in process)
+                    for root, end, _ in subtrees
+                ]
+                expected += oracle.expected_counts([own / own.sum() for own in states])
         numbers = [row[name] for name in ("sCFL_N", "sDFL1_N", "sDFL2_N")]
         np.testing.assert_allclose(numbers, expected, rtol=1e-8)
         np.testing.assert_allclose(row["sCFL"], 100 * expected[0] / expected.sum(), rtol=1e-8)
@@ -272,7 +278,7 @@ def test_sites_by_likelihood(device):
 
 
 def subtrees_of(tree, branch):
-    """Root node and taxa of the four subtrees around a branch, in the order that the documentation gives."""
+    """Root, end of the branch and taxa of the four subtrees around a branch, in the order of the documentation."""
 
     def taxa_behind(node, came):
         if tree.is_tip(node):
@@ -282,8 +288,9 @@ def subtrees_of(tree, branch):
     ends = []
     for node, other in (tree.ends[branch], tree.ends[branch][::-1]):
         roots = [int(root) for root in tree.neighbours[node] if root != other]
-        ends.append(sorted(((root, taxa_behind(root, int(node))) for root in roots), key=lambda own: min(own[1])))
-    ends.sort(key=lambda end: min(end[0][1]))
+        found = [(root, int(node), taxa_behind(root, int(node))) for root in roots]
+        ends.append(sorted(found, key=lambda own: min(own[2])))
+    ends.sort(key=lambda end: min(end[0][2]))
     return [*ends[0], *ends[1]]
 
 

@@ -35,6 +35,9 @@ def test_files(plltool, small, tree, tmp_path):
     record = json.loads((tmp_path / "a.ancestral.json").read_text())
     assert rf_distance(parse_newick(newick, "it"), parse_newick(record["tree"], "it")) == 0
     assert record["ancestors"]["sequences"]["Node1"] == "".join(row[2] for row in rows[1:301])
+    table = [line.split("\t") for line in (tmp_path / "a.mutations.tsv").read_text().splitlines()[1:]]
+    number = sum(row[-1] == "1" for row in table)
+    assert f"Mutations by joint states:           {number}\n" in (tmp_path / "a.txt").read_text()
     assert plltool("ancestral", small, "--tree", tree, *QUICK, "--prefix", tmp_path / "a").exit_code == 1
 
 

@@ -32,7 +32,10 @@ def test_gene_trees_and_sites(plltool, files):
     assert [rows["90"][name] for name in ("gCF_N", "gN")] == ["1", "3"]
     assert rows["55"]["Length"] == "0.1"
     ends = ["nwk", "stat", "branch.nwk", "nex", "json"]
-    assert {path.name for path in files.glob("x.*")} == {*(f"x.cf.{end}" for end in ends), "x.concordance.log"}
+    assert {path.name for path in files.glob("x.*")} == {
+        *(f"x.cf.{end}" for end in ends), "x.concordance.log", "x.html", "x.txt",
+    }  # fmt: skip
+    assert "3 gene trees" in (files / "x.txt").read_text()
     tree = (files / "x.cf.nwk").read_text()
     assert f")55/66.67/{float(rows['55']['sCF']):.4g}:0.1" in tree
     assert f"){rows['100']['ID']}:0.2" in (files / "x.cf.branch.nwk").read_text()
@@ -52,7 +55,8 @@ def test_gene_trees_and_sites(plltool, files):
 
 def test_likelihood(plltool, files):
     given = (files / "sites.fasta", "--tree", files / "tree.nwk", "--scf", 0, "--scfl", "--model", "JC")
-    result = plltool("concordance", *given, "--device", "numpy", "--json", "--prefix", files / "y")
+    result = plltool("concordance", *given, "--device", "numpy", "--json", "--no-report", "--prefix", files / "y")
+    assert not (files / "y.html").exists()
     record = json.loads(result.stdout)
     assert list(record["kinds"]) == ["scfl"]
     assert record["evaluation"]["lnl"] < 0

@@ -16,9 +16,12 @@ def test_files(plltool, data_dir, tmp_path):
     names = {path.name.removeprefix("x.") for path in tmp_path.glob("x.*")}
     assert names == {
         *("genes.nwk", "genes.tsv", "genes.fasta", "genes.part", "best.nwk", "best.model", "json", "log"),
-        *("cf.nwk", "cf.stat", "cf.branch.nwk", "cf.nex", "cf.json"),
+        *("cf.nwk", "cf.stat", "cf.branch.nwk", "cf.nex", "cf.json", "html", "txt"),
     } | ({"collapsed.nwk"} & names)
     assert len((tmp_path / "x.genes.nwk").read_text().splitlines()) == 2
+    report = (tmp_path / "x.txt").read_text()
+    for title in ("TREE", "SEARCH", "GENES", "CONCORDANCE"):
+        assert f"\n{title}\n" in report
     again = plltool(*given, "--prefix", tmp_path / "x")
     assert again.exit_code == 1
     assert "--redo" in again.stderr

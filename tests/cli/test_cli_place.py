@@ -41,6 +41,10 @@ def test_files(plltool, given, tmp_path):
         assert 0.9 < sum(weights) < 1 + 1e-9
     record = json.loads((tmp_path / "p.place.json").read_text())
     assert record["placement"] == {"n_placed": 3, "n_distinct": 2, "without_data": ["none"]}
+    report = (tmp_path / "p.txt").read_text()
+    assert "Queries placed:                          3\n" in report
+    assert report.count("\n  same ") == 1
+    assert f"report: {tmp_path / 'p.html'}" in done.stdout
     again = plltool(*given)
     assert again.exit_code == 1
     assert "p.jplace: exists already; --redo replaces it" in again.stderr

@@ -11,6 +11,7 @@ from plltool.analyses.replicates import Replicator
 from plltool.cli.alrt import ALRT_FILES
 from plltool.cli.ancestral import ANCESTRAL_FILES
 from plltool.cli.bootstrap import BOOTSTRAP_FILES
+from plltool.cli.concordance import CONCORDANCE_FILES
 from plltool.cli.evaluate import EVALUATE_FILES
 from plltool.cli.outputs import REPORT_FILES
 from plltool.cli.search import SEARCH_FILES
@@ -79,6 +80,7 @@ def written(table, prefix):
         ("evaluate", EVALUATE_FILES, ("--tree", "T", "--nexus", "--collapse", "1")),
         ("test", TEST_FILES, ("--trees", "T", "--replicates", 10)),
         ("ancestral", ANCESTRAL_FILES, ("--tree", "T")),
+        ("concordance", CONCORDANCE_FILES, ("--tree", "T")),
         ("alrt", ALRT_FILES, ("--tree", "T", "--replicates", 10)),
         ("bootstrap", BOOTSTRAP_FILES, ("--tree", "T", "--replicates", 1, "--write-replicates")),
     ],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import plltool
-from plltool.drawing.picture import support_colour
+from plltool.drawing.picture import Mark, support_colour
 from plltool.drawing.shape import drawn_lengths, equal_angles, nice_length, node_rows
 from plltool.io.newick import parse_nodes
 
@@ -108,6 +108,45 @@ def test_svg_holds_every_name_and_support(unrooted):
     for element in root.iter(f"{SVG}text"):
         assert 0 <= float(element.get("x")) <= width
         assert 0 <= float(element.get("y")) <= height
+
+
+def test_an_axis_of_years():
+    """Lengths are years: tips and nodes stand where the axis has their years, at any width."""
+    drawn = plltool.show("((A:10,B:20)1:10,C:40);", latest=2010)
+    for width in (400, 900):
+        root = ET.fromstring(drawn.svg(width=width))
+        texts = {text.text: float(text.get("x")) for text in root.iter(f"{SVG}text")}
+        year = (texts["2010"] - texts["1970"]) / 40
+        assert [texts[name] - 4 for name in "ABC"] == pytest.approx(
+            [texts["1970"] + years * year for years in (20, 30, 40)], abs=0.05
+        )
+        assert "10" not in texts, "a scale bar beside the axis"
+
+
+def test_a_tree_in_time_as_pdf():
+    pytest.importorskip("matplotlib")
+    assert plltool.show("((A:10,B:20):10,C:40);", latest=2010).pdf().startswith(b"%PDF")
+
+
+@pytest.mark.parametrize(("tree", "latest"), [("((A,B),C);", 2000.0), ("((A:1,B:1):1,C:2);", float("nan"))])
+def test_trees_that_cannot_be_drawn_in_time(tree, latest):
+    with pytest.raises(plltool.InputError, match=r"latest: found .*, expected a year, and a tree with lengths"):
+        plltool.show(tree, latest=latest)
+
+
+def test_bands_and_marks_of_tips():
+    nodes = parse_nodes("((A:1,B:1):1,C:2);", "test")
+    marks = [Mark(), Mark("3", band=5.0), *[Mark()] * 2, Mark("2", "#1b7837", 2.5)]
+    drawing = plltool.TreeDrawing(nodes, tuple(marks))
+    for unrooted in (False, True):
+        root = ET.fromstring(drawing.svg(unrooted=unrooted))
+        bands = [path for path in root.iter(f"{SVG}path") if path.get("stroke") == "#9dbfe0"]
+        assert sorted(path.get("stroke-width") for path in bands) == ["2.5", "5"]
+        assert {path.get("stroke-linecap") for path in bands} == {"butt"}
+        assert list(root.iter(f"{SVG}path"))[-1].get("stroke") == "#333333", "bands are behind the tree"
+        assert [own.get("fill") for own in root.iter(f"{SVG}circle")] == ["#1b7837"]
+    assert "C [2]" in drawing.text()
+    assert "3┬" in drawing.text()
 
 
 def test_hostile_names_are_text():

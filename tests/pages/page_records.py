@@ -84,14 +84,70 @@ def record_of_tests():
 
 
 def record_of_dates():
-    node = {"name": "Node1", "year": 1980.604, "day": "1980-08-08", "interval": [1978.0, 1983.4], "rate": 1.0}
+    """A tree in time: the tips lived in 1990, 1995, ..., 2010."""
+    tree = "(Homo:9.396,(Pan:5,(Gorilla:5,(Pongo:2.5,Hylobates:7.5)Node4:7.5)Node3:5)Node2:9.396)Node1;"
+    years = {"Node1": 1980.604, "Node2": 1990.0, "Node3": 1995.0, "Node4": 2002.5}
+    years |= {name: 1990.0 + 5 * k for k, name in enumerate(NAMES)}
+    nodes = [{"name": name, "year": year, "day": "", "interval": None, "rate": 1.0} for name, year in years.items()]
+    nodes[0] |= {"day": "1980-08-08", "interval": [1978.0, 1983.4]}
     tips = [
         {"name": name, "year": 1990.0 + 5 * k, "distance": 0.03 + 0.02 * k, "expected": 0.0320 + 0.0182 * k}
         for k, name in enumerate(NAMES)
     ]
     clock = {"rate": 0.00364, "interval": [0.0031, 0.0042], "origin": 1980.8, "r_squared": 0.975}
-    dating = {"clock": clock | {"coalescent_time": 8.5}, "nodes": [node], "root_to_tip": tips, "lengths": "input"}
-    return record_of_search() | {"dating": dating | {"level": 0.9, "treetime": "0.12.1"}}
+    dating = {"clock": clock | {"coalescent_time": 8.5}, "nodes": nodes, "root_to_tip": tips, "lengths": "input"}
+    return record_of_search() | {"dating": dating | {"level": 0.9, "treetime": "0.12.1"}, "dated_tree": tree}
+
+
+def record_of_concordance():
+    """Factors of two branches of the tree; the tree is written from another side."""
+    columns = {"gCF": "per cent of trees", "gN": "trees", "sCF": "per cent of sites", "sCF_N": "sCF as a number"}
+    kinds = {
+        "gcf": {"meaning": "trees", "unit": "per cent", "replicates": 12},
+        "scf": {"meaning": "sites", "unit": "per cent", "replicates": 100},
+    }
+    branches = [
+        {"id": 1, "taxa": ["Homo", "Pan"], "columns": {"gCF": 75.0, "gN": 12.0, "sCF": 45.25, "sCF_N": 9.5}},
+        {"id": 2, "taxa": ["Hylobates", "Pongo"], "columns": {"gCF": 25.0, "gN": 8.0, "sCF": None, "sCF_N": 0.0}},
+    ]
+    tree = "((Pan:0.2,Homo:0.1)75:0.15,Gorilla:0.1,(Hylobates:0.1,Pongo:0.3)25:0.05);"
+    command = "plltool concordance --tree x.nwk"
+    return {"kinds": kinds, "tree": tree, "branches": branches, "columns": columns, "seed": 1, "command": command}
+
+
+def record_of_ancestors():
+    tree = "(Homo:0.1,Pan:0.2,(Gorilla:0.1,(Pongo:0.3,Hylobates:0.1)Node3:0.05)Node2:0.15)Node1;"
+    ancestors = {"tree": tree, "sequences": dict.fromkeys(("Node1", "Node2", "Node3"), "A"), "joint_lnl": -1200.5}
+    return record_of_search() | {"ancestors": ancestors}
+
+
+MUTATIONS = """Node	Parent	Site	From	To	Marginal	Joint
+Pan	Node1	3	A	G	1	1
+Node3	Node2	3	A	C	1	1
+Node3	Node2	17	C	T	0	1
+Node2	Node1	5	T	A	1	0
+"""
+GENES = """Gene	File	Taxa	Sites	Patterns	lnL	Model
+<b>one</b>	a.fa	5	60	20	-400.5	HKY{1/4}+FU{0.25/0.25/0.25/0.25}+G4{0.5}
+two	b.fa	4	40	15	-300.25	JC
+"""
+
+
+def record_of_placements():
+    return record_of_search() | {"placement": {"n_placed": 4, "n_distinct": 3, "without_data": []}}
+
+
+def jplace(**changes):
+    """Queries on the branches to Pan (1), to Gorilla (2) and to Pongo and Hylobates together (5)."""
+    tree = "(Homo:0.1{0},Pan:0.2{1},(Gorilla:0.1{2},(Pongo:0.3{3},Hylobates:0.1{4}):0.05{5}):0.15{6});"
+    fields = ["edge_num", "likelihood", "like_weight_ratio", "distal_length", "pendant_length"]
+    placements = [
+        {"p": [[1, -1001.5, 0.75, 0.1, 0.01], [5, -1003.0, 0.25, 0.0, 0.02]], "n": ["q1", "q2"]},
+        {"p": [[5, -1004.0, 1.0, 0.0, 0.03]], "n": ["</script><b>q3"]},
+        {"p": [[2, -1005.0, 0.5, 0.1, 0.01], [5, -1005.5, 0.3, 0.0, 0.02]], "n": ["q4"]},
+    ]
+    given = {"version": 3, "tree": tree, "fields": fields, "placements": placements, "metadata": {}}
+    return json.dumps(given | changes)
 
 
 def write(path, record):
