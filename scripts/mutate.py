@@ -1765,6 +1765,8 @@ MUTANTS = [
            ("tests/sampling/test_chains.py",)),
     Mutant("chains of another layout go on", "plltool/analyses/sample.py", "whole = identity | describe_place(place.device, place.layout)",
            "whole = identity", (SAMPLE, "-k", "another_layout")),
+    Mutant("sampling ends where memory is short", "plltool/analyses/sample.py", "until_memory_suffices(attempt, asked)", "attempt(asked)",
+           ("tests/analyses/test_faults.py", "-k", "Sampling and short")),
     Mutant("runs are not halved", "plltool/statistics/convergence.py",
            "return np.concatenate([values[:, :n], values[:, -n:]])", "return np.concatenate([values[:, :n], values[:, :n]])", (CONVERGENCE, "-k", "halves")),
     Mutant("R-hat of location alone", "plltool/statistics/convergence.py",

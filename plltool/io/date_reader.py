@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from plltool.errors import InputError, show_name
 from plltool.io.content import read_text, source_name
+from plltool.io.labels import list_names
 from plltool.io.table_reader import read_fields
 
 NAME_COLUMNS = ("name", "strain", "accession")  # in any case
@@ -76,7 +77,7 @@ def _find_column(header: list[str], wanted: str | None, usual: list[int], expect
         return header.index(wanted)
     if wanted is None and usual:
         return usual[0]
-    found = f"{source}: found columns {', '.join(map(show_name, header))}"
+    found = f"{source}: found columns {list_names(header)}"
     raise InputError(f"{found}, expected one called {show_name(wanted) if wanted is not None else expected}")
 
 

@@ -179,8 +179,10 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
         raise InputError(f"prior of {what}: found {show_name(text)}, expected {expected}")
     name = found[1]
     form, size = _FORMS[name]
+    words = [word.strip() for word in found[2].split(",")]
+    shown = shorten(",".join(words))
     try:
-        values = tuple(float(value) for value in found[2].split(","))
+        values = tuple(map(float, words))
     except ValueError:
         raise InputError(
             f"prior of {what}: found {show_name(text)}, expected numbers, as in {_EXAMPLES[name]}"
@@ -190,8 +192,8 @@ def parse_prior(text: str, what: str, allowed: Sequence[str]) -> Prior:
     if form is Uniform:
         if not 0.0 <= values[0] < values[1] <= MOST_IN_PRIOR:
             wanted = f"two ascending numbers from 0 to {MOST_IN_PRIOR:g}"
-            raise InputError(f"prior of {what}: found bounds {shorten(found[2])}, expected {wanted}")
+            raise InputError(f"prior of {what}: found bounds {shown}, expected {wanted}")
     elif not all(LEAST_IN_PRIOR <= value <= MOST_IN_PRIOR for value in values):
         wanted = f"positive numbers from {LEAST_IN_PRIOR:g} to {MOST_IN_PRIOR:g}"
-        raise InputError(f"prior of {what}: found {shorten(found[2])}, expected {wanted}")
+        raise InputError(f"prior of {what}: found {shown}, expected {wanted}")
     return Dirichlet(values) if form is Dirichlet else form(*values)  # type: ignore[arg-type]

@@ -17,6 +17,7 @@ from plltool.hardware import parse_hardware, parse_size
 from plltool.io import content
 from plltool.io.checkpoint import Checkpoint
 from plltool.io.content import read_content
+from plltool.io.date_reader import read_dates
 from plltool.io.model_reader import read_model, read_paml_matrix
 from plltool.io.newick import parse_newick
 from plltool.io.newick_writer import write_newick
@@ -255,6 +256,14 @@ class TestAnyText:
     @settings(max_examples=100)
     def test_hardware(self, text):
         answer(lambda: parse_hardware(text))
+
+
+class TestDates:
+    def test_many_columns(self, tmp_path):
+        table = tmp_path / "dates.csv"
+        table.write_text(",".join(f"column {number}" for number in range(MANY)) + "\n")
+        with refused("dates.csv: found columns 'column 0', .* and 19995 more, expected one called name or strain"):
+            read_dates(table)
 
 
 def answer(call):

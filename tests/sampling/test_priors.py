@@ -64,6 +64,7 @@ def test_names_are_read_back(prior):
     [
         ({"lengths": "exp(10)"}, "prior of lengths: found 'exp(10)', expected exponential(10) or gammadir(1,0.1,1,1)"),
         ({"lengths": "exponential(0)"}, "prior of lengths: found 0, expected positive numbers from 1e-10 to 1e+10"),
+        ({"lengths": "exponential(\n0)"}, "prior of lengths: found 0, expected positive numbers from 1e-10 to 1e+10"),
         ({"lengths": "gammadir(1,1,1e11,1)"}, "prior of lengths: found 1,1,1e11,1, expected positive numbers from "),
         ({"alpha": "uniform(0,1e11)"}, "prior of alpha: found bounds 0,1e11, expected two ascending numbers from 0 "),
         ({"lengths": "gammadir(1,1)"}, "prior of lengths: found 2 values of gammadir, expected 4, as in "),
