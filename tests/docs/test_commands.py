@@ -72,7 +72,7 @@ def run_line(line, folder):
 
 
 def run(line, folder):
-    """As `run_line`, but without a process if the line calls plltool and nothing else; the current folder is `folder`."""
+    """As `run_line`, but without a process if the line calls plltool and nothing else; `folder` is the current one."""
     if not line.startswith("plltool ") or re.search(r"[|<>;&]", QUOTED.sub("", line)):
         return run_line(line, folder)
     words = subprocess.run(["bash", "-c", PRINT_WORDS + line], capture_output=True, text=True, check=True).stdout
