@@ -70,11 +70,11 @@ def explain_failure(returncode: int, stderr: str) -> str:
 
 
 def toy_model() -> Components:
-    """A general time-reversible model of four states with two rates."""
+    """A general time-reversible model of four states with four rates, whose kernels most searches of DNA need."""
     from plltool.model.model import Model
     from plltool.model.model_string import parse_model
 
-    return Model(parse_model("GTR{1.2/2.9/0.7/1.1/3.3/1}+FU{0.3/0.2/0.15/0.35}+G2{0.5}")).components()
+    return Model(parse_model("GTR{1.2/2.9/0.7/1.1/3.3/1}+FU{0.3/0.2/0.15/0.35}+G4{0.5}")).components()
 
 
 def toy_data() -> tuple[np.ndarray, FloatArray]:
