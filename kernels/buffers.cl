@@ -16,9 +16,9 @@
 #define MAX_PRODUCTS 3
 
 /* Where block `block` of the CLA in `slot` lies, counted among all blocks. */
-static inline size_t find_block(size_t block, int slot, ulong tile_stride, ulong slot_stride)
+static inline size_t find_block(size_t block, int slot, int tile_blocks, ulong tile_stride, ulong slot_stride)
 {
-    return block / TILE_BLOCKS * tile_stride + slot * slot_stride + block % TILE_BLOCKS;
+    return block / tile_blocks * tile_stride + slot * slot_stride + block % tile_blocks;
 }
 
 __kernel void log_maxima(
@@ -26,6 +26,7 @@ __kernel void log_maxima(
     const __global int *scales,
     const __global int *slot_list,
     __global double *maxima,
+    const int tile_blocks,
     const ulong group_blocks,
     const ulong n_lanes,
     const ulong tile_stride,
@@ -33,7 +34,7 @@ __kernel void log_maxima(
 {
     const size_t row = get_global_id(1), own = get_local_id(0), first = get_group_id(0) * group_blocks;
     for (size_t b = first; b < min(first + group_blocks, n_lanes / VW); b++) {
-        const size_t at = find_block(b, slot_list[row], tile_stride, slot_stride);
+        const size_t at = find_block(b, slot_list[row], tile_blocks, tile_stride, slot_stride);
         const __global REAL *x = clas + at * N_COMPONENTS * N_STATES * VW + own;
         const __global int *scale = scales + at * N_COMPONENTS * VW + own;
         double largest = -INFINITY;
@@ -58,6 +59,7 @@ __kernel void dot_clas(
     const int slot_a,
     const int first_b,
     const int n_products,
+    const int tile_blocks,
     const ulong group_blocks,
     const ulong n_lanes,
     const ulong tile_stride,
@@ -65,8 +67,8 @@ __kernel void dot_clas(
 {
     const size_t own_lane = get_local_id(0), start = get_group_id(0) * group_blocks;
     for (size_t block = start; block < min(start + group_blocks, n_lanes / VW); block++) {
-        const size_t at_a = find_block(block, slot_a, tile_stride, slot_stride);
-        const size_t at_b = find_block(block, first_b, tile_stride, slot_stride);
+        const size_t at_a = find_block(block, slot_a, tile_blocks, tile_stride, slot_stride);
+        const size_t at_b = find_block(block, first_b, tile_blocks, tile_stride, slot_stride);
         const __global REAL *x = clas + at_a * N_COMPONENTS * N_STATES * VW + own_lane;
         const __global int *scale_a = scales + at_a * N_COMPONENTS * VW + own_lane;
         const __global int *scale_b = scales + at_b * N_COMPONENTS * VW + own_lane;
@@ -76,7 +78,7 @@ __kernel void dot_clas(
             double own[MAX_PRODUCTS] = {0};
             int is_there = 0;
             for (int k = 0; k < n_products; k++) {
-                const size_t at = find_block(block, first_b + k, tile_stride, slot_stride);
+                const size_t at = find_block(block, first_b + k, tile_blocks, tile_stride, slot_stride);
                 const __global REAL *y = clas + at * N_COMPONENTS * N_STATES * VW + own_lane;
                 for (int i = 0; i < N_STATES; i++)
                     own[k] += masses[c * N_STATES + i] * x[(c * N_STATES + i) * VW] * y[(c * N_STATES + i) * VW];

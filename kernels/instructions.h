@@ -88,7 +88,7 @@ INLINE __global INTV *scale_block(__global int *scale, int block)
 INLINE void newview(
     const Job *job, const P_SPACE REAL *pa, const P_SPACE REAL *pb, __global REAL *cla, __global int *scale)
 {
-    REALV least[TILE_BLOCKS];       /* of the components' maxima that are not 0 */
+    REALV least[MOST_BLOCKS];       /* of the components' maxima that are not 0 */
     for (int c = 0; c < N_COMPONENTS; c++)
         for (int block = 0; block < BLOCKS(job); block++) {
             SUMV ya[N_STATES], yb[N_STATES];
@@ -500,8 +500,8 @@ INLINE void run_instruction(const Job *job, int op, __global REAL *cla,
 #else
     const __global REAL *pa = job->pa, *pb = job->pb;
 #endif
-    DOUBLEV shares[TILE_BLOCKS];        /* what the passes need of each pattern */
-    SUMV ends[TILE_BLOCKS * 2 * N_STATES];
+    DOUBLEV shares[MOST_BLOCKS];        /* what the passes need of each pattern */
+    SUMV ends[MOST_BLOCKS * 2 * N_STATES];
     int n_passes = 1, n_made = 1;       /* how often values are added to the sums, and how many at a time */
     if (IS(op, NEWVIEW)) {
         newview(job, pa, pb, cla, scale);

@@ -18,7 +18,7 @@ typedef struct {
 } Job;
 
 /* Blocks of the tile that hold patterns; a constant where tiles have one block, so that loops over blocks vanish. */
-#define BLOCKS(job) (TILE_BLOCKS == 1 ? 1 : (job)->n_blocks)
+#define BLOCKS(job) (MOST_BLOCKS == 1 ? 1 : (job)->n_blocks)
 
 #define SQUARE_ROOT_OF_HALF 0x3fe6a09e667f3bcdL        /* its bits */
 

@@ -6,7 +6,7 @@
  *   MANY_STATES              1: more than 8 states; many_states.h replaces part of arithmetic.h
  *   PMATRIX_COLUMNS          columns of a P matrix that one work-item of `pmatrices` makes
  *   VW                       patterns in a block
- *   TILE_BLOCKS              blocks in a tile
+ *   MOST_BLOCKS              blocks that a tile has at most; 1: it has one
  *   LANE_PER_ITEM            1: a work-group has VW work-items, and each owns one lane of every block (GPUs); with many
  *                            states it has VW * STATE_WORKERS, and those of a lane share its states
  *                            0: a work-group is one work-item, which owns whole blocks as vectors (CPUs)

@@ -50,7 +50,7 @@ INLINE size_t find_slot(int slot, int first_shifted, int shift)
  * `spare`, a slot that no other work-item writes: it is read, since there are no branches, and not used. */
 INLINE Operand find_operand(
     int index, int spare, int first_shifted, int shift, const __global REAL *clas, const __global int *scales,
-    const __global CODE *tile_tips, const __global uchar *state_sets, size_t storage, size_t slot_stride)
+    const __global CODE *tile_tips, const __global uchar *state_sets, size_t storage, size_t slot_stride, int tile_blocks)
 {
     const size_t at = storage + find_slot(index < 0 ? spare : index, first_shifted, shift) * slot_stride;
     Operand operand;
@@ -58,7 +58,7 @@ INLINE Operand find_operand(
     operand.cla = clas + at * BLOCK_REALS * VW;
     operand.scale = scales + at * N_COMPONENTS * VW;
     operand.state_sets = state_sets;
-    operand.code = tile_tips + (index < 0 ? (size_t)(~index) : 0) * TILE_BLOCKS * VW;
+    operand.code = tile_tips + (index < 0 ? (size_t)(~index) : 0) * tile_blocks * VW;
     return operand;
 }
 
@@ -94,6 +94,7 @@ __kernel void traverse(
     const int n_values,
     const int n_taxa,
     const int n_branches,
+    const int tile_blocks,                  /* blocks of a tile, MOST_BLOCKS at most */
     const ulong n_lanes,
     const ulong tile_stride,                /* of clas, in blocks */
     const ulong slot_stride)                /* of clas, in blocks */
@@ -113,7 +114,7 @@ __kernel void traverse(
     for (int t = 0; t < span[SPAN_N_TILES]; t++) {
         const int tile = span[SPAN_FIRST_TILE] + t;
         const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
-        const size_t lanes = (size_t)tile * TILE_BLOCKS * VW;              /* before this tile */
+        const size_t lanes = (size_t)tile * tile_blocks * VW;              /* before this tile */
         const __global CODE *tile_tips = tips + lanes * n_taxa;
 
         for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
@@ -130,9 +131,12 @@ __kernel void traverse(
             job.first_pattern = (int)lanes;
             job.weights = weights + lanes;
             job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
-            job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
-            job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
-            job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride);
+            job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
+                tile_blocks);
+            job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
+                tile_blocks);
+            job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
+                tile_blocks);
             job.pa = p_base + (size_t)pa * BRANCH_VALUES;
             job.pb = p_base + (size_t)pb * BRANCH_VALUES;
             job.pc = p_base + (size_t)pc * BRANCH_VALUES;

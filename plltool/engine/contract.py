@@ -228,6 +228,7 @@ _NUMBERS = (
     KernelArgument("first_track", "int", None, "first track of this launch"),
     KernelArgument("first_shifted", "int", None, "from this slot on, slots are shifted by the track's SLOT_SHIFT"),
     KernelArgument("n_taxa", "int", None, "tips of each tile"),
+    KernelArgument("tile_blocks", "int", None, "blocks of a tile"),
     KernelArgument("n_lanes", "ulong", None, "patterns with padding"),
     KernelArgument("tile_stride", "ulong", None, "from one tile's CLAs to the next, in blocks"),
     KernelArgument("slot_stride", "ulong", None, "from one slot to the next, in blocks"),
@@ -263,18 +264,19 @@ KERNELS = {
             "clas scales tips state_sets weights model matrices slopes decays divided_differences "
             "program tracks spans used_blocks partial bad_pattern site "
             "want_site keep first_span first_track first_shifted n_values n_taxa n_branches "
-            "n_lanes tile_stride slot_stride",
+            "tile_blocks n_lanes tile_stride slot_stride",
             writes="clas scales partial bad_pattern site",
         ),
         _declare("add_rows", "partial sum_tree n_groups first_made n_values", writes="partial"),
         _declare(
             "log_maxima",
-            "clas scales slot_list maxima group_blocks n_lanes tile_stride slot_stride",
+            "clas scales slot_list maxima tile_blocks group_blocks n_lanes tile_stride slot_stride",
             writes="maxima",
         ),
         _declare(
             "dot_clas",
-            "clas scales masses products slot_a first_b n_products group_blocks n_lanes tile_stride slot_stride",
+            "clas scales masses products slot_a first_b n_products "
+            "tile_blocks group_blocks n_lanes tile_stride slot_stride",
             writes="products",
         ),
         _declare("copy", "source target group_blocks", writes="target"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from plltool.constants import MASK_STATES
-from plltool.engine.layout import LARGEST_COLUMN_TILE, TYPES, Layout
+from plltool.engine.layout import CPU_TILE_BYTES, LARGEST_COLUMN_TILE, TYPES, Layout
 from plltool.engine.opencl.device import WIDEST_VECTOR, Device
 from plltool.errors import DeviceError
 
@@ -17,9 +17,6 @@ GPU_DEFAULT_LANES = 64
 GPU_MANY_STATES_LANES = 32  # as many work-items as NVIDIA's devices run in step; not measured
 GPU_OWN_STATES = 8  # states that a work-item owns where states are shared: they fit its registers; not measured
 GPU_MAX_GROUPS = 65_536  # one tile per group up to 4 million patterns; limits the number of partial sums
-# Bytes of one value for all patterns of a tile. 32 doubles were best for searches of 354 and 500 taxa, 64 singles for a
-# post-order of 64 and 1,000 taxa. In larger tiles more blocks share a P matrix, but fewer CLAs of a tile stay in cache.
-CPU_TILE_BYTES = 256
 CPU_GROUPS_PER_CORE = 8  # CPU drivers schedule work-groups: a few per core balance the load, hundreds cost time
 CPU_MIN_GROUPS_PER_CORE = 4  # small data sets get smaller tiles, so that no core is idle
 MAX_PADDING = 1.25  # blocks with padding over blocks with patterns; many small parts get smaller tiles

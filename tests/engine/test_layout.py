@@ -139,7 +139,7 @@ def test_strides():
 def test_macros_name_everything_the_kernels_ask_for():
     macros = Layout(20, 2, 2, (1,), vw=4, tile_blocks=3, precision="single").macros()
     assert set(macros) == {
-        *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DTILE_BLOCKS=3", "-DLANE_PER_ITEM=0"),
+        *("-DN_STATES=20", "-DN_COMPONENTS=2", "-DVW=4", "-DMOST_BLOCKS=16", "-DLANE_PER_ITEM=0"),
         *("-DREAL=float", "-DREAL_BITS=32", "-DSUM=float", "-DCODE=uchar", "-DSCALE_BITS=32"),
         *("-DMANY_STATES=1", "-DPMATRIX_COLUMNS=12", "-DSTAGED_MATRICES=0", "-DTABLE_ROWS=0"),
         *("-DMATRIX_VALUES=420", "-DBRANCH_VALUES=840", "-DMODEL_VALUES=861", "-DEIGEN_VALUES=820"),
@@ -150,6 +150,18 @@ def test_macros_name_everything_the_kernels_ask_for():
     assert {macro.split("=")[0] for macro in shared} - {macro.split("=")[0] for macro in macros} == {
         *("-DSTATE_WORKERS", "-DOWN_STATES", "-DCOLUMN_TILE", "-DSHARED_DOUBLES")
     }
+
+
+@pytest.mark.parametrize("vw", [2, 4, 8])
+@pytest.mark.parametrize("precision", ["double", "single"])
+def test_data_of_different_size_share_their_kernels(vw, precision):
+    """All tiles of several blocks that `choose_layout` makes, that is up to 256 bytes of a value; others have room."""
+    layouts = [Layout(4, 4, 2, (1,), vw, tile_blocks=n, precision=precision) for n in (1, 2, 4, 256)]
+    one, two, four, many = (layout.macros() for layout in layouts)
+    assert one != two == four != many
+    assert [layout.most_blocks >= layout.tile_blocks for layout in layouts] == [True] * 4
+    assert "-DMOST_BLOCKS=1" in one
+    assert f"-DMOST_BLOCKS={256 // layouts[0].real.itemsize // vw}" in two
 
 
 def test_codes_of_a_layout_reach_the_likelihood():

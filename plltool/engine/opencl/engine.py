@@ -105,6 +105,7 @@ class OpenCLEngine(Engine):
         self._fixed = {  # numbers that kernels take, and sizes of arrays, that are the same in every launch
             "n_slots": self.n_slots,
             "n_taxa": layout.n_taxa,
+            "tile_blocks": layout.tile_blocks,
             "n_lanes": layout.n_lanes,
             "n_state_sets": len(self._state_sets),
             "n_made_rows": len(self._sums.made),
