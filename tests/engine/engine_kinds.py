@@ -54,8 +54,8 @@ NUMPY_KINDS = [Kind("numpy", 1), Kind("numpy", 2), Kind("numpy", 4)]
 WIDE = Kind("vector", 8, 2)
 WIDEST = Kind("vector", 16, 2)  # of single CLAs
 # PoCL 3.0 compiles lanes of 2 to 16 for minutes (it unrolls the work-items of so small a work-group), so: 1, 32, 64.
-# A driver compiles the kernels for each combination of states, components, precision, lanes, and one block or several in
-# a tile. That takes 1 to 10 s, nearly all of the time of these tests, and the driver keeps them. So tests share
+# A driver compiles the kernels for each combination of states, components, precision, lanes, and one block or several
+# in a tile. That takes 1 to 10 s, nearly all of the time of these tests, and the driver keeps them. So tests share
 # combinations where nothing speaks against it: 4 states with 4 components, 20 and 61 with 2.
 OPENCL_KINDS = [
     Kind("vector", 2),
