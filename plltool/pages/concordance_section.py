@@ -30,7 +30,7 @@ def describe_concordance(found: Record, name: str) -> Section:
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
     if columns:
         caption += f" The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
-    blocks: list[Block] = [draw_marked(nodes, marks, caption)]
+    blocks: list[Block] = [draw_marked(nodes, lambda own: marks[own[0]], caption)]
     listed = [column for column in COLUMNS if column in found["columns"]]
     rows = tuple(
         (str(branch["id"]), *(_write(branch["columns"][column]) for column in listed)) for branch in branches

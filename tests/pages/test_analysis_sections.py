@@ -156,15 +156,19 @@ def test_marks_of_a_large_tree_stay_with_their_branches(tmp_path):
         combs.append(comb)
     tree = f"({combs[0]},{combs[1]},c:1{{{next(edges)}}});"
     numbers = {name: int(edge) for name, edge in re.findall(r"(\w+):1\{(\d+)\}", tree)}
-    chosen = ("a149", "a140", "b149", "b140", "c")
+    chosen = ("a149", "a140", "b149", "b140", "c", "a0", "a1", "b3")
     rows = [{"p": [[numbers[name], -1.0, 1.0, 0.0, 0.1]], "n": [f"on {name}"]} for name in chosen]
     (tmp_path / "run.jplace").write_text(jplace(tree=tree, placements=rows))
     made = plltool.report(tmp_path / "run")
     picture = picture_in(made.html, "placements")
     bands = sorted(round(y) for _, y, _, _, _ in lines_of(picture, "#9dbfe0"))
-    assert bands == sorted(round(row_of(name, picture)[1]) - 4 for name in chosen)
     names = [text.text for text in picture.iter(f"{SVG}text")]
-    assert any(name.startswith("[") and "taxa, among them" in name for name in names)
+    collapsed = [next(name for name in names if re.fullmatch(rf"\[\d+ taxa, among them {x}\d+\]", name)) for x in "ab"]
+    where = {name: round(row_of(name, picture)[1]) - 4 for name in (*chosen[:5], *collapsed)}
+    assert bands == sorted(where.values())
+    counts = {round(float(own.get("y")) + 4): own.text for own in picture.iter(f"{SVG}text")
+              if own.get("font-size") == "9" and own.get("text-anchor") == "end"}  # fmt: skip
+    assert [counts[where[name]] for name in (*chosen[:5], *collapsed)] == ["1"] * 5 + ["2", "1"]
     assert "its smallest clades are collapsed" in made.text
 
 
