@@ -11,8 +11,10 @@ the programs is to be that between the two draws of one of them. IQ-TREE 2.0.7 c
 0 %, so the factors of both are scaled such that the three of a branch sum to 100. Times are of processors, user and
 system.
 
-With --iqtree3, see `iqtree3.py`, factors by likelihood are compared too: plltool's have no error of sampling, IQ-TREE 3
-draws the states --quartets times.
+With --iqtree3, see `iqtree3.py`, factors by likelihood are compared too, under the model and on the lengths that
+plltool has optimised. plltool's have no error of sampling, IQ-TREE 3 draws the states --quartets times. IQ-TREE's
+factor is the mean of those of the draws, plltool's the share of the expected numbers of sites, so both are taken from
+the mean numbers of sites here. IQ-TREE takes more subtrees for ones without data, see `node_states_by_their_rule`.
 
 FOLDER keeps the trees: a run that was stopped goes on there. Needs iqtree2.
 """
@@ -20,26 +22,31 @@ FOLDER keeps the trees: a run that was stopped goes on there. Needs iqtree2.
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import dendropy
 import numpy as np
 from compare_partitions import write_data
-from compare_placement import run
+from compare_placement import as_iqtree_model, run
 
 import plltool
+from plltool.optimise.ancestral import _with_each_state
+from plltool.optimise.likelihood import TreeLikelihood
 from plltool.run.inputs import cut_inputs
 
 SETS = ("cynmix", "dna59", "dna128")
 MODEL = "GTR+F+G4"
-EQUAL_FREQUENCIES = "JC+G4"
-LEAST_KNOWN = 100  # columns
+LEAST_COLUMNS = 100
 SEEDS = (1, 2)
 EXACT = ("gCF_N", "gDFP_N", "gN")
 UNKNOWN = b"-?NnXx"
+LETTERS = b"ACGT"
+ROUNDING = 1e-9
+SHARES, NUMBERS = "", "_N"  # the ends of the names of columns in per cent, and with numbers of sites
 
 Factors = dict[frozenset[str], dict[str, float]]  # the rows of a table, by the taxa on one side of the branch
 
@@ -97,10 +104,10 @@ def is_unequal(own: dict[str, float], theirs: dict[str, float]) -> bool:
     return swapped[0] != swapped[1] or any(own[name] != theirs[name] for name in EXACT)
 
 
-def site_factor(row: dict[str, float]) -> float:
-    """sCF, or sCFL, in per cent of the three."""
+def site_factor(row: dict[str, float], unit: str) -> float:
+    """sCF, or sCFL, in per cent of the three; `unit` is the end of the names of columns that are divided."""
     names = ("sCF", "sDF1", "sDF2") if "sCF" in row else ("sCFL", "sDFL1", "sDFL2")
-    return 100 * row[names[0]] / sum(row[name] for name in names)
+    return 100 * row[names[0] + unit] / sum(row[name + unit] for name in names)
 
 
 def compare(prefix: Path, quartets: int) -> dict[str, Any]:
@@ -109,35 +116,75 @@ def compare(prefix: Path, quartets: int) -> dict[str, Any]:
     own, theirs = draws["plltool", 1], draws["iqtree", 1]
     unequal = sum(is_unequal(own[side], theirs[side]) for side in own)
     described = {"branches": len(own), "branches_with_other_gcf": unequal, "cpu_seconds": seconds}
-    return described | describe_sites(draws, "plltool", "iqtree")
+    return described | describe_sites(draws, "plltool", "iqtree", SHARES)
 
 
 def compare_likelihoods(prefix: Path, quartets: int, library: Path) -> dict[str, Any]:
-    """The same of factors by likelihood: of all columns, and of those that all taxa know, with equal frequencies."""
-    alignment, known = Path(f"{prefix}.genes.fasta"), Path(f"{prefix}.known.fasta")
-    given = plltool.read_alignment(alignment)
+    """The same of factors by likelihood: of all columns, also by IQ-TREE's rule for gaps, and of those without gaps."""
+    given = plltool.read_alignment(f"{prefix}.genes.fasta")
     columns = np.array([list(row.upper()) for row in given.rows], dtype=np.uint8)
-    columns = columns[:, np.isin(columns, list(b"ACGT")).all(axis=0)]
-    described = {"all columns": compare_likelihoods_of(alignment, MODEL, prefix, quartets, library)}
-    if columns.shape[1] >= LEAST_KNOWN:
-        plltool.write_text(known, plltool.format_fasta(given.names, [row.tobytes().decode() for row in columns]))
-        described["known columns"] = compare_likelihoods_of(known, EQUAL_FREQUENCIES, prefix, quartets, library)
-        described["known columns"]["columns"] = columns.shape[1]
+    known = np.isin(columns, list(LETTERS)).all(axis=0)
+    described = {}
+    for kind, rows in (("all", columns), ("known", columns[:, known])):
+        if rows.shape[1] < LEAST_COLUMNS:
+            continue
+        alignment = Path(f"{prefix}.{kind}.fasta")
+        plltool.write_text(alignment, plltool.format_fasta(given.names, [row.tobytes().decode() for row in rows]))
+        described[kind], draws = compare_likelihoods_of(alignment, MODEL, prefix, quartets, library)
+        described[kind]["columns"] = rows.shape[1]
+        if kind == "all":
+            own = dict.fromkeys((("plltool-scfl", seed) for seed in SEEDS), factors_by_their_rule(alignment, prefix))
+            described["all by their rule"] = describe_sites(draws | own, "plltool-scfl", "iqtree3", NUMBERS)
     return described
 
 
-def compare_likelihoods_of(alignment: Path, model: str, prefix: Path, quartets: int, library: Path) -> dict[str, Any]:
+def factors_by_their_rule(alignment: Path, prefix: Path) -> Factors:
+    """plltool's factors, those subtrees being without data which are so for IQ-TREE 3.1.2."""
+    record = json.loads(Path(f"{prefix}.plltool-scfl1.cf.json").read_text())["evaluation"]
+    settings = {"quartets": 0, "likelihood": True, "fixed": True, "threads": 1}
+    with patch("plltool.analyses.likelihood.node_states", node_states_by_their_rule):
+        found = plltool.concordance(record["tree"], None, alignment, record["model"], **settings)
+    texts = found.texts()
+    paths = [Path(f"{prefix}.rule.{ending}") for ending in ("cf.stat", "cf.branch.nwk")]
+    for path in paths:
+        plltool.write_text(path, texts[path.name.removeprefix(f"{prefix.name}.rule.")])
+    return read_factors(*paths)
+
+
+def node_states_by_their_rule(
+    likelihood: TreeLikelihood, n_states: Sequence[int], subtrees: tuple[np.ndarray, np.ndarray]
+) -> list[np.ndarray]:
+    """As `plltool.optimise.ancestral.node_states`, 0 where the likelihoods given each state sum to more than 1.
+
+    So they do in a subtree without data, where each is 1; and in one with data of one taxon, if that has a letter that
+    is more frequent than the mean.
+    """
+    lnl = _with_each_state(likelihood, likelihood.view.incoming[subtrees], max(n_states), None)
+    found = []
+    for own, model in zip(likelihood.split_patterns(lnl), likelihood.models, strict=True):
+        given_state = np.exp(own).swapaxes(1, 2) / model.frequencies
+        total = given_state.sum(axis=2, keepdims=True)
+        found.append(np.where(total > 1 + ROUNDING, 0.0, given_state / total))
+    return found
+
+
+def compare_likelihoods_of(
+    alignment: Path, model: str, prefix: Path, quartets: int, library: Path
+) -> tuple[dict[str, Any], dict[tuple[str, int], Factors]]:
     def command(program: str, prefix: Path, quartets: int, seed: int, out: Path) -> list[Any]:
         tree = f"{prefix}.best.nwk"
         if program == "plltool-scfl":
             options = ["--scf", 0, "--scfl", "--model", model, "--seed", seed, "--threads", 1, "--redo", "--quiet"]
             return ["plltool", "concordance", alignment, "--tree", tree, *options, "--prefix", out]
-        script = Path(__file__).with_name("iqtree3.py")
-        options = ["--seed", seed, "--scfl", quartets, "--kernel-nonrev"]
-        return [sys.executable, script, library, alignment, tree, model, out, *options]
+        script, fitted = Path(__file__).with_name("iqtree3.py"), Path(f"{prefix}.fitted.nwk")
+        record = json.loads(Path(f"{prefix}.plltool-scfl{seed}.cf.json").read_text())["evaluation"]
+        plltool.write_text(fitted, record["tree"])
+        options = ["--seed", seed, "--scfl", quartets, "--kernel-nonrev", "-blfix"]
+        return [sys.executable, script, library, alignment, fitted, as_iqtree_model(record["model"]), out, *options]
 
     draws, seconds = draw_twice(prefix, quartets, ("plltool-scfl", "iqtree3"), command)
-    return {"model": model, "cpu_seconds": seconds} | describe_sites(draws, "plltool-scfl", "iqtree3")
+    described = {"model": model, "cpu_seconds": seconds} | describe_sites(draws, "plltool-scfl", "iqtree3", NUMBERS)
+    return described, draws
 
 
 def draw_twice(
@@ -157,10 +204,10 @@ def draw_twice(
     return draws, {program: float(np.median(times)) for program, times in seconds.items()}
 
 
-def describe_sites(draws: dict[tuple[str, int], Factors], own: str, theirs: str) -> dict[str, Any]:
+def describe_sites(draws: dict[tuple[str, int], Factors], own: str, theirs: str, unit: str) -> dict[str, Any]:
     """How far the site factors of two programs are apart, and those of each from itself."""
     branches = list(draws[own, 1])
-    factors = {key: np.array([site_factor(found[side]) for side in branches]) for key, found in draws.items()}
+    factors = {key: np.array([site_factor(found[side], unit) for side in branches]) for key, found in draws.items()}
     sites = {key: sum(row.get("sN", row.get("sNL", 0.0)) for row in found.values()) for key, found in draws.items()}
     gaps = np.array([factors[own, seed] - factors[theirs, seed] for seed in SEEDS])
     return {

@@ -144,6 +144,16 @@ SHOWN_RECORD = json.dumps(
     | {"climb_distances": [[0]]}
 ).encode()
 
+JPLACE = b"""{"tree": "(a:1{0},'b{7}':1{1},(c:1{2},d:1{3}):1{4});",
+ "fields": ["edge_num", "likelihood", "like_weight_ratio", "distal_length", "pendant_length"], "placements": [
+ {"p": [[4, -9.5, 0.75, 0.1, 0.2], [0, -11, 0.25, 0.0, 0.1]], "n": ["q", "r"]},
+ {"p": [[1, -9, 1, 0, 0]], "nm": [["s", 2]]}]}
+"""
+CONCORDANCE = b"""{"tree": "(a:1,b:1,(c:1,d:1)75:1);", "columns": {"gCF": "of trees", "sCF": "of sites", "gN": "trees"},
+ "kinds": {"gcf": {"replicates": 4}, "scf": {"replicates": 100}}, "seed": 1, "command": "x",
+ "branches": [{"id": 1, "taxa": ["c", "d"], "columns": {"gCF": 75.0, "sCF": 45.5, "gN": 4.0}}]}
+"""
+
 
 class BrokenError(Exception):
     """A value is another one after it has been written and read."""
@@ -240,9 +250,22 @@ def run_definitions(content: bytes, path: Path) -> object:
 
 
 def run_report(content: bytes, path: Path) -> object:
-    record = path.with_name("run.json")
-    record.write_bytes(content)
-    return len(report(record.with_suffix("")).html) > 0
+    return show_in_report(content, path, "json")
+
+
+def run_jplace(content: bytes, path: Path) -> object:
+    return show_in_report(content, path, "jplace")
+
+
+def run_concordance(content: bytes, path: Path) -> object:
+    return show_in_report(content, path, "cf.json")
+
+
+def show_in_report(content: bytes, path: Path, ending: str) -> bool:
+    """Make a report of a run that left one file; the others of the folder belong to other parsers."""
+    prefix = path.with_name(f"run-{ending}")
+    path.with_name(f"{prefix.name}.{ending}").write_bytes(content)
+    return len(report(prefix).html) > 0
 
 
 def run_dates(content: bytes, path: Path) -> object:
@@ -492,6 +515,12 @@ PARSERS = {
     ),
     "report": Parser(
         run_report, [SHOWN_RECORD], [b"null", b"[]", b"{}", b'"tree"', b'"parts"', b"1e400", b"-1", b"\\ud800", b"NaN"]
+    ),
+    "jplace": Parser(
+        run_jplace, [JPLACE], [b"{0}", b"{-1}", b'"p"', b'"nm"', b"null", b"[]", b"{}", b"1e400", b"NaN", b"'{1}'"]
+    ),
+    "concordance": Parser(
+        run_concordance, [CONCORDANCE], [b"null", b"[]", b"{}", b'"gcf"', b'"scf"', b"1e400", b"-1", b'"taxa"', b"NaN"]
     ),
     "dates": Parser(
         run_dates,

@@ -67,6 +67,7 @@ INSERTIONS = "tests/tree_search/test_insertions.py"
 CLIMB = "tests/tree_search/test_climb.py"
 DRIVER = "tests/tree_search/test_stages.py"
 REPORT, METHODS = ("tests/pages/test_report.py",), ("tests/pages/test_methods.py",)
+SECTIONS, JPLACE = ("tests/pages/test_analysis_sections.py",), ("tests/io/test_jplace_reader.py",)
 DESCRIPTION = ("tests/statistics/test_description.py",)
 NOTEBOOK = ("tests/pages/test_notebook.py", "-k", "not select and not genes")
 TERMINAL = ("tests/cli/test_terminal.py", "-k", "not in_a_terminal and not a_dumb and not without_colour and not pipe_on")
@@ -1686,6 +1687,32 @@ MUTANTS = [
     Mutant("gaps as informative", "plltool/statistics/description.py", "(counts[:, block.states.state_codes] >= 2)", "(counts >= 2)", DESCRIPTION),
     Mutant("one taxon makes a site informative", "plltool/statistics/description.py", ">= 2).sum(axis=1) >= 2", ">= 1).sum(axis=1) >= 2", DESCRIPTION),
     Mutant("the root among identical sequences", "plltool/statistics/description.py", "if name != ROOT_NAME", "if name", DESCRIPTION),
+    Mutant("placements: best places by lnL of the first", "plltool/pages/placement_section.py",
+        "first = max(places, key=lambda place: place.like_weight_ratio)", "first = places[-1]", SECTIONS),
+    Mutant("placements: identical queries count once", "plltool/pages/placement_section.py",
+        "+= len(names) * place.like_weight_ratio", "+= place.like_weight_ratio", SECTIONS),
+    Mutant("marks of other branches", "plltool/pages/tree_section.py", "[order[first:end] for", "[[first] for", SECTIONS),
+    Mutant("marks of other branches in a collapsed tree", "plltool/pages/tree_section.py",
+        "pairwise([*kept, len(order)])]", "pairwise(range(len(kept) + 1))]", SECTIONS),
+    Mutant("placements in a collapsed clade are lost", "plltool/pages/placement_section.py", "for node in nodes) for own",
+        "for node in nodes[:1]) for own", SECTIONS),
+    Mutant("mutations by marginal states", "plltool/pages/ancestral_section.py", 'if row["Joint"] == "1":',
+        'if row["Marginal"] == "1":', SECTIONS),
+    Mutant("concordance: colours of supports", "plltool/pages/concordance_section.py", "COLOURS = ((50.0,",
+        "COLOURS = ((80.0,", SECTIONS),
+    Mutant("concordance: factors of another branch", "plltool/pages/records.py", "return min(one, one ^ everyone)",
+        "return one", SECTIONS),
+    Mutant("a tree in time begins at the wrong year", "plltool/drawing/timed.py",
+        "self.latest - depths.max() + depths", "self.latest - depths", DRAWING),
+    Mutant("an axis that begins at the root", "plltool/drawing/timed.py",
+        "first = min([float(years.min()), *(ends[0] for ends in known)])", "first = float(years.min())", SECTIONS),
+    Mutant("bands before the tree", "plltool/drawing/picture.py", "        _add_band(picture, mark, Line(x[nodes",
+        "        _add_band(Picture(0, 0), mark, Line(x[nodes", DRAWING),
+    Mutant("jplace: quoted names have numbers", "plltool/io/jplace.py", "'(?:[^']|'')*'|", "", JPLACE),
+    Mutant("jplace: branches in the order of their beginnings", "plltool/io/jplace.py",
+        "closed = _closing_order(nodes)", "closed = list(range(1, len(nodes.parents)))", JPLACE),
+    Mutant("jplace: fields in a fixed order", "plltool/io/jplace.py", "[[row[field] for field in fields]",
+        "[[row[field] for field in range(5)]", JPLACE),
     Mutant("text as HTML", "plltool/pages/markup.py", "else xml_text(piece)", "else piece", REPORT),
     Mutant("quotes in attributes", "plltool/pages/markup.py", '.replace(chr(34), "&quot;")', "", REPORT),
     Mutant("a script that names can end", "plltool/pages/page.py", '.replace("<", "\\\\u003c")', "", REPORT),

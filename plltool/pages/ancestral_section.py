@@ -41,7 +41,8 @@ def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Se
     columns = ("Branch to", "Mutations", "Number", "From")
     table = Table("Mutations by joint states, branches with most first", columns, rows, is_text=True)
     remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
-    return Section("ancestors", "Ancestral states", (facts, draw_marked(nodes, marks, caption), table, Prose(remark)))
+    picture = draw_marked(nodes, lambda own: marks[own[0]], caption)
+    return Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))
 
 
 def _label(row: Row) -> str:

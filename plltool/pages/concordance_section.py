@@ -14,7 +14,7 @@ LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, an
 COLUMNS = (
     "gCF", "gDF1", "gDF2", "gDFP", "gN", "sCF", "sDF1", "sDF2", "sN", "sCFL", "sDFL1", "sDFL2", "sNL", "qCF", "IC",
 )  # fmt: skip
-COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR), (0.0, POOR_COLOUR))  # from which per cent on
+COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per cent on
 
 
 def describe_concordance(found: Record, name: str) -> Section:
@@ -30,7 +30,7 @@ def describe_concordance(found: Record, name: str) -> Section:
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
     if columns:
         caption += f" The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
-    blocks: list[Block] = [draw_marked(nodes, marks, caption)]
+    blocks: list[Block] = [draw_marked(nodes, lambda own: marks[own[0]], caption)]
     listed = [column for column in COLUMNS if column in found["columns"]]
     rows = tuple(
         (str(branch["id"]), *(_write(branch["columns"][column]) for column in listed)) for branch in branches
@@ -66,7 +66,7 @@ def _mark(branch: Record, columns: list[str]) -> Mark:
     text = f"{branch['id']}: {'/'.join(map(_write, values))}"
     if not values or values[0] is None:
         return Mark(text)
-    return Mark(text, next(colour for least, colour in COLOURS if values[0] >= least))
+    return Mark(text, next((colour for least, colour in COLOURS if values[0] >= least), POOR_COLOUR))
 
 
 def _write(value: float | None) -> str:

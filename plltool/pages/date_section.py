@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from plltool.drawing.picture import no_marks
+from plltool.drawing.picture import Mark
 from plltool.drawing.timed import TimeScale
 from plltool.io.newick import parse_nodes
 from plltool.pages.blocks import DrawnTree, Facts, Picture, Prose, Section
@@ -41,7 +41,7 @@ def _draw_dated(dating: Record, newick: str, level: str) -> DrawnTree:
     ranges = tuple(dates[label]["interval"] for label in nodes.labels)
     time = TimeScale(max(node["year"] for node in dates.values()), ranges)
     bars = f" Bars are the years between which a node lies with a probability of {level}." if any(ranges) else ""
-    return draw_marked(nodes, no_marks(nodes), f"The tree in time: the axis has calendar years.{bars}", time)
+    return draw_marked(nodes, lambda _: Mark(), f"The tree in time: the axis has calendar years.{bars}", time)
 
 
 def _range(interval: list[float] | None, level: str, form: str) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
 from plltool.drawing.picture import Mark
 from plltool.io.jplace import Jplace
 from plltool.pages.blocks import Block, Facts, Picture, Prose, Section, Table
-from plltool.pages.figures import count
 from plltool.pages.plots import draw_bars
 from plltool.pages.tree_section import draw_marked, name_branches
 
@@ -39,15 +39,18 @@ def describe_placements(found: Jplace, name: str) -> Section:
         ("Branches with the best place of a query", str(sum(number > 0 for number in numbers))),
     ))  # fmt: skip
     largest = max(*weights, 1e-300)
-    marks = [
-        Mark(str(number) if number else "", band=round(WIDEST * math.sqrt(weight / largest), 1))
-        for number, weight in zip(numbers, weights, strict=True)
-    ]
+
+    def mark(nodes: Sequence[int]) -> Mark:
+        """Of a branch, or of a collapsed clade, whose branches count together."""
+        number, weight = (sum(own[node] for node in nodes) for own in (numbers, weights))
+        share = min(weight / largest, 1.0)
+        return Mark(str(number) if number else "", band=round(WIDEST * math.sqrt(share), 1))
+
     caption = (
-        "The reference tree. A number tells how many queries have their best place on the branch. The band behind a"
-        " branch is the wider, the larger the sum of the weights of all places on it is."
+        "The reference tree. A number tells how many queries have their best place on the branch, or in a collapsed"
+        " clade. The band behind a branch is the wider, the larger the sum of the weights of all places there is."
     )
-    blocks: list[Block] = [facts, draw_marked(found.nodes, marks, caption)]
+    blocks: list[Block] = [facts, draw_marked(found.nodes, mark, caption)]
     if best:
         heights = [0.0] * BINS
         for share in shares:
@@ -80,4 +83,4 @@ def describe_placements(found: Jplace, name: str) -> Section:
 
 
 def _caption(text: str, n_rows: int, most: int) -> str:
-    return text if n_rows <= most else f"{text}, the first {most} of {count(n_rows, 'row')}"
+    return text if n_rows <= most else f"{text}, the first {most} of {n_rows}"

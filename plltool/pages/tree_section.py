@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from plltool.constants import REPORT_ROWS
 from plltool.drawing.picture import Mark
@@ -43,20 +44,23 @@ def sum_lengths(nodes: RootedNodes) -> float:
     return math.fsum(length for length in nodes.lengths[1:] if not math.isnan(length))
 
 
-def draw_marked(nodes: RootedNodes, marks: Sequence[Mark], caption: str, time: TimeScale | None = None) -> DrawnTree:
+def draw_marked(
+    nodes: RootedNodes, mark: Callable[[Sequence[int]], Mark], caption: str, time: TimeScale | None = None
+) -> DrawnTree:
     """A tree, smaller clades first, with marks at its branches, and perhaps in time.
 
-    Of a large tree, the smallest clades are collapsed: they keep the mark of the branch above them only.
+    `mark` gets the node below a branch. Of a large tree, the smallest clades are collapsed: it then gets the node where
+    the clade begins, and all nodes within.
     """
     numbered = RootedNodes(nodes.parents, nodes.lengths, [str(node) for node in range(len(nodes.parents))])
     turned = numbered.ladderized()
     order = [int(label) for label in turned.labels]
     turned.labels = [nodes.labels[node] for node in order]
     shown, kept = collapse_large(turned)
-    order = [order[node] for node in kept]
+    groups = [order[first:end] for first, end in pairwise([*kept, len(order)])]
     if time is not None and time.ranges:
-        time = TimeScale(time.latest, tuple(time.ranges[node] for node in order))
-    drawing = TreeDrawing(shown, tuple(marks[node] for node in order), time)
+        time = TimeScale(time.latest, tuple(time.ranges[own[0]] for own in groups))
+    drawing = TreeDrawing(shown, tuple(map(mark, groups)), time)
     return DrawnTree(drawing, tell_collapsed(turned, shown) + caption)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from itertools import count
 
 import pytest
 from page_reader import read_page, texts_of
@@ -146,21 +147,28 @@ def test_a_tree_in_time(tmp_path):
 
 
 def test_marks_of_a_large_tree_stay_with_their_branches(tmp_path):
-    """A comb of 250 taxa: clades far from the root are collapsed, queries on branches that are left stay there."""
-    tree = "a0:1{0}"
-    for number in range(1, 250):
-        tree = f"(a{number}:1{{{2 * number - 1}}},{tree}):1{{{2 * number}}}"
-    tree = f"({tree},b:1{{1000}},c:1{{1001}});"
-    # the text closes the newest taxon first, so numbers are those of the text
+    """Two combs of 150 taxa: clades far from the root are collapsed, queries on branches that are left stay there."""
+    edges, combs = count(), []
+    for letter in "ab":
+        comb = f"{letter}0:1{{{next(edges)}}}"
+        for number in range(1, 150):
+            comb = f"({letter}{number}:1{{{next(edges)}}},{comb}):1{{{next(edges)}}}"
+        combs.append(comb)
+    tree = f"({combs[0]},{combs[1]},c:1{{{next(edges)}}});"
     numbers = {name: int(edge) for name, edge in re.findall(r"(\w+):1\{(\d+)\}", tree)}
-    rows = [{"p": [[numbers[name], -1.0, 1.0, 0.0, 0.1]], "n": [f"on {name}"]} for name in ("a249", "a240", "c")]
+    chosen = ("a149", "a140", "b149", "b140", "c", "a0", "a1", "b3")
+    rows = [{"p": [[numbers[name], -1.0, 1.0, 0.0, 0.1]], "n": [f"on {name}"]} for name in chosen]
     (tmp_path / "run.jplace").write_text(jplace(tree=tree, placements=rows))
     made = plltool.report(tmp_path / "run")
     picture = picture_in(made.html, "placements")
     bands = sorted(round(y) for _, y, _, _, _ in lines_of(picture, "#9dbfe0"))
-    assert bands == sorted(round(row_of(name, picture)[1]) - 4 for name in ("a249", "a240", "c"))
     names = [text.text for text in picture.iter(f"{SVG}text")]
-    assert any(name.startswith("[") and "taxa, among them" in name for name in names)
+    collapsed = [next(name for name in names if re.fullmatch(rf"\[\d+ taxa, among them {x}\d+\]", name)) for x in "ab"]
+    where = {name: round(row_of(name, picture)[1]) - 4 for name in (*chosen[:5], *collapsed)}
+    assert bands == sorted(where.values())
+    counts = {round(float(own.get("y")) + 4): own.text for own in picture.iter(f"{SVG}text")
+              if own.get("font-size") == "9" and own.get("text-anchor") == "end"}  # fmt: skip
+    assert [counts[where[name]] for name in (*chosen[:5], *collapsed)] == ["1"] * 5 + ["2", "1"]
     assert "its smallest clades are collapsed" in made.text
 
 
