@@ -232,8 +232,8 @@ class Engine(Holder):
         """One model per part, as `_ask_tracks` takes it."""
 
     @abstractmethod
-    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        """See `ask_tracks`."""
+    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
+        """See `ask_tracks`; `program` has the instructions of all tracks, which read `tables`."""
 
     @abstractmethod
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
@@ -254,14 +254,8 @@ class Engine(Holder):
         if request.is_unwanted:
             return lambda: np.zeros((self.n_parts, request.n_values))
         request, lengths = self._take(request, lengths)
-        kinds = np.bincount(request.program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
-        tables = Tables(
-            decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
-            slopes=bool(kinds[Opcode.TRIPLET] or (kinds[Opcode.DERIVATIVE] and not self.layout.reversible)),
-            divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
-        )
         lengths = self._per_part(lengths)
-        answer = self._ask(request, lengths, tables)
+        answer = self._ask(request, lengths, self._tables(request.program))
 
         def get() -> FloatArray:
             try:
@@ -272,6 +266,15 @@ class Engine(Holder):
                 raise NotFiniteError(f"{error}, across branches of length {found}", error.part, error.value) from error
 
         return get
+
+    def _tables(self, program: IntArray) -> Tables:
+        """What a program reads."""
+        kinds = np.bincount(program[:, InstructionWord.OPCODE], minlength=len(OPCODES))
+        return Tables(
+            decays=bool(kinds[_IN_EIGENBASIS].any() and self.layout.reversible),
+            slopes=bool(kinds[Opcode.TRIPLET] or (kinds[Opcode.DERIVATIVE] and not self.layout.reversible)),
+            divided_differences=bool(kinds[Opcode.RATE_MATRIX_GRADIENT]),
+        )
 
     def ask_shaped(self, make: Callable[[Layout], Request], lengths: FloatArray) -> ShapedAnswer:
         answer = self.ask(make(self.layout), lengths)
@@ -289,7 +292,7 @@ class Engine(Holder):
         return self._pack_model(parts)
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        """The value of each of several programs, float64 (n_tracks, n_parts), all in one launch.
+        """The values of several programs, float64 (n_values of all, n_parts), track by track, all in one launch.
 
         CLAs stay in the slots that the programs name, unless the engine streams patterns; a program must then make all
         that it reads. The engine's own model stays in use. Errors are those of `execute`.
@@ -297,7 +300,7 @@ class Engine(Holder):
         program = np.concatenate([track.program for track in tracks])
         self._check_slots(program)
         self.counters.count("tracks", program)
-        return self._ask_tracks(tracks)
+        return self._ask_tracks(tracks, program, self._tables(program))
 
     def run(self, operations: IntArray, lengths: FloatArray) -> None:
         """Make CLAs: `operations` are PROPAGATE and NEWVIEW instructions.

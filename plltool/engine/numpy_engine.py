@@ -154,8 +154,8 @@ class NumpyEngine(Engine):
     def _pack_model(self, parts: Parts) -> Parts:
         return parts
 
-    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        return partial(self._execute_tracks, tracks)
+    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
+        return partial(self._execute_tracks, tracks, tables)
 
     def _ask_sites(self, request: Request, lengths: FloatArray) -> Answer:
         return partial(self._site_values, request, lengths)
@@ -183,16 +183,16 @@ class NumpyEngine(Engine):
             self.set_model(own)
         return values
 
-    def _execute_tracks(self, tracks: Sequence[Track]) -> FloatArray:
-        values = np.empty((len(tracks), self.n_parts))
+    def _execute_tracks(self, tracks: Sequence[Track], tables: Tables) -> FloatArray:
+        values = []
         lengths = stack_lengths(tracks, self.n_parts).reshape(len(tracks), self.n_parts, -1)
         try:
-            for track, at, value in zip(tracks, lengths, values, strict=True):
+            for track, at in zip(tracks, lengths, strict=True):
                 self._use_model(track.model)
-                value[:] = self._execute(Request(track.program, 1), at, Tables())[:, 0]
+                values.append(self._execute(Request(track.program, track.n_values), at, tables).T)
         finally:
             self._use_model(self._parts)
-        return values
+        return np.concatenate(values)
 
     def _take_through(self, program: IntArray) -> Iterator[tuple[int, FloatArray]]:
         """Run a program on the blocks of the present run; yields (result, values (k, block, lane))."""

@@ -176,10 +176,10 @@ class Shards(EngineGroup[Any]):
 
     def ask_tracks(self, tracks: Sequence[Track]) -> Answer:
         """See `Engine.ask_tracks`. A device that fails ends the run, since the CLAs of tracks are lost with it."""
-        answers = []
+        answers, n_values = [], sum(track.n_values for track in tracks)
         for number, engine in enumerate(self.engines):
             answers.append(engine.ask_tracks([replace(track, model=track.model[number]) for track in tracks]))
-        return lambda: self._add_up([answer().T for answer in answers], len(tracks)).T
+        return lambda: self._add_up([answer().T for answer in answers], n_values).T
 
     def prepare(self, operations: IntArray, lengths: FloatArray) -> ShardedClas:
         """CLAs for later requests; see `Engine.prepare`."""

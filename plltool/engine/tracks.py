@@ -20,18 +20,20 @@ PACKED_LENGTH = 1.0  # of branches that a track does not read, where others read
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """A program that makes one value, its number 0.
+    """A program that makes values, numbered from 0 on.
 
     Attributes
     ----------
     program : int32 (n, INSTRUCTION_WORDS); no other track of the launch may use the slots that it writes to
     lengths : (n_branches,), expected substitutions per site, the same for all parts
     model : what `Engine.pack_model` made of the models of the parts
+    n_values : how many numbers the program makes
     """
 
     program: IntArray
     lengths: Sequence[float]
     model: Any
+    n_values: int = 1
 
 
 def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:

@@ -8,7 +8,7 @@ chain. Then two chains of each run, drawn at random, may exchange their heats: w
 the exchange is accepted with the probability min(1, (posterior(j) / posterior(i))^(heat_i - heat_j)).
 
 Steps are tuned in the first generations only: after each proposal with the acceptance probability a, the logarithm of
-the step changes by (a - TARGET) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008). From then on kernels are
+the step changes by (a - target) / t^0.6 where t counts the proposals (Andrieu & Thoms 2008). From then on kernels are
 fixed.
 """
 
@@ -29,7 +29,6 @@ from plltool.sampling.moves import Move, Proposal
 from plltool.sampling.samples import pack_topologies, unpack_topologies
 from plltool.sampling.state import Problem, State
 
-TARGET = 0.3  # share of proposals that tuning aims at; optima are between 0.23 for many numbers and 0.44 for one
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
 LEARNT = "n_states", "sums", "products", "factor"  # what joint moves know
@@ -141,15 +140,8 @@ class Chains:
             for counts in (self.tried, self.accepted, self.swaps_tried, self.swaps_accepted):
                 counts[:] = 0
         number = self._draw_move()
-        move, steps = self.moves[number], self.steps[number]
-        places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
-        proposals = [
-            self._possible(move.propose(state, steps[place], self._rng))
-            for state, place in zip(self.states, places, strict=True)
-        ]
-        answers = self._likelihoods.ask(proposals)
-        for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
-            self._decide(number, chain, place, proposal, answer)
+        for _ in range(self.moves[number].repeats):
+            self._move(number)
         self.generation += 1
         if self.is_tuning and self.generation % LEARN_EVERY == 0:
             for own in self._joint_moves:
@@ -165,6 +157,30 @@ class Chains:
         drawn = self._rng.random() * self._bounds[-1]
         return next(number for number, bound in enumerate(self._bounds) if drawn < bound)
 
+    def _move(self, number: int) -> None:
+        """One move of a kind by every chain."""
+        move, steps = self.moves[number], self.steps[number]
+        places = [chain - chain % self.n_chains + rank for chain, rank in enumerate(self.ranks)]
+        self._survey(move)
+        proposals = [
+            self._possible(move.propose(state, steps[place], self._rng, self._heats[rank]))
+            for state, place, rank in zip(self.states, places, self.ranks, strict=True)
+        ]
+        answers = self._likelihoods.ask(proposals)
+        for chain, (place, proposal, answer) in enumerate(zip(places, proposals, answers, strict=True)):
+            self._decide(number, chain, place, proposal, answer)
+
+    def _survey(self, move: Move) -> None:
+        """Let all chains know what a move has to know of the surroundings of their states, in one launch."""
+        asked: list[Proposal | None] = []
+        for state in self.states:
+            question = move.ask(state, self._rng)
+            is_known = question is None or (state.known is not None and state.known.question == question)
+            asked.append(None if is_known else Proposal(state, 0.0, (), question=question))
+        if any(asked):
+            answers = self._likelihoods.ask(asked)
+            self.states = [answer or state for answer, state in zip(answers, self.states, strict=True)]
+
     def _possible(self, proposal: Proposal | None) -> Proposal | None:
         """The proposal, unless its prior density is 0."""
         return None if proposal is None or proposal.state.log_prior == -math.inf else proposal
@@ -175,7 +191,9 @@ class Chains:
         probability = 0.0
         if proposal is not None and answer is not None:
             old = self.states[chain]
-            gain = self._heats[self.ranks[chain]] * (answer.log_posterior - old.log_posterior) + proposal.log_ratio
+            heat = self._heats[self.ranks[chain]]
+            ratio = self.moves[number].log_ratio(old, proposal, answer, self.steps[number][place], heat)
+            gain = heat * (answer.log_posterior - old.log_posterior) + ratio
             probability = math.exp(min(0.0, gain))
             if self._rng.random() < probability:
                 self.states[chain] = answer
@@ -183,7 +201,8 @@ class Chains:
                 self.accepted[number, place] += 1
         steps = self.steps[number]
         if self.is_tuning and steps[place]:
-            factor = math.exp((probability - TARGET) / float(self.tried[number, place]) ** TUNING_POWER)
+            target = self.moves[number].target
+            factor = math.exp((probability - target) / float(self.tried[number, place]) ** TUNING_POWER)
             steps[place] = min(max(steps[place] * factor, MIN_STEP), MAX_STEP)
 
     def _swap(self, run: int) -> None:

@@ -62,19 +62,20 @@ class JointDraw(Move):
         """Leave out the states so far, on the way from where chains began; draws go on as they are for a while."""
         self.n_states, self.sums, self.products = 0, 0.0 * self.sums, 0.0 * self.products
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         change = step * (self.factor @ rng.standard_normal(len(self.sums)))
         if np.abs(change).max() > LARGEST_CHANGE:
             return None
-        new, log_ratio, at = state, 0.0, 0
+        log_ratio, at = 0.0, 0
+        changes: dict[int, Value] = {}
         for number, parameter in enumerate(self.problem.parameters):
             size = parameter.size - (parameter.kind in SHARES)
-            value, gain = _move_value(parameter, state.values[number], change[at : at + size])
-            new = self.problem.revalued(new, number, value)
+            changes[number], gain = _move_value(parameter, state.values[number], change[at : at + size])
             log_ratio += gain
             at += size
         lengths = [length * math.exp(change[-1]) for length in state.lengths]
         log_ratio += float(change[-1]) * (len(lengths) - 1)
+        new = self.problem.revalued(state, changes)
         return Proposal(self.problem.moved(new, state.topology, lengths), log_ratio, ALL_NODES, True)
 
     def _point(self, state: State) -> FloatArray:

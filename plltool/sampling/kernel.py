@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
 from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.sampling.moves import Move
 from plltool.sampling.parameters import ALPHA, SHARES
@@ -10,11 +12,11 @@ from plltool.sampling.state import Problem
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
 
-LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0))
-TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0))
+LENGTH_WEIGHTS = ((BranchMultiplier, 5.0), (NodeSlider, 2.0), (TreeMultiplier, 1.0), (LengthLangevin, 1.0))
+TOPOLOGY_WEIGHTS = ((Interchange, 2.0), (Extension, 4.0), (InformedInterchange, 1.0), (InformedRegraft, 1.5))
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT = 4.0
+JOINT_WEIGHT = 5.0
 
 
 def make_moves(problem: Problem) -> list[Move]:

@@ -21,7 +21,7 @@ class BranchMultiplier(Move):
     name = "multiplier of a branch"
     step = 2.0 * math.log(1.6)
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         node = int(rng.integers(1, state.topology.n_nodes))
         factor = draw_factor(step, rng)
         lengths = state.lengths.copy()
@@ -41,7 +41,7 @@ class TreeMultiplier(Move):
     name = "multiplier of all branches"
     step = 2.0 * math.log(1.1)
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         factor = draw_factor(step, rng)
         multiplier = math.exp(factor)
         lengths = [length * multiplier for length in state.lengths]
@@ -60,7 +60,7 @@ class NodeSlider(Move):
     name = "node slider"
     step = 2.0 * math.log(1.2)
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         topology = state.topology
         node = int(rng.integers(topology.n_taxa, topology.n_nodes))
         around = [node, topology.left[node], topology.right[node]]

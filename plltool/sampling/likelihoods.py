@@ -2,12 +2,14 @@
 
 A chain has two slots for each inner node. One holds the node's CLA in the present state. A proposal writes into the
 other one, at the nodes whose CLAs it changes, and reads the present CLAs elsewhere. If it is accepted, the two change
-places at these nodes; if it is rejected, nothing has to be undone. All chains are tracks of one launch.
+places at these nodes; if it is rejected, nothing has to be undone. Surveys have slots of their own, see
+`plltool.sampling.survey`. All chains are tracks of one launch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -15,15 +17,16 @@ import numpy as np
 from plltool.engine.base import Engine
 from plltool.engine.contract import Opcode
 from plltool.engine.shards import Shards
-from plltool.engine.tracks import Track
+from plltool.engine.tracks import PACKED_LENGTH, Track
 from plltool.sampling.moves import ALL_NODES, Proposal
-from plltool.sampling.state import Problem, State
+from plltool.sampling.state import Known, Problem, State
+from plltool.sampling.survey import Question, Survey, survey_slots
 from plltool.sampling.tree import ROOT
 
 
 def sampling_slots(n_taxa: int, n_chains: int) -> int:
     """The number of CLAs that chains need."""
-    return 2 * (n_taxa - 2) * n_chains
+    return (2 * (n_taxa - 2) + survey_slots(n_taxa)) * n_chains
 
 
 class Likelihoods(Protocol):
@@ -33,7 +36,7 @@ class Likelihoods(Protocol):
         """The first states of all chains, with their models and likelihoods."""
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        """The proposed state of each chain with its model and likelihood; None where there is none."""
+        """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
 
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""
@@ -46,10 +49,15 @@ class NoData:
         return list(states)
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        return [None if proposal is None else proposal.state for proposal in proposals]
+        return [None if own is None else own.state._replace(known=_no_answer(own.question)) for own in proposals]
 
     def accept(self, chain: int) -> None:
         pass
+
+
+def _no_answer(question: Question | None) -> Known | None:
+    """What is known of the surroundings without data."""
+    return None if question is None else Known(question, [0.0] * question.n_values)
 
 
 class EngineLikelihoods:
@@ -78,33 +86,32 @@ class EngineLikelihoods:
         return [answer for answer in answers if answer is not None]
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        """The proposed state of each chain with its model and likelihood; None where there is none."""
-        asked = [chain for chain, proposal in enumerate(proposals) if proposal is not None]
-        answers: list[State | None] = [None] * len(proposals)
-        tracks = []
-        for chain in asked:
-            proposal = proposals[chain]
-            assert proposal is not None
+        """The proposed state of each chain with its model, likelihood and answer; None where there is none."""
+        asked: list[tuple[int, Proposal, State, Track]] = []
+        for chain, proposal in enumerate(proposals):
+            if proposal is None:
+                continue
             state = proposal.state
             if proposal.revalued:
                 components = [model.components() for model in state.models]
                 state = state._replace(packed=self._engine.pack_model(components))
-            tracks.append(self._track(chain, state, proposal.stale))
-            answers[chain] = state
-        if tracks:
-            lnls = self._engine.ask_tracks(tracks)().sum(axis=1).tolist()
-            for chain, lnl in zip(asked, lnls, strict=True):
-                answer = answers[chain]
-                assert answer is not None
-                answers[chain] = answer._replace(lnl=lnl)
+            asked.append((chain, proposal, state, self._track(chain, state, proposal.stale, proposal.question)))
+        answers: list[State | None] = [None] * len(proposals)
+        if not asked:
+            return answers
+        values = iter(self._engine.ask_tracks([track for *_, track in asked])().sum(axis=1).tolist())
+        for chain, proposal, state, _ in asked:
+            lnl, question = next(values), proposal.question
+            known = None if question is None else Known(question, list(islice(values, question.n_values)))
+            answers[chain] = state._replace(lnl=lnl, known=known)
         return answers
 
     def accept(self, chain: int) -> None:
         """Note that a chain has gone to the state that was asked for last."""
         self._sides[chain] = self._asked[chain]
 
-    def _track(self, chain: int, state: State, stale: tuple[int, ...] | None) -> Track:
-        """The program that makes the CLAs of `stale` nodes and of all above them, and the likelihood at tip 0."""
+    def _track(self, chain: int, state: State, stale: tuple[int, ...] | None, question: Question | None) -> Track:
+        """The program that makes the CLAs of `stale` nodes and of all above them, the likelihood and the answer."""
         topology, at = state.topology, state.lengths
         left, right, n = topology.left, topology.right, topology.n_taxa
         remade = topology.postorder() if stale is ALL_NODES or not self._engine.resident else topology.upwards(stale)
@@ -112,18 +119,28 @@ class EngineLikelihoods:
         for node in remade:
             sides[node - n] ^= 1
         self._asked[chain] = sides
-        first = 2 * self._n_inner * chain - 2 * n  # the slots of node u are first + 2 u and the next one
+        begin = sampling_slots(n, 1) * chain
+        first = begin - 2 * n  # the slots of node u are first + 2 u and the next one
         rows: list[tuple[int, ...]] = []
-        lengths: list[float] = []
+        lengths: list[float] = [] if question is None else [PACKED_LENGTH, *at[1:]]
         for node in remade:
-            a, b, place = left[node], right[node], len(lengths)
+            a, b = left[node], right[node]
             operand_a = ~a if a < n else first + 2 * a + sides[a - n]
             operand_b = ~b if b < n else first + 2 * b + sides[b - n]
+            place_a, place_b = a, b
+            if question is None:  # only the branches that are read get P matrices
+                place_a, place_b = len(lengths), len(lengths) + 1
+                lengths += (at[a], at[b])
             rows.append(
-                (Opcode.NEWVIEW, first + 2 * node + sides[node - n], operand_a, place, operand_b, place + 1, 0, 0)
+                (Opcode.NEWVIEW, first + 2 * node + sides[node - n], operand_a, place_a, operand_b, place_b, 0, 0)
             )
-            lengths += (at[a], at[b])
         top = topology.top
-        rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
-        lengths.append(at[top])
-        return Track(np.array(rows, dtype=np.int32), lengths, state.packed)
+        if question is None:
+            rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], len(lengths), 0, 0))
+            lengths.append(at[top])
+            return Track(np.array(rows, dtype=np.int32), lengths, state.packed)
+        rows.append((Opcode.EVALUATE, 0, ~ROOT, 0, first + 2 * top + sides[top - n], top, 0, 0))
+        operands = [~tip for tip in range(n)] + [first + 2 * node + side for node, side in enumerate(sides, n)]
+        others = [0] * n + [first + 2 * node + 1 - side for node, side in enumerate(sides, n)]
+        question.write(state, Survey(operands, others, begin + 2 * self._n_inner, rows, lengths, 1))
+        return Track(np.array(rows, dtype=np.int32), lengths, state.packed, 1 + question.n_values)

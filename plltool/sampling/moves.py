@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from plltool.sampling.state import Problem, State
+from plltool.sampling.survey import Question
 
 ALL_NODES = None  # of `Proposal.stale`: every CLA has to be made again
 
@@ -25,15 +26,17 @@ class Proposal(NamedTuple):
     Attributes
     ----------
     state : the new state with its prior density; what an engine says of it is that of the old one
-    log_ratio : the logarithm of the Hastings ratio
+    log_ratio : the logarithm of the Hastings ratio, or of what the move knows of it before the answer
     stale : inner nodes whose CLAs, and those of all above them, change; ALL_NODES for all
     revalued : whether the value of a parameter of a model changes
+    question : what to ask of the surroundings of the new state; None for nothing
     """
 
     state: State
     log_ratio: float
     stale: tuple[int, ...] | None
     revalued: bool = False
+    question: Question | None = None
 
 
 class Move(ABC):
@@ -44,18 +47,38 @@ class Move(ABC):
     name : for people
     weight : how often it is chosen, relative to others
     step : the size of a proposal that a chain begins with, larger for bolder ones; 0 if there is none to tune
+    target : share of proposals accepted that tuning aims at
+    repeats : how often it is made in a generation; what is known of a new state serves the next time
     """
 
     name = ""
     step = 0.0
+    repeats = 1
+    target = 0.3  # optima are between 0.23 for many numbers and 0.44 for one
 
     def __init__(self, problem: Problem, weight: float):
         self.problem = problem
         self.weight = weight
 
+    def ask(self, state: State, rng: np.random.Generator) -> Question | None:
+        """What the move has to know of the surroundings of a state before it proposes; None for nothing."""
+        return None
+
     @abstractmethod
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
-        """A proposal from a state, or None if there is none, which counts as rejected."""
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
+        """A proposal from a state, or None if there is none, which counts as rejected.
+
+        Parameters
+        ----------
+        state : with the answer to `ask` in `State.known`
+        step : the size of proposals
+        rng : of all choices
+        heat : the power of the posterior that the chain samples
+        """
+
+    def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
+        """The logarithm of the Hastings ratio, once the likelihood and the surroundings of the new state are known."""
+        return proposal.log_ratio
 
 
 def draw_factor(step: float, rng: np.random.Generator) -> float:

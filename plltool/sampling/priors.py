@@ -35,6 +35,10 @@ class Exponential:
         """Of all branch lengths (n_nodes,)."""
         return (len(lengths) - 1) * math.log(self.rate) - self.rate * math.fsum(lengths)
 
+    def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
+        """(n_nodes - 1,) the slope of the logarithm of the density in the length above each node but tip 0."""
+        return np.full(len(lengths) - 1, -self.rate)
+
     def draw_lengths(self, topology: Topology, rng: np.random.Generator) -> list[float]:
         """(n_nodes,) lengths of all branches, 0 for tip 0."""
         return [0.0, *rng.exponential(1.0 / self.rate, topology.n_nodes - 1).tolist()]
@@ -115,6 +119,11 @@ class GammaDirichlet:
             powers = self._concentrations(topology)
             density += math.fsum((powers[node] - 1.0) * math.log(lengths[node]) for node in range(1, len(lengths)))
         return density
+
+    def slopes_of_lengths(self, topology: Topology, lengths: Sequence[float]) -> FloatArray:
+        """(n_nodes - 1,) the slope of the logarithm of the density in the length above each node but tip 0."""
+        powers, at = np.array(self._concentrations(topology)[1:]), np.array(lengths[1:])
+        return (powers - 1.0) / at + (self.shape - powers.sum()) / at.sum() - self.rate
 
     def draw_lengths(self, topology: Topology, rng: np.random.Generator) -> list[float]:
         """(n_nodes,) lengths of all branches, 0 for tip 0."""

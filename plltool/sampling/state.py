@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,7 +13,15 @@ from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.model.model import Model
 from plltool.sampling.parameters import Parameter, Value
 from plltool.sampling.priors import LengthPrior
+from plltool.sampling.survey import Question
 from plltool.sampling.tree import Topology
+
+
+class Known(NamedTuple):
+    """The answer to a question."""
+
+    question: Question
+    values: list[float]
 
 
 class State(NamedTuple):
@@ -29,6 +37,7 @@ class State(NamedTuple):
     models : of the parts, with these values
     packed : what `Engine.pack_model` made of them; None before an engine has seen them
     lnl : log-likelihood
+    known : what was asked of the surroundings; None if nothing was
     """
 
     topology: Topology
@@ -39,6 +48,7 @@ class State(NamedTuple):
     models: tuple[Model, ...]
     packed: Any = None
     lnl: float = 0.0
+    known: Known | None = None
 
     @property
     def log_prior(self) -> float:
@@ -96,17 +106,21 @@ class Problem:
 
     def moved(self, state: State, topology: Topology, lengths: list[float]) -> State:
         """The state with another topology or other lengths."""
-        return state._replace(topology=topology, lengths=lengths, length_prior=self.log_prior_of(topology, lengths))
+        prior = self.log_prior_of(topology, lengths)
+        return state._replace(topology=topology, lengths=lengths, length_prior=prior, known=None)
 
-    def revalued(self, state: State, number: int, value: Value) -> State:
-        """The state with another value of one parameter; its models are those of before, if the value is impossible."""
-        parameter = self.parameters[number]
+    def revalued(self, state: State, changes: Mapping[int, Value]) -> State:
+        """The state with other values of some parameters; its models are those of before, if a value is impossible."""
         values, priors, models = list(state.values), list(state.value_priors), list(state.models)
-        values[number], priors[number] = value, parameter.log_prior(value)
-        if priors[number] > -math.inf:
-            models[parameter.part] = models[parameter.part].copy()
-            parameter.assign(value, models[parameter.part])
-        return state._replace(values=tuple(values), value_priors=tuple(priors), models=tuple(models))
+        for number, value in changes.items():
+            values[number], priors[number] = value, self.parameters[number].log_prior(value)
+        if all(priors[number] > -math.inf for number in changes):
+            for part in {self.parameters[number].part for number in changes}:
+                models[part] = models[part].copy()
+            for number, value in changes.items():
+                parameter = self.parameters[number]
+                parameter.assign(value, models[parameter.part])
+        return state._replace(values=tuple(values), value_priors=tuple(priors), models=tuple(models), known=None)
 
 
 def are_possible(lengths: list[float]) -> bool:

@@ -23,18 +23,24 @@ class Interchange(Move):
 
     name = "NNI"
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
         if old.n_taxa < 4:
             return None
         inner = int(rng.integers(old.n_taxa, old.n_nodes - 1))
         lower = inner + (inner >= old.top)
         below = old.left[lower] if rng.random() < 0.5 else old.right[lower]
-        upper, beside = old.parent[lower], old.sibling(lower)
-        topology = old.copy()
-        topology.replace_child(lower, below, beside)
-        topology.replace_child(upper, beside, below)
-        return Proposal(self.problem.moved(state, topology, state.lengths), 0.0, (lower,))
+        new = self.problem.moved(state, interchange(old, lower, below), state.lengths)
+        return Proposal(new, 0.0, (lower,))
+
+
+def interchange(old: Topology, lower: int, below: int) -> Topology:
+    """The tree in which the node `below` the inner branch above `lower` has changed places with the one beside it."""
+    upper, beside = old.parent[lower], old.sibling(lower)
+    topology = old.copy()
+    topology.replace_child(lower, below, beside)
+    topology.replace_child(upper, beside, below)
+    return topology
 
 
 class Extension(Move):
@@ -60,7 +66,7 @@ class Extension(Move):
         self._extension = extension
         self._log_open = math.log(2.0 * (1.0 - extension))
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = state.topology
         if old.n_taxa < 4:
             return None

@@ -25,7 +25,7 @@ class ValueMove(Move):
         self.name = f"{self.kind} of {parameter.kind}{part}"
 
     def _proposal(self, state: State, value: Value, log_ratio: float) -> Proposal:
-        return Proposal(self.problem.revalued(state, self.number, value), log_ratio, ALL_NODES, True)
+        return Proposal(self.problem.revalued(state, {self.number: value}), log_ratio, ALL_NODES, True)
 
 
 class NumberMultiplier(ValueMove):
@@ -34,7 +34,7 @@ class NumberMultiplier(ValueMove):
     kind = "multiplier"
     step = 2.0 * math.log(1.5)
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         factor = draw_factor(step, rng)
         return self._proposal(state, state.values[self.number] * math.exp(factor), factor)
 
@@ -48,7 +48,7 @@ class ShareSlider(ValueMove):
     kind = "slider"
     step = 0.2
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         value = float(state.values[self.number]) + draw_factor(step, rng)
         return self._proposal(state, reflect(value, 0.0, 1.0), 0.0)
 
@@ -63,7 +63,7 @@ class SimplexSlider(ValueMove):
     kind = "slider"
     step = 0.2
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal:
         shares = np.array(state.values[self.number])
         first, second = rng.choice(len(shares), 2, replace=False)
         whole = shares[first] + shares[second]
@@ -81,7 +81,7 @@ class SimplexDraw(ValueMove):
     kind = "Dirichlet draw"
     step = 0.1
 
-    def propose(self, state: State, step: float, rng: np.random.Generator) -> Proposal | None:
+    def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         old = np.asarray(state.values[self.number])
         concentration = step**-2
         new = rng.dirichlet(concentration * old)

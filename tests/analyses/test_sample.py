@@ -67,7 +67,9 @@ def test_parts_of_different_shapes_and_little_memory(small, device, tmp_path):
     tree = tree_of(found, 0, -1)
     checked = plltool.evaluate(small, tree, str(scheme), fixed=True, brlen="linked", device=device, threads=1)
     assert numbers["LnL"] == pytest.approx(checked.lnl, rel=1e-11)
-    assert found.counters["requests"]["tracks"] == 2 * 31, "the start and 30 generations on two engines"
+    launches, odd = divmod(found.counters["requests"]["tracks"], 2)
+    assert not odd, "two engines"
+    assert launches >= 31, "the start and 30 generations, some of which ask several times"
     streamed = plltool.sample(small, "JC", options=FEW, device=device, threads=1, memory=20_000)
     resident = plltool.sample(small, "JC", options=FEW, device=device, threads=1)
     assert (streamed.samples.numbers() == resident.samples.numbers()).all()

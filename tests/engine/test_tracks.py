@@ -21,14 +21,15 @@ class Chain:
         self.mixtures = [random_mixture(rng, 4, 4) for _ in PARTS]
         self.number = number
 
-    def track(self, engine, operations=True):
+    def track(self, engine, operations=True, derivatives=False):
         program, a, b = program_to_branch(self.ends, N_TAXA, 3)
-        whole = np.concatenate([program if operations else program[:0], prog.evaluate(0, a, b, 3)])
+        last = prog.derivative(1, a, b, 3) if derivatives else program[:0]
+        whole = np.concatenate([program if operations else program[:0], prog.evaluate(0, a, b, 3), last])
         for word in (1, 2, 4):  # slots of what makes CLAs, and operands
             moves = (whole[:, word] >= 0) & ((word > 1) | (whole[:, 0] < 2))
             whole[moves, word] += N_INNER * self.number
-        whole[whole[:, 0] == 2, 1] = 0
-        return Track(whole, self.lengths.tolist(), engine.pack_model([own.components for own in self.mixtures]))
+        models = engine.pack_model([own.components for own in self.mixtures])
+        return Track(whole, self.lengths.tolist(), models, 1 + 3 * derivatives)
 
     def expected(self, codes, weights):
         first, branches = PARTS[0], self.ends.tolist()
@@ -65,6 +66,19 @@ def test_clas_of_tracks_stay(any_kind, make_engine, data):
     whole = engine.ask_tracks([chain.track(engine) for chain in chains])()
     again = engine.ask_tracks([chain.track(engine, operations=False) for chain in chains])()
     assert again.tolist() == whole.tolist()
+
+
+def test_tracks_with_several_values(any_kind, make_engine, data):
+    """The second of three chains asks for derivatives, too, which are those of the chain alone."""
+    codes, weights, chains = data
+    engine = make_engine(any_kind, 3 * N_INNER, codes, weights, chains[1].mixtures, PARTS)
+    found = engine.ask_tracks([chain.track(engine, derivatives=chain.number == 1) for chain in chains])()
+    values = engine.ask_tracks([chain.track(engine) for chain in chains])()
+    assert found[[0, 1, 5]].tolist() == values.tolist()
+    program, a, b = program_to_branch(chains[1].ends, N_TAXA, 3)
+    engine.run(program, chains[1].lengths)
+    alone = engine.derivatives([[a, b, 3]], chains[1].lengths)[0].T
+    assert found[2:5].tolist() == alone.tolist()
 
 
 def test_streaming_engines_run_whole_programs(few_kind, make_engine, data):

@@ -8,7 +8,9 @@ from oracles.substitution import q_matrix
 from sampling.toys import branches_of, draw_topology, make_problem
 
 from plltool.sampling.kernel import make_moves
-from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
+from plltool.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
+from plltool.sampling.moves import Proposal
+from plltool.sampling.survey import Slopes
 
 N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO", N_TAXA)
@@ -32,6 +34,7 @@ def test_lnl_after_many_proposals_is_that_of_the_tree(move):
     states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
     n_accepted = 0
     for _ in range(20):
+        states = surveyed(likelihoods, move, states, rng)
         proposals = [move.propose(state, move.step, rng) for state in states]
         proposals = [own if own is None or own.state.log_prior > -np.inf else None for own in proposals]
         for chain, answer in enumerate(likelihoods.ask(proposals)):
@@ -41,8 +44,29 @@ def test_lnl_after_many_proposals_is_that_of_the_tree(move):
                 n_accepted += 1
     assert n_accepted > 8
     for state in states:
-        (own,) = state.models
-        components = [(1.0, own.frequencies.tolist(), q_matrix(own.exchangeabilities, own.frequencies))]
-        branches, lengths = branches_of(state)
-        expected = pruning(branches, lengths, codes.T.tolist(), components).sum()
-        assert state.lnl == pytest.approx(expected, rel=1e-11)  # double, short sums
+        assert state.lnl == pytest.approx(lnl_of(state, codes), rel=1e-11)  # double, short sums
+
+
+def test_what_is_known_of_a_state_is_forgotten_with_it():
+    state = PROBLEM.draw(draw_topology(PROBLEM, np.random.default_rng(3)), np.random.default_rng(3))
+    question = Slopes(14)
+    (state,) = NoData().ask([Proposal(state, 0.0, (), question=question)])
+    assert state.known == (question, [0.0] * 39)
+    assert PROBLEM.moved(state, state.topology, state.lengths).known is None
+    assert PROBLEM.revalued(state, {0: state.values[0]}).known is None
+
+
+def surveyed(likelihoods, move, states, rng):
+    """The states with the answers to what a move asks."""
+    questions = [move.ask(state, rng) for state in states]
+    if None in questions:
+        return states
+    asked = [Proposal(state, 0.0, (), question=own) for state, own in zip(states, questions, strict=True)]
+    return likelihoods.ask(asked)
+
+
+def lnl_of(state, codes):
+    (own,) = state.models
+    components = [(1.0, own.frequencies.tolist(), q_matrix(own.exchangeabilities, own.frequencies))]
+    branches, lengths = branches_of(state)
+    return pruning(branches, lengths, codes.T.tolist(), components).sum()

@@ -45,6 +45,20 @@ def test_gamma_dirichlet_is_a_gamma_times_a_dirichlet(topology):
     assert powers.count(0.7) == 5
 
 
+@pytest.mark.parametrize("prior", [Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0)], ids=str)
+def test_slopes_of_lengths(topology, prior):
+    """rel 1e-6: central differences of steps of 1e-4."""
+    lengths = [0.0, 0.1, 0.2, 0.05, 0.3, 0.4, 0.15, 0.25]
+
+    def density(node, change):
+        at = lengths.copy()
+        at[node] *= 1.0 + change
+        return prior.log_density_of_lengths(topology, at)
+
+    expected = [(density(k, 1e-4) - density(k, -1e-4)) / (2e-4 * lengths[k]) for k in range(1, 8)]
+    assert prior.slopes_of_lengths(topology, lengths) == pytest.approx(expected, rel=1e-6)
+
+
 def test_the_length_of_trees_under_the_gamma_dirichlet(topology):
     rng = np.random.default_rng(2)
     totals = [sum(LENGTHS.draw_lengths(topology, rng)) for _ in range(500)]

@@ -24,14 +24,22 @@ from sampling.toys import (
 from scipy import stats
 
 from plltool.sampling.chains import Chains
+from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
 from plltool.sampling.joint_move import JointDraw
 from plltool.sampling.kernel import make_moves
+from plltool.sampling.langevin_move import LengthLangevin
+from plltool.sampling.length_moves import NodeSlider
 from plltool.sampling.likelihoods import NoData
+from plltool.sampling.moves import Proposal
 from plltool.sampling.priors import Exponential, GammaDirichlet
 from plltool.sampling.topology_moves import Extension, Interchange
 
 # The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
 LEAST_P = 1e-6
+LENGTH_MOVES = [
+    "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
+    "Langevin step of all branches",
+]  # fmt: skip
 NAMES = [move.name for move in make_moves(make_problem())]
 
 
@@ -69,6 +77,8 @@ def make_bold(move, states):
     if isinstance(move, JointDraw):
         move.learn(states)
         move.step = 0.5
+    if isinstance(move, LengthLangevin):
+        move.step = 1.2
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -86,7 +96,7 @@ def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
 
 PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
     (name, prior)
-    for name in ("multiplier of a branch", "node slider", "multiplier of all branches", "eSPR")
+    for name in LENGTH_MOVES
     for prior in (Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0))
 ]
 
@@ -104,31 +114,116 @@ def test_moves_keep_the_prior(name, lengths):
     assert_prior(chains.states, lengths)
 
 
-@pytest.mark.parametrize("move", [Interchange, Extension])
-@pytest.mark.parametrize("n_chains", [1, 3])
-def test_topologies_are_sampled_from_their_posterior(move, n_chains):
-    """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
-    problem, rng = make_problem(), np.random.default_rng(3)
-    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+def make_table(start, rng):
+    """lnL of all topologies of five taxa with fixed lengths and model, of some simulated columns."""
     model = model_of(start)
     trees = all_topologies(5)
     data = simulate(rng, trees[4], [0.3] * 7, 5, model, 12)
-    table = {
+    return {
         frozenset(sum(1 << tip for tip in split) for split in splits_of(tree, 5)): log_likelihood(
             tree, [0.3] * 7, data, model
         )
         for tree in trees
     }
+
+
+@pytest.mark.parametrize("move", [Interchange, Extension, InformedInterchange, partial(InformedRegraft, radius=1)])
+@pytest.mark.parametrize("n_chains", [1, 3])
+def test_topologies_are_sampled_from_their_posterior(move, n_chains):
+    """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
+    problem, rng = make_problem(), np.random.default_rng(3)
+    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    table = make_table(start, rng)
     expected = np.exp(np.array(list(table.values())) - max(table.values()))
     expected /= expected.sum()
     assert np.sort(expected)[-1] < 0.9  # else there is little to see
     n = 300
     moves = [move(problem, 1.0)]
+    if isinstance(moves[0], InformedRegraft):  # which prefers long branches, and has them at random
+        moves.append(NodeSlider(problem, 1.0))
     chains = Chains(moves, TableLikelihoods(table), [start] * n * n_chains, n, 0.5, rng)
     for _ in range(30):
         chains.advance()
     counts = Counter(topology_key(chains.cold(run)) for run in range(n))
     assert stats.chisquare([counts[key] for key in table], n * expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_informed_interchanges_are_in_detailed_balance(heat):
+    """posterior(x)^heat q(y | x) min(1, r) is symmetric in all 15 topologies of five taxa; q as in Zanella 2020."""
+    problem, rng = make_problem(), np.random.default_rng(3)
+    start = problem.start(draw_topology(problem, rng), [0.0, *[0.3] * 7])
+    table = make_table(start, rng)
+    likelihoods, move = TableLikelihoods(table), InformedInterchange(problem, 1.0)
+
+    def survey(state):
+        return likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])[0]
+
+    states, flows = {topology_key(start): survey(start)}, {}
+    for key in (found := [topology_key(start)]):
+        state = states[key]
+        around = [topology_key(state._replace(topology=move.ask(state, rng).neighbour(state, k)[0])) for k in range(4)]
+        weights = {other: 1.0 / (1.0 + np.exp(heat * (table[key] - table[other]))) for other in around}
+        while {other for x, other in flows if x == key} != set(around):
+            proposal = move.propose(state, 0.0, rng, heat)
+            other, new = topology_key(proposal.state), survey(proposal.state)
+            ratio = move.log_ratio(state, proposal, new, 0.0, heat)
+            gain = min(0.0, heat * (table[other] - table[key]) + ratio)
+            flows[key, other] = heat * table[key] + np.log(weights[other] / sum(weights.values())) + gain
+            if other not in states:
+                states[other] = new
+                found.append(other)
+    assert len(states) == 15
+    assert len(flows) == 60
+    for (x, y), flow in flows.items():
+        assert flow == pytest.approx(flows[y, x], abs=1e-9)  # a few additions of numbers near 100
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
+    """As the test below, with the likelihoods of the oracle; the shares times the Jacobian, see the move."""
+    problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(6)
+    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(11) / 50).tolist()])
+    likelihoods, move = OracleLikelihoods(problem, rng, n_sites=3), InformedRegraft(problem, 1.0, radius=2)
+    (start,) = likelihoods.begin([start])
+    n = 6000
+
+    def propose(state, node=None):
+        """Counts of proposals by the points they lead to, and an example of each, with the subtree that is moved."""
+        found, examples = Counter(), {}
+        surveyed = {}
+        for _ in range(n):
+            question = move.ask(state, rng)
+            if question.node not in surveyed:
+                (surveyed[question.node],) = likelihoods.ask([Proposal(state, 0.0, (), question=question)])
+            if node is not None and question.node != node:
+                continue
+            proposal = move.propose(surveyed[question.node], 0.0, rng, heat)
+            if proposal is None:  # the rest has but one branch
+                continue
+            lengths = [round(x, 9) for x in proposal.state.lengths]
+            key = question.node, tuple(proposal.state.topology.splits()), tuple(lengths)
+            found[key] += 1
+            examples[key] = proposal
+        return found, examples
+
+    there, examples = propose(start)
+    compared = 0
+    here = tuple(start.topology.splits()), tuple(round(x, 9) for x in start.lengths)
+    for key, count in there.most_common(6):
+        proposal, node = examples[key], key[0]
+        (new,) = likelihoods.ask([Proposal(proposal.state, 0.0, ())])
+        back = propose(new, node)[0][node, *here]
+        jacobian = np.log(sum_at_joint(new, node) / sum_at_joint(start, node))
+        ratio = move.log_ratio(start, proposal, new, 0.0, heat) - jacobian
+        assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
+        compared += abs(ratio) > 0.5
+    assert compared
+
+
+def sum_at_joint(state, node):
+    """The length of the branch that the subtree divides."""
+    return state.lengths[state.topology.parent[node]] + state.lengths[state.topology.sibling(node)]
 
 
 @pytest.mark.parametrize("make", [Interchange, partial(Extension, extension=0.8)], ids=["NNI", "eSPR"])

@@ -7,7 +7,8 @@ from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.sampling.parameters import ModelPriors, find_parameters
 from plltool.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
-from plltool.sampling.state import Problem
+from plltool.sampling.state import Known, Problem
+from plltool.sampling.survey import Neighbours
 from plltool.sampling.tree import from_tree
 from plltool.tree.random_tree import random_tree
 
@@ -56,7 +57,10 @@ class OracleLikelihoods:
 
     def ask(self, proposals):
         pairs = zip(proposals, self._data, strict=True)
-        return [None if proposal is None else self._with_lnl(proposal.state, data) for proposal, data in pairs]
+        return [
+            None if own is None else answered(self._with_lnl(own.state, data), own.question, self._with_lnl, data)
+            for own, data in pairs
+        ]
 
     def accept(self, chain):
         pass
@@ -64,6 +68,27 @@ class OracleLikelihoods:
     def _with_lnl(self, state, data):
         branches, lengths = branches_of(state)
         return state._replace(lnl=log_likelihood(branches, lengths, data, model_of(state)))
+
+
+def answered(state, question, with_lnl, *data):
+    """The state with the answer to a question, by likelihoods alone.
+
+    First derivatives are differences. Second ones are not those of the likelihood: moves are exact with any numbers
+    that depend on the state alone.
+    """
+    if question is None:
+        return state
+    if isinstance(question, Neighbours):
+        trees = [question.neighbour(state, number) for number in range(question.n_values)]
+        values = [with_lnl(state._replace(topology=tree, lengths=at), *data).lnl for tree, at in trees]
+    else:
+        values = []
+        for node in range(1, len(state.lengths)):
+            at = state.lengths.copy()
+            at[node] *= 1.001
+            slope = (with_lnl(state._replace(lengths=at), *data).lnl - state.lnl) / (0.001 * state.lengths[node])
+            values += [state.lnl, slope, -abs(slope)]
+    return state._replace(known=Known(question, values))
 
 
 class TableLikelihoods:
@@ -76,7 +101,10 @@ class TableLikelihoods:
         return [self._with_lnl(state) for state in states]
 
     def ask(self, proposals):
-        return [None if proposal is None else self._with_lnl(proposal.state) for proposal in proposals]
+        return [
+            None if own is None else answered(self._with_lnl(own.state), own.question, self._with_lnl)
+            for own in proposals
+        ]
 
     def accept(self, chain):
         pass

@@ -327,17 +327,15 @@ class OpenCLEngine(Engine):
             self._add_groups(len(models))
         return lambda: self._sums_of_parts(len(models)).T
 
-    def _ask_tracks(self, tracks: Sequence[Track]) -> Answer:
-        n_parts = self.n_parts
-        program = np.concatenate([track.program for track in tracks])
-        ends = np.cumsum([len(track.program) for track in tracks])
-        schedule = one_launch(program, separate_tracks(ends, n_parts))
-        request = Request(program, len(tracks), keep=self.resident)
+    def _ask_tracks(self, tracks: Sequence[Track], program: IntArray, tables: Tables) -> Answer:
+        n_values = sum(track.n_values for track in tracks)
+        schedule = one_launch(program, separate_tracks(tracks, self.n_parts))
+        request = Request(program, n_values, keep=self.resident)
         with self._driver_errors():
             self._use_models([track.model for track in tracks])
-            self._launch(request, stack_lengths(tracks, n_parts), Tables(), schedule)
-            self._add_groups(len(tracks))
-        return lambda: self._sums_of_parts(len(tracks)).T
+            self._launch(request, stack_lengths(tracks, self.n_parts), tables, schedule)
+            self._add_groups(n_values)
+        return lambda: self._sums_of_parts(n_values).T
 
     def _add_groups(self, n_values: int) -> None:
         """Enqueue the sums over the groups of each part; they become the last rows of `partial`."""

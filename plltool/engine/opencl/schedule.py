@@ -11,14 +11,16 @@ afterwards, each CLA gets a slot of its own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from plltool.arrays import IndexArray, IntArray
+from plltool.arrays import IntArray
 from plltool.constants import GPU_LEVEL_SPANS, GPU_LEVEL_WIDTH
 from plltool.engine.contract import TRACK_WORDS, InstructionWord, Opcode, TrackWord
 from plltool.engine.program import Request
+from plltool.engine.tracks import Track
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +160,11 @@ def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int)
     return tracks
 
 
-def separate_tracks(ends: IndexArray, n_parts: int) -> IntArray:
-    """(n_tracks, TRACK_WORDS) programs that end at `ends`, each with P sets and a value of its own."""
-    tracks, numbers = empty_tracks(len(ends)), np.arange(len(ends))
+def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
+    """(n_tracks, TRACK_WORDS) programs one after another, each with P sets and values of its own."""
+    tracks = empty_tracks(len(programs))
+    ends = np.cumsum([len(track.program) for track in programs])
     tracks[1:, TrackWord.BEGIN], tracks[:, TrackWord.END] = ends[:-1], ends
-    tracks[:, TrackWord.PSET_SHIFT] = n_parts * numbers
-    tracks[:, TrackWord.VALUE_SHIFT] = numbers
+    tracks[:, TrackWord.PSET_SHIFT] = n_parts * np.arange(len(programs))
+    tracks[1:, TrackWord.VALUE_SHIFT] = np.cumsum([track.n_values for track in programs])[:-1]
     return tracks

@@ -1,0 +1,89 @@
+"""What informed moves ask of the surroundings of states, against the oracle."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from helpers import random_codes
+from oracles.likelihood import pruning
+from oracles.substitution import gamma_category_means, q_matrix
+from sampling.toys import branches_of, draw_topology, make_problem
+
+from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.sampling.langevin_move import LengthLangevin
+from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
+from plltool.sampling.moves import Proposal
+from plltool.sampling.survey import Neighbours
+from plltool.sampling.topology_moves import Extension
+
+N_TAXA, N_CHAINS = 8, 2
+PROBLEM = make_problem("HKY+FO+G4", N_TAXA)
+
+
+class Shape:
+    """What `make_engine` asks of a mixture."""
+
+    def __init__(self, components):
+        self.components = components
+        self.n_states, self.n_components = components.n_states, components.n_components
+
+
+@pytest.mark.parametrize("memory", [None, 1], ids=["resident", "streamed"])
+@pytest.mark.parametrize("kind", [InformedInterchange, partial(InformedRegraft, radius=1), LengthLangevin])
+def test_surroundings_are_those_of_the_oracle(few_kind, make_engine, kind, memory):
+    """Before and behind a proposal that is accepted: lnL of all neighbours, and slopes of lnL."""
+    rng = np.random.default_rng(2)
+    codes, weights = random_codes(rng, N_TAXA, 12), np.ones(12)
+    shapes = [Shape(PROBLEM.models[0].components())]
+    engine = make_engine(few_kind, sampling_slots(N_TAXA, N_CHAINS), codes, weights, shapes)
+    if memory is not None:
+        memory = -(-engine.cla_bytes // engine.layout.n_tiles)
+        engine = make_engine(few_kind, sampling_slots(N_TAXA, N_CHAINS), codes, weights, shapes, memory=memory)
+    likelihoods = EngineLikelihoods(PROBLEM, engine, N_CHAINS)
+    move, change = kind(PROBLEM, 1.0), Extension(PROBLEM, 1.0)
+    states = likelihoods.begin([PROBLEM.draw(draw_topology(PROBLEM, rng), rng) for _ in range(N_CHAINS)])
+    for _ in range(3):
+        questions = [move.ask(state, rng) for state in states]
+        pairs = zip(states, questions, strict=True)
+        states = likelihoods.ask([Proposal(state, 0.0, (), question=own) for state, own in pairs])
+        for state in states:
+            assert_known(state, codes)
+        proposals = [move.propose(state, move.step, rng) or change.propose(state, 0.0, rng) for state in states]
+        answers = likelihoods.ask(proposals)
+        for chain, answer in enumerate(answers):
+            if answer is not None:
+                likelihoods.accept(chain)
+                states[chain] = answer
+                assert answer.known is None or answer.known.question == proposals[chain].question
+                assert_known(answer, codes)
+
+
+def lnl_of(state, codes):
+    (own,) = state.models
+    q = q_matrix(own.exchangeabilities, own.frequencies)
+    components = [(0.25, own.frequencies.tolist(), q * rate) for rate in gamma_category_means(own.alpha, 4)]
+    branches, lengths = branches_of(state)
+    return pruning(branches, lengths, codes.T.tolist(), components).sum()
+
+
+def assert_known(state, codes):
+    if state.known is None:
+        return
+    question, values = state.known
+    if isinstance(question, Neighbours):
+        trees = [question.neighbour(state, number) for number in range(question.n_values)]
+        expected = [lnl_of(state._replace(topology=tree, lengths=at), codes) for tree, at in trees]
+        assert question.n_values == 1 or len({round(value, 6) for value in expected}) > 2
+        assert values == pytest.approx(expected, rel=1e-9)  # the oracle's integration of the categories
+        return
+    for node in range(1, len(state.lengths)):
+        nearby, step = [], 1e-3 * state.lengths[node]
+        for turn in (-1, 0, 1):
+            at = state.lengths.copy()
+            at[node] += turn * step
+            nearby.append(lnl_of(state._replace(lengths=at), codes))
+        lnl, first, second = values[3 * (node - 1) : 3 * node]
+        assert lnl == pytest.approx(nearby[1], rel=1e-9)
+        # differences: of the third order in a relative step of 1e-3, and rounding of lnL over the square of the step
+        assert first * step == pytest.approx((nearby[2] - nearby[0]) / 2, rel=1e-4, abs=1e-9)
+        assert second * step**2 == pytest.approx(nearby[2] - 2 * nearby[1] + nearby[0], rel=1e-3, abs=1e-10)
