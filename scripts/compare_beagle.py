@@ -5,10 +5,10 @@
 
 All get the same random tree, random reversible model, four rates, and tips with random single states; they must agree
 on lnL. `Instance` (plltool.beagle) answers BEAGLE's calls. The script times a post-order traversal with lnL at one
-branch, and the same with P matrices of new lengths. The shortest repetition counts, because other processes disturb it
-least. plltool always checks for underflow and rescales where needed; the others are timed without and with scaling at
-every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per product, and none for tips, which
-all look up. Nanoseconds are those of one pattern of one inner node, all rates.
+branch, and the same with P matrices of new lengths. Seconds are processor time, and the shortest repetition counts,
+because other processes disturb it least. plltool always checks for underflow and rescales where needed; the others are
+timed without and with scaling at every node. GFLOP/s count two operations per multiply-add of P with a CLA and one per
+product, and none for tips, which all look up. Nanoseconds are those of one pattern of one inner node, all rates.
 
 Needs BEAGLE's library, such as Debian's package libhmsbeagle1v5. BEAGLE is Ayres et al. 2019, Systematic Biology 68.
 """
@@ -205,13 +205,13 @@ class FixedModel:
 
 
 def least_seconds(work: Callable[[], object], repetitions: int) -> float:
-    """The shortest wall time of `work`, after one call that does not count."""
+    """The shortest processor time of `work`, after one call that does not count."""
     work()
     seconds = []
     for _ in range(repetitions):
-        began = time.perf_counter()
+        began = time.process_time()
         work()
-        seconds.append(time.perf_counter() - began)
+        seconds.append(time.process_time() - began)
     return min(seconds)
 
 

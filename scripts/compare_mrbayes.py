@@ -80,7 +80,7 @@ class Race:
         while any(process.poll() is None for process in self._processes.values()):
             for name, process in self._processes.items():
                 if process.returncode is None and name not in stopped and self._spent(name) >= self._limit:
-                    process.send_signal(signal.SIGINT if name == "plltool" else signal.SIGTERM)
+                    process.send_signal(signal.SIGINT if name == "plltool" else signal.SIGKILL)  # MrBayes would ask
                     stopped.add(name)
             time.sleep(0.5)
         for name, process in self._processes.items():

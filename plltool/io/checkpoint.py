@@ -109,7 +109,7 @@ class Checkpoint:
         for item in [*record, *(item for item in found if item not in record)]:
             here, there = record.get(item, "nothing"), found.get(item, "nothing")
             if here != there:
-                differs = f"{shorten(item)}: found {shorten(str(there))}, expected {shorten(str(here))}"
+                differs = f"{_shown(item)}: found {_shown(there)}, expected {_shown(here)}"
                 raise CheckpointError(f"{self.folder}: a checkpoint of another run: {differs}; {START_OVER}")
 
     # --- states -----------------------------------------------------------------------------------------------
@@ -193,6 +193,11 @@ class Checkpoint:
 
     def __exit__(self, _k: type[BaseException] | None, _e: BaseException | None, _t: TracebackType | None) -> None:
         self.flush()
+
+
+def _shown(value: object) -> str:
+    """An item of an identity for a message, on one line."""
+    return shorten(" ".join(str(value).split()))
 
 
 def has_checkpoint(folder: str | os.PathLike[str]) -> bool:

@@ -2,13 +2,15 @@
 
 import re
 
+import draw_chains
 import pytest
-from figures import RESULTS, evaluate, tables
+from figures import RESULTS, evaluate, load, tables
 from pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 EXPERIMENTS = (REPOSITORY / "docs" / "experiments.md").read_text(encoding="utf-8")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+BEAGLE = (REPOSITORY / "docs" / "guide" / "beagle.md").read_text(encoding="utf-8")
 HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
 
 
@@ -28,7 +30,9 @@ def read_cell(cell):
     return float(text), 0.5 * 10.0 ** (int(power or 0) - decimals)
 
 
-@pytest.mark.parametrize(("expressions", "cells"), [*rows_of(README), *rows_of(PAGE), *rows_of(EXPERIMENTS)])
+@pytest.mark.parametrize(
+    ("expressions", "cells"), [row for page in (README, PAGE, EXPERIMENTS, BEAGLE) for row in rows_of(page)]
+)
 def test_every_cell_is_what_the_results_hold(expressions, cells):
     assert len(expressions) == len(cells)
     for expression, cell in zip(expressions, cells, strict=True):
@@ -46,6 +50,7 @@ def test_every_table_says_where_its_figures_come_from():
     assert len([*tables(PAGE)]) == len(HEAD.findall(PAGE)) > 10
     assert len([*tables(EXPERIMENTS)]) == len(HEAD.findall(EXPERIMENTS)) > 3
     assert len([*tables(README)]) == 1
+    assert len([*tables(BEAGLE)]) == len(HEAD.findall(BEAGLE)) == 1
 
 
 def test_every_table_names_its_files_where_a_reader_sees_them():
@@ -59,9 +64,14 @@ def test_every_table_names_its_files_where_a_reader_sees_them():
 
 
 def test_every_named_file_exists():
-    for page in (README, PAGE, EXPERIMENTS):
+    for page in (README, PAGE, EXPERIMENTS, BEAGLE):
         for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
             assert (RESULTS / name).is_file(), name
+
+
+def test_the_chart_of_chains_shows_its_figures():
+    chart = (REPOSITORY / "docs" / "static" / "chains.svg").read_text(encoding="utf-8")
+    assert chart == draw_chains.draw(load("2026-11-23-chains-intel.json")["chains"])
 
 
 def test_no_figure_stands_outside_a_table():

@@ -217,6 +217,12 @@ class TestCheckpoints:
         with refused("a checkpoint of another run: model: found 7777.*, expected JC"):
             Checkpoint(tmp_path, {"model": "JC"})
 
+    def test_a_checkpoint_of_a_run_with_line_ends(self, tmp_path):
+        Checkpoint(tmp_path, {"model": "J\u2028C\x85 X"})
+        (tmp_path / "x.state").write_bytes(b"x")
+        with refused("a checkpoint of another run: model: found J C X, expected JC"):
+            Checkpoint(tmp_path, {"model": "JC"})
+
 
 any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 tree_text = st.lists(st.sampled_from(["(", ")", ",", ";", ":", "1", ".5e-3", "a", "b", "'c d'", "[x]", " ", "''"])).map(
