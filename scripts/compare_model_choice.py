@@ -1,19 +1,21 @@
 """Compare `plltool select-model` with ModelFinder, `iqtree2 -m MF`: the choices by BIC, their scores, CPU seconds.
 
     python scripts/compare_model_choice.py DATA_DIR REFERENCE_DIR [--set NAME ...] [--program NAME ...]
-        [--device DEVICE] [--cpu-limit SECONDS] [--mset NAMES] [--output FILE.json]
+        [--device DEVICE] [--cpu-limit SECONDS] [--mset NAMES] [--no-free-rates] [--output FILE.json]
 
 Both programs get the same tree and one thread; IQ-TREE is therefore spared the search for a tree that it begins with.
 It is trees/NAME.start.nwk of REFERENCE_DIR, or, where there is none, a parsimony tree of plltool. abglobin is a set of
 codons. cynmix, four genes, is in parts, which both programs may merge (greedily, `-m MF+MERGE`), with scaled lengths;
-cynmix-all has its morphology as well, in which cells with several states count as unknown. --mset restricts IQ-TREE to
-some matrices, which the row tells.
+cynmix-all has its morphology as well, in which cells with several states count as unknown; it has +ASC, which IQ-TREE
+adds where all columns vary. --mset restricts IQ-TREE to
+some matrices, and --no-free-rates both programs, which the row tells.
 
 Then plltool, and IQ-TREE where it knows the matrix, optimise both choices on that tree and compute BIC. CPU seconds are
 those of the whole process. A program that needs more than --cpu-limit is stopped: its row has no model, `stopped` is
 true, and `fitted` counts the models that it had printed by then. Rows are added to those that FILE.json has.
 """
 
+import argparse
 import json
 import math
 import re
@@ -115,7 +117,7 @@ def write_mixed(data: Path, folder: Path) -> tuple[Path, Path, bool, str]:
         (folder / f"{name}.phy").write_text("\n".join([f"{len(cut)} {size}", *cut]) + "\n")
     parts = folder / "all.part"
     lines = [f"DNA, {name} = {first}-{last}" for name, (first, last) in genes.items()]
-    parts.write_text("\n".join([f"MORPH, morphology = 1-{n_first}", *lines]) + "\n")
+    parts.write_text("\n".join([f"MK+ASC, morphology = 1-{n_first}", *lines]) + "\n")
     tree = folder / "start.nwk"
     tree.write_text(parsimony_tree(folder / "whole.phy", str(parts), seed=1) + "\n")
     return folder / "whole.phy", tree, False, str(parts)
@@ -134,12 +136,12 @@ def run_timed(command: list[str], cpu_limit: int, folder: Path) -> dict[str, Any
     return {"cpu_seconds": round(seconds, 2), "stopped": stopped}
 
 
-def choose(program: str, task: Task, device: str, cpu_limit: int, mset: str, folder: Path) -> dict[str, Any]:
+def choose(program: str, task: Task, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
     """The choice of a program, None if it was stopped; its CPU seconds; and how many models it fitted.
 
     The choice is a model string, or the lines of a partition file, which for IQ-TREE are in NEXUS.
     """
-    own = ["plltool", "select-model", *task.for_plltool, "--device", device, "--prefix", "own"]
+    own = ["plltool", "select-model", *task.for_plltool, "--device", options.device, "--prefix", "own"]
     theirs = ["iqtree2", *task.for_iqtree, "-pre", "theirs"]
     if task.partition:
         own += ["--partitions", task.partition, "--merge", "greedy"]
@@ -150,12 +152,15 @@ def choose(program: str, task: Task, device: str, cpu_limit: int, mset: str, fol
             task.write_parts(folder / parts, [" ".join(map(str, part.ranges)) for part in own_parts])
         theirs += ["-p", parts, "-m", "MF+MERGE"]
     else:
-        theirs += ["-m", "MF", *(["-mset", mset] if mset else [])]
+        theirs += ["-m", "MF", *(["-mset", options.mset] if options.mset else [])]
+    if not options.free_rates:
+        own.append("--no-free-rates")
+        theirs += ["-mrate", "E,I,G,I+G"]
     command, log, fitted = {
         "plltool": (own, "own.select-model.log", r"(\S+) +lnL -"),
         "iqtree": (theirs, "theirs.log", r"^ *[0-9]+  (\S+) +[0-9.]+ +[0-9]+ +[0-9.]+ "),
     }[program]
-    timed = run_timed(command, cpu_limit, folder)
+    timed = run_timed(command, options.cpu_limit, folder)
     log_text = (folder / log).read_text()
     model = None
     if program == "plltool" and not timed["stopped"]:
@@ -179,7 +184,7 @@ def iqtree_name(spec: ModelSpec) -> str:
     else:
         counted = {"empirical": "+F", "f1x4": "+F1X4", "f3x4": "+F3X4"}
         name = spec.name + counted.get(spec.frequency_mode, "")
-    return name + str(spec.sites).replace("+IO", "+I")
+    return name + str(spec.sites).replace("+IO", "+I") + ("+ASC" if spec.ascertainment else "")
 
 
 def judge(model: str, task: Task, device: str, folder: Path) -> dict[str, Any]:
@@ -216,6 +221,7 @@ def main() -> None:
     parser.add_argument("--device", default="auto")
     parser.add_argument("--cpu-limit", type=int, default=3600, metavar="SECONDS")
     parser.add_argument("--mset", default="", metavar="NAMES", help="matrices that IQ-TREE may choose, such as LG,WAG")
+    parser.add_argument("--no-free-rates", dest="free_rates", action="store_false", help="no +R among the candidates")
     options = parser.parse_args()
     results = json.loads(options.output.read_text()) if options.output and options.output.exists() else []
     for name in options.set or SETS:
@@ -223,7 +229,8 @@ def main() -> None:
             folder = Path(made)
             task = Task.of(name, options.data, options.reference, folder)
             for program in options.program or PROGRAMS:
-                row = choose(program, task, options.device, options.cpu_limit, options.mset, folder)
+                row = choose(program, task, options, folder)
+                row["free_rates"] = options.free_rates
                 if options.mset and program == "iqtree":
                     row["mset"] = options.mset
                 if row["model"] is not None:

@@ -27,7 +27,7 @@ from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GCF, IC, ICA, QCF, 
 from plltool.errors import InputError, check_least
 from plltool.io.tree_files import read_gene_trees
 from plltool.run.concordance import COLUMN_OF_KIND, NUMBER, Concordance
-from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
+from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, cut_inputs, resolve_inputs
 from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
 from plltool.run.seeds import QUARTETS, generator
@@ -76,7 +76,8 @@ def concordance(
     quartets : number of quartets that are drawn around each branch for it (Minh, Hahn & Lanfear 2020); 0 for none
     likelihood : also compute it from the likelihoods of the states at the roots of the four subtrees around each branch
         (Mo et al. 2023); expected numbers take the place of random states
-    model, settings : for `likelihood`, as for `plltool.evaluate`; branch lengths and parameters are optimised
+    model, settings : for `likelihood`, as for `plltool.evaluate`; branch lengths and parameters are optimised. The
+        model has to be time-reversible then
     seed : of the quartets
 
     Raises
@@ -94,7 +95,8 @@ def concordance(
         raise InputError("concordance: found no alignment, expected one for site concordance by likelihood")
     data = None
     if alignment is not None:
-        data = resolve_inputs(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))[0]
+        prepare = resolve_inputs if likelihood else cut_inputs  # without likelihoods the model says what data are
+        data = prepare(alignment, model, settings.get("brlen", DEFAULT_LINKAGE))[0]
     target = load_target(tree, None if data is None else data.names, ordered=True)
     around = find_surroundings(target.tree, target.added)
     if not around:

@@ -24,7 +24,7 @@ from plltool.alignment.patterns import compress
 from plltool.alignment.scheme import PartSpec, SiteRange
 from plltool.analyses.concordance import concordance
 from plltool.analyses.search import search
-from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, SITE_QUARTETS, VERSION
+from plltool.constants import DEFAULT_LINKAGE, DEFAULT_SEED, GENE_STAGE, ROOT_NAME, SITE_QUARTETS, VERSION
 from plltool.engine.opencl.environment import child_environment
 from plltool.errors import CheckpointError, InputError, check_least
 from plltool.hardware import Hardware, HardwareSettings
@@ -43,6 +43,7 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.memory import plan_memory
 from plltool.run.results import SearchResult
 from plltool.run.rooting import OutgroupLike
+from plltool.tree.rooted import drop_root
 from plltool.tree.topology import Tree
 from plltool.tree_search.effort import SearchOptions
 from plltool.tree_search.progress import Listener, Progress, announce, ignore
@@ -81,6 +82,11 @@ class Gene:
         """The tree."""
         return self.tree
 
+    @property
+    def n_taxa(self) -> int:
+        """The number of taxa."""
+        return self.tree.n_taxa - self.tree.is_rooted
+
     def pack(self) -> Arrays:
         """The gene as arrays, from which `unpack` restores it bit for bit."""
         numbers = {"lnl": np.array(self.lnl), "n_patterns": np.array(self.n_patterns)}
@@ -89,8 +95,9 @@ class Gene:
     @classmethod
     def unpack(cls, packed: Mapping[str, npt.NDArray[Any]], name: str, data: Sequences) -> Gene:
         """The gene that was packed."""
-        tree = unpack_tree("tree", packed, sorted(data.names))
         texts = str(packed["model"]), str(packed["spec"])
+        names = sorted(data.names)
+        tree = unpack_tree("tree", packed, names if read_model(texts[1]).is_reversible else [ROOT_NAME, *names])
         return cls(name, data.source, tree, float(packed["lnl"]), *texts, data.n_sites, int(packed["n_patterns"]), True)
 
 
@@ -126,7 +133,7 @@ class GenesResult(Shown):
     def _rows(self) -> Sequence[Row]:
         names = "n_sites", "n_patterns", "lnl", "spec", "model"
         return [
-            {"name": gene.name, "source": gene.source, "n_taxa": gene.tree.n_taxa}
+            {"name": gene.name, "source": gene.source, "n_taxa": gene.n_taxa}
             | {name: getattr(gene, name) for name in names}
             for gene in self.genes
         ]
@@ -135,7 +142,7 @@ class GenesResult(Shown):
         """A table separated by tabs, with a row for each gene in the order of the gene trees."""
         rows = [["Gene", "File", "Taxa", "Sites", "Patterns", "lnL", "Model"]]
         for gene in self.genes:
-            sizes = map(str, (gene.tree.n_taxa, gene.n_sites, gene.n_patterns))
+            sizes = map(str, (gene.n_taxa, gene.n_sites, gene.n_patterns))
             rows.append([gene.name, gene.source, *sizes, f"{gene.lnl:.6f}", gene.model])
         return "".join("\t".join(row) + "\n" for row in rows)
 
@@ -182,7 +189,8 @@ def genes(
     data_type : of the files, see `plltool.read_alignment`
     seed, options : of every search
     brlen, outgroup : of the search of the whole alignment, see `plltool.search`
-    quartets, likelihood : how to compute site concordance factors, see `plltool.concordance`
+    quartets, likelihood : how to compute site concordance factors, see `plltool.concordance`; `likelihood` needs a
+        time-reversible model. Under others gene trees have roots, which play no part in concordance
     workers : number of genes that are searched at the same time; by default the number of threads, on a GPU 1
     listener : is called after every gene, and after every round of the last search
     checkpoint, search_checkpoint : folders that keep the genes that are done and the state of the last search. The same
@@ -202,7 +210,7 @@ def genes(
     data = _read(alignments, data_type)
     whole, ranges = join_alignments(data, _name_whole(alignments))
     _log.info("genes: %d, with %d taxa and %d sites in all", len(data), whole.n_taxa, whole.n_sites)
-    found = _find_genes(data, model, seed, options or SearchOptions(), workers, asked, checkpoint, listener)
+    found = _find_genes(data, model, seed, options or SearchOptions(), likelihood, workers, asked, checkpoint, listener)
     scheme = tuple(
         PartSpec(read_model(gene.spec), gene.name, (SiteRange(*columns),), gene.source)
         for gene, columns in zip(found, ranges, strict=True)
@@ -210,7 +218,7 @@ def genes(
     cut, models = resolve_scheme(whole, scheme, brlen)
     shared: dict[str, Any] = {"seed": seed, "brlen": brlen, "outgroup": outgroup, "listener": listener, **hardware}
     result = search(cut, models, options=options, workers=workers, checkpoint=search_checkpoint, **shared)
-    trees = [gene.tree for gene in found]
+    trees = [drop_root(gene.tree) for gene in found]
     agreement = concordance(
         result.tree, trees, cut, list(result.models), quartets=quartets, likelihood=likelihood, **shared
     )
@@ -243,17 +251,18 @@ def _name_whole(alignments: object) -> str:
 class GeneSearcher:
     """Finds the trees of genes in a process of its own; each depends only on the gene and on the settings."""
 
-    def __init__(self, model: str | None, seed: int, options: SearchOptions, hardware: Hardware):
+    def __init__(self, model: str | None, seed: int, options: SearchOptions, likelihood: bool, hardware: Hardware):
         self._model, self._seed, self._options, self._hardware = model, seed, options, hardware
+        self._likelihood = likelihood
 
     def __call__(self, name: str, data: Sequences, report: Callable[[Any], bool]) -> Gene:
         """The tree of a gene."""
         settings = {"seed": self._seed, "options": self._options, "workers": 1, **asdict(self._hardware)}
         found = search(data, self._model, **settings)
         spec = str(found.models[0].spec)
-        if found.tree.is_rooted:
-            wrong = f"{data.source}: model {spec!r} is not time-reversible, and gene trees have no roots"
-            raise InputError(f"{wrong}; expected another model")
+        if found.tree.is_rooted and self._likelihood:
+            wrong = f"{data.source}: model {found.models[0].spec.shown} is not time-reversible"
+            raise InputError(f"{wrong}, but site concordance by likelihood needs one that is; expected another")
         return Gene(name, data.source, found.tree, found.lnl, found.model, spec, data.n_sites, found.n_patterns)
 
 
@@ -262,6 +271,7 @@ def _find_genes(
     model: str | None,
     seed: int,
     options: SearchOptions,
+    likelihood: bool,
     workers: int | None,
     hardware: Hardware,
     checkpoint: str | PathLike[str] | None,
@@ -280,12 +290,12 @@ def _find_genes(
     announce(GENE_STAGE)
     began = time.perf_counter()
     found: list[Gene] = []
-    settings = [(model, seed, options, share) for share in shares]
+    settings = [(model, seed, options, likelihood, share) for share in shares]
     with store or nullcontext():
         for gene in _in_order(data, store, settings):
             found.append(gene)
             seconds, n_left = time.perf_counter() - began, len(data) - len(found)
-            _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.tree.n_taxa, gene.lnl, ", kept" * gene.kept)
+            _log.info("gene %s: %d taxa, lnL %.6f%s", gene.name, gene.n_taxa, gene.lnl, ", kept" * gene.kept)
             left = seconds / len(found) * n_left
             listener(Progress(GENE_STAGE, len(found), gene.lnl, 0, 0, seconds, len(data), left, None))
     return found
@@ -294,7 +304,7 @@ def _find_genes(
 def _in_order(
     data: Mapping[str, Sequences],
     store: Checkpoint | None,
-    settings: Sequence[tuple[str | None, int, SearchOptions, Hardware]],
+    settings: Sequence[tuple[str | None, int, SearchOptions, bool, Hardware]],
 ) -> Iterator[Gene]:
     """The genes in the order of their names; what is new is saved as soon as it is there and those before it are.
 

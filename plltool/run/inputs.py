@@ -85,7 +85,7 @@ def resolve_inputs(
     needy = [model for model in models if not model.spec.is_reversible]
     if needy and not rooted:
         found = f"model {needy[0].spec.shown} is not time-reversible"
-        raise InputError(f"{found}; concordance and place cannot use such a model, expected another one")
+        raise InputError(f"{found}, but this analysis needs one that is; expected another, such as GTR+G4 or LG+G4")
     return (data.with_root() if needy else data), models
 
 

@@ -18,6 +18,7 @@ MODELS = {
     "doublet": (f"S16A{{3/1/0.5/1/0.7}}+FE, stems = {STEMS}", f"S16A+F, stems = {STEMS}", 120),
     "covarion": ("K80{1/4}+COV{0.5/1.0}", "HKY+F+COV", 150),
     "genotype": ("GT10{1/2/1/1/2/1}+FE", "GT10+FE", 120),
+    "genotype with phase": ("GT16{1/2/1/1/2/1}+FE", "GT16+FE", 120),
     "own states": (AREAS, f"{AREAS}+G4", 120),
 }
 

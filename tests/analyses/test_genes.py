@@ -127,7 +127,6 @@ def test_files_of_a_folder(folder):
     [
         ("junk", "JC", "bad.fasta: found 'junk' at the start of the file"),
         (">a\nAC\n>b\nA\n>c\nAC\n", "JC", "bad.fasta"),
-        (">a\nACGT\n>b\nACGA\n>c\nACTT\n", "UNREST", "bad.fasta: model 'UNREST' is not time-reversible"),
         (">a\nMKL\n>b\nMKV\n>c\nMRL\n", "JC", "bad.fasta: found protein data, expected DNA for model 'JC'"),
     ],
 )
@@ -135,6 +134,28 @@ def test_errors_name_the_file(folder, content, model, message):
     (folder / "bad.fasta").write_text(content)
     with pytest.raises(InputError, match=message):
         genes(folder, model, workers=1, **SETTINGS)
+
+
+def test_genes_under_a_model_with_a_root(folder, tmp_path):
+    """Their trees have roots, which concordance ignores; an interrupted run goes on with the same trees."""
+    found = genes(folder, "STRSYM", workers=1, checkpoint=tmp_path / "kept", **SETTINGS)
+    texts = found.texts()
+    for gene, line in zip(found.genes, texts["genes.nwk"].splitlines(), strict=True):
+        alone = search(folder / f"{gene.name}.fasta", "STRSYM", **SETTINGS)
+        assert (gene.lnl, line) == (alone.lnl, alone.newick)
+        assert gene.n_taxa == len(alone.tree.names) - 1
+    for ending in ("genes.nwk", "best.nwk", "genes.fasta"):
+        (tmp_path / ending).write_text(texts[ending])
+    again = concordance(tmp_path / "best.nwk", tmp_path / "genes.nwk", tmp_path / "genes.fasta", seed=3)
+    columns = found.concordance.columns
+    assert all(np.array_equal(columns[name], values, equal_nan=True) for name, values in again.columns.items())
+    with_root = concordance(tmp_path / "best.nwk", alignment=tmp_path / "genes.fasta", model="STRSYM", seed=3)
+    assert np.array_equal(with_root.columns["sCF"], columns["sCF"], equal_nan=True)
+    kept = genes(folder, "STRSYM", workers=1, checkpoint=tmp_path / "kept", **SETTINGS)
+    assert all(gene.kept for gene in kept.genes)
+    assert kept.texts()["genes.nwk"] == texts["genes.nwk"]
+    with pytest.raises(InputError, match=r"gene1.fasta: model 'STRSYM' is not time-reversible, but site concordance"):
+        genes(folder, "STRSYM", workers=1, likelihood=True, **SETTINGS)
 
 
 def test_folders_that_cannot_be_used(tmp_path):

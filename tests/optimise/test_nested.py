@@ -46,11 +46,15 @@ PRIMATES = (
 )
 FEW = "((a:0.1,b:0.2):0.15,((c:0.3,d:0.1):0.1,(e:0.2,f:0.1):0.2):0.05);"
 PROTEINS = "(((a:0.3,b:0.2):0.1,c:0.5):0.2,(d:0.1,e:0.4):0.2,(f:0.6,(g:0.2,h:0.3):0.2):0.1);"
+STEMS = " ".join(f"{column}:{161 - column}" for column in range(1, 81))
 SIMULATED = {  # tree, model and number of columns
     "proteins": (PROTEINS, "LG+G4{0.6}", 200),
     "rooted": (FEW, "UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}+G4{0.6}", 300),
     "multistate": (FEW, "MULTI4_MK+G4{0.6}", 200),
     "codons": (FEW, "M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE", 120),
+    "doublets": (FEW, f"S16A{{3/1/0.5/1/0.7}}+FE+G4{{0.6}}, stems = {STEMS}", 160),
+    "switching": (FEW, "HKY{4}+FU{0.4/0.1/0.2/0.3}+G4{0.8}+COV{0.5/1.0}", 400),
+    "genotypes": (FEW, "GT16{1/4/1/1/4/1}+FE+G4{0.6}", 150),
 }
 NESTED = {
     "primates": [
@@ -76,6 +80,21 @@ NESTED = {
         ["ORDERED", "ORDERED+FO", "ORDERED+FO+G4"],
     ],
     "codons": [["GY0K+FE", "GY+FE", "M1a+FE", "M2a+FE"], ["GY+FE", "GY+FE+I", "GY+FE+I+G2"], ["GY+FE+G2", "GY+FE+R2"]],
+    "doublets": [
+        ["S16B+FE", "S16A+FE", "S16A+FO"],
+        ["S16A+FE", "S16A+FE+I", "S16A+FE+I+G2"],
+        ["S16A+FE+G2", "S16A+FE+R2"],
+    ],
+    "switching": [
+        ["HKY+F", "HKY+F+COV", "HKY+F+G2+COV"],
+        ["HKY+F+G2", "HKY+F+G2+COV"],
+        ["JC+COV", "K80+COV", "HKY+FO+COV"],
+    ],
+    "genotypes": [
+        ["GT16+FE", "GT16+FE+I", "GT16+FE+I+G2"],
+        ["GT16+FE+G2", "GT16+FE+R2"],
+        ["GT16+FE", "GT16+FO", "GT16+FO+G2"],
+    ],
     "proteins": [["LG", "LG+I", "LG+I+G4"], ["LG+G4", "LG+I+G4"], ["LG+G4", "LG+R4"]],
 }
 
@@ -92,7 +111,8 @@ def optimised(name, model):
         alignment = plltool.read_alignment(DATA / "simulated.fasta")
         tree = plltool.search(alignment, model="JC", effort="fast", seed=1).tree
     device = "numpy" if name == "codons" else "auto"  # of 61 states, compiling takes longer
-    return plltool.evaluate(alignment, tree, model, device=device).lnl
+    columns = f", stems = {STEMS}" if name == "doublets" else ""
+    return plltool.evaluate(alignment, tree, model + columns, device=device).lnl
 
 
 @pytest.mark.parametrize(
