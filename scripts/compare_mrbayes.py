@@ -235,7 +235,7 @@ def main() -> int:
         generations = {name: cut_to_same_length(folder / name) for name in ("own", "rival")}
         own, rival = read_trees(folder / "own"), read_trees(folder / "rival")
         found: dict[str, Any] = {
-            "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "command": sys.argv[1:],
+            "alignment": asked.alignment.name, "taxa": len(rows), "model": model, "seed": asked.seed,
             "plltool": describe_program(folder / "own", own, generations["own"], seconds["plltool"]),
             "mrbayes": describe_program(folder / "rival", rival, generations["rival"], seconds["mrbayes"]),
         }  # fmt: skip
