@@ -11,6 +11,10 @@ cd "$(dirname "$0")/.."
 export PATH="$PWD/.venv/bin:$PATH"
 python -m pip install --quiet --editable ".[pocl,dev]"
 
+# Tests start hundreds of processes; each would compile plltool's modules again if no bytecode were written.
+unset PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX="$PWD/.venv/bytecode"
+
 echo "== ruff"
 ruff check .
 echo "== mypy"

@@ -145,8 +145,9 @@ def test_simulations_need_whole_codons():
 
 
 @pytest.mark.opencl
-@pytest.mark.parametrize("vw", [None, 32])
-@pytest.mark.parametrize("model", ["GY{0.2/4.0}+F3X4+G4{0.6}", "M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE"])
+@pytest.mark.parametrize(
+    ("model", "vw"), [("GY{0.2/4.0}+F3X4+G4{0.6}", None), ("M2a{0.1/3.0/2.5}{0.5/0.3/0.2}+FE", 32)]
+)
 def test_opencl_is_numpy(simulated, model, vw):
     expected = plltool.evaluate(simulated, TREE, model, fixed=True, device="numpy").lnl
     found = plltool.evaluate(simulated, TREE, model, fixed=True, device="opencl", vw=vw).lnl

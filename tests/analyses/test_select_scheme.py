@@ -26,15 +26,14 @@ IQTREE = {
 
 
 @pytest.mark.parametrize(
-    ("brlen", "device"),
+    "brlen",
     [
-        ("scaled", "auto"),
-        pytest.param("scaled", "numpy", marks=pytest.mark.slow),
-        pytest.param("linked", "auto", marks=pytest.mark.slow),
-        pytest.param("unlinked", "auto", marks=pytest.mark.slow),
+        "scaled",
+        pytest.param("linked", marks=pytest.mark.slow),
+        pytest.param("unlinked", marks=pytest.mark.slow),
     ],
 )
-def test_no_scheme_is_below_that_of_iqtree(brlen, device, data_dir):
+def test_no_scheme_is_below_that_of_iqtree(brlen, data_dir):
     expected, lnl, n_parameters, bic = IQTREE[brlen]
     choice = plltool.select_scheme(
         data_dir / "primates.phy",
@@ -43,7 +42,6 @@ def test_no_scheme_is_below_that_of_iqtree(brlen, device, data_dir):
         merge="greedy",
         brlen=brlen,
         free_rates=brlen == "scaled",
-        device=device,
         threads=1,
     )
     assert {part.name: part.best.name for part in choice.parts} == expected

@@ -27,7 +27,7 @@ def strange(data_dir, tmp_path) -> Path:
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def plltool():
     """Call the command: ``plltool("check", path)`` returns click's result."""
 

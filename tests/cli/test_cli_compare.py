@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+from samples import small_records
 
 from plltool.analyses.compare import compare_records
 from plltool.engine.numpy_engine import NumpyEngine
@@ -96,13 +97,16 @@ def test_a_broken_kernel_is_found(plltool, small, monkeypatch, tmp_path):
 # --- records ------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def records(plltool, small, tmp_path):
+@pytest.fixture(scope="module")
+def records(plltool, data_dir, tmp_path_factory):
     """Three runs: twice the same, and one from another seed that has stopped at the start tree."""
+    folder = tmp_path_factory.mktemp("records")
+    small = folder / "small.fasta"
+    small.write_text("".join(f">{name}\n{sequence}\n" for name, sequence in small_records(data_dir, 6)))
     for name, more in (("one", ()), ("two", ()), ("other", ("--seed", 9, "--perturbations", 0))):
-        result = plltool("search", small, "--device", "numpy", *QUICK, "--prefix", tmp_path / name, *more)
+        result = plltool("search", small, "--device", "numpy", *QUICK, "--prefix", folder / name, *more)
         assert result.exit_code == 0, result.stderr
-    return [tmp_path / f"{name}.json" for name in ("one", "two", "other")]
+    return [folder / f"{name}.json" for name in ("one", "two", "other")]
 
 
 def test_records_of_the_same_search_agree(plltool, records):

@@ -78,7 +78,9 @@ def test_the_record_of_a_search(found):
 
 def test_the_record_of_a_search_that_chose_its_model(data_dir):
     options = {"device": "numpy", "start": "random", "effort": "fast", "seed": 3}
-    result = search(data_dir / "primates.phy", "TEST", **options)
+    lines = (data_dir / "primates.phy").read_text().splitlines()[1:]
+    digits = str.maketrans("ACGT", "0011")  # few models go with two states
+    result = search({name: row.translate(digits) for name, row in map(str.split, lines)}, "TEST", **options)
     check(json.loads(json.dumps(result.as_record(), allow_nan=False)), "search")
     known = (*RECORD_KEYS, "data", "model_choice")
     assert set(result.choice.as_record()) <= set(known)

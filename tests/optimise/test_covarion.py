@@ -103,8 +103,11 @@ CASES = [
 ]
 CASES += [
     pytest.param(text, n, device, marks=pytest.mark.opencl)
-    for text, n in (("GTR+FO+COV", 4), ("MK4.4b+G2+COV", 4), ("MULTI5_MK+COV", 5), ("LG+COV", 20))
-    for device in (OPENCL, LANES)
+    for text, n, devices in (
+        *(("GTR+FO+COV", 4, (OPENCL, LANES)), ("MK4.4b+G2+COV", 4, (OPENCL,))),
+        *(("MULTI5_MK+COV", 5, (LANES,)), ("LG+COV", 20, (OPENCL,))),
+    )
+    for device in devices
 ]
 
 

@@ -19,6 +19,8 @@ DEVICES = [
     pytest.param({"device": "opencl"}, marks=pytest.mark.opencl),
     pytest.param({"device": "opencl", "vw": 32}, marks=pytest.mark.opencl),
 ]
+# A model and the index of its device: both devices have 1 and 4 components, which share compiled kernels.
+CASES = [("RY8.8", 0), ("RY8.8", 1), ("WS5.16+I", 0), ("RY6.17a+G4", 0), ("UNREST+G4", 1), ("MK3.4+G4", 1)]
 
 
 def sequences():
@@ -30,8 +32,11 @@ def sequences():
     return dict(zip("abcde", ["RY" + texts[0][2:], *texts[1:4], texts[4][:-3] + "---"], strict=True))
 
 
-@pytest.mark.parametrize("device", DEVICES, ids=lambda settings: "-".join(map(str, settings.values())))
-@pytest.mark.parametrize("text", ["RY8.8", "WS5.16+I", "RY6.17a+G4", "UNREST+G4", "MK3.4+G4"])
+@pytest.mark.parametrize(
+    ("text", "device"),
+    [pytest.param(text, *DEVICES[number].values, marks=pytest.mark.opencl) for text, number in CASES],
+    ids=[f"{text}-{number}" for text, number in CASES],
+)
 def test_every_parameter(text, device):
     codes = np.array([[SETS[letter] for letter in row] for row in sequences().values()])
     with plltool.Likelihood(sequences(), TREE, text, **device) as likelihood:
