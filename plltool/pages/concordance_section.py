@@ -46,7 +46,7 @@ def describe_concordance(found: Record, name: str) -> Section:
         plot = draw_points(points, [(0.0, 0.0), (100.0, 100.0)], ("gCF", "sCF"), "Genes and sites")
         blocks.append(Picture(plot, "Gene and site concordance factor of each branch; equal ones lie on the line."))
     remark = (
-        "Where one of the three ways to resolve a branch is as good as another, its factor is a third. A branch is"
+        "If the data prefer none of the three ways to resolve a branch, each of them has a third. The branch itself is"
         f" AB|CD; DF1 stands for AC|BD, DF2 for AD|BC. {name}.cf.stat has all columns, {name}.cf.nex shows them in"
         " FigTree."
     )
