@@ -16,7 +16,7 @@ LENGTH_WEIGHTS = ((BranchMultiplier, 5.0), (NodeSlider, 2.0), (TreeMultiplier, 1
 TOPOLOGY_WEIGHTS = ((Interchange, 2.0), (Extension, 4.0), (InformedInterchange, 1.0), (InformedRegraft, 1.5))
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT = 5.0
+JOINT_WEIGHT = 8.0
 
 
 def make_moves(problem: Problem) -> list[Move]:

@@ -180,6 +180,32 @@ def test_informed_interchanges_are_in_detailed_balance(heat):
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
+    """The densities of lengths there and back by scipy, from the slopes and curvatures that the move was told."""
+    prior, step = Exponential(10.0), 1.1
+    problem, rng = make_problem(lengths=prior), np.random.default_rng(7)
+    move, likelihoods = LengthLangevin(problem, 1.0), OracleLikelihoods(problem, rng, n_sites=300)
+    (old,) = likelihoods.begin(draws(problem, 1, rng))
+    (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
+
+    def log_density(new, state):
+        """Of the lengths of one state, as a proposal from the other."""
+        b, told = np.array(state.lengths[1:]), np.reshape(state.known.values, (-1, 3))
+        slopes = heat * b * (told[:, 1] - 10.0) + 1.0
+        curvatures = 1.0 + heat * np.maximum(0.0, -(b**2) * told[:, 2])
+        assert curvatures.max() > 1.1
+        centre = np.log(b) + np.clip(step**2 * slopes / (2.0 * curvatures), -1.0, 1.0)
+        logs = np.log(new.lengths[1:])
+        return stats.norm(centre, step / np.sqrt(curvatures)).logpdf(logs).sum() - logs.sum()
+
+    for _ in range(3):
+        proposal = move.propose(old, step, rng, heat)
+        (new,) = likelihoods.ask([proposal])
+        expected = log_density(old, new) - log_density(new, old)
+        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-9)  # sums of few terms
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
 def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
     """As the test below, with the likelihoods of the oracle; the shares times the Jacobian, see the move."""
     problem, rng = make_problem("JC+I+G4", n_taxa=7), np.random.default_rng(6)
