@@ -37,6 +37,8 @@ class Classes:
     def cross(self, sites: SiteRates, is_tied: bool) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
         """The class, frequencies, rate and weight of each component; see `Model.components` for their order."""
         rates, weights = sites.components()
+        if len(self.frequencies) == 1:
+            return np.zeros(len(rates), np.intp), np.repeat(self.frequencies, len(rates), axis=0), rates, weights
         first = int(sites.invariable)
         class_of = np.arange(len(self.frequencies))
         if not is_tied:
