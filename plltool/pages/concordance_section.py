@@ -14,6 +14,7 @@ LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, an
 COLUMNS = (
     "gCF", "gDF1", "gDF2", "gDFP", "gN", "sCF", "sDF1", "sDF2", "sN", "sCFL", "sDFL1", "sDFL2", "sNL", "qCF", "IC",
 )  # fmt: skip
+DIGITS = {"gN": 0, "IC": 3}  # behind the point; others, per cent and numbers of sites, have one
 COLOURS = ((50.0, GOOD_COLOUR), (100.0 / 3.0, FAIR_COLOUR))  # from which per cent on
 
 
@@ -32,9 +33,7 @@ def describe_concordance(found: Record, name: str) -> Section:
         caption += f" The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
     blocks: list[Block] = [draw_marked(nodes, lambda own: marks[own[0]], caption)]
     listed = [column for column in COLUMNS if column in found["columns"]]
-    rows = tuple(
-        (str(branch["id"]), *(_write(branch["columns"][column]) for column in listed)) for branch in branches
-    )
+    rows = tuple((str(branch["id"]), *(_write(branch["columns"][own], own) for own in listed)) for branch in branches)
     blocks.append(Table("Branches", ("Branch", *listed), rows))
     blocks.append(Items(tuple(f"{column}: {found['columns'][column]}" for column in listed)))
     points = [
@@ -63,14 +62,14 @@ def describe_genes(genes: tuple[Row, ...], name: str) -> Section:
 
 def _mark(branch: Record, columns: list[str]) -> Mark:
     values = [branch["columns"][column] for column in columns]
-    text = f"{branch['id']}: {'/'.join(map(_write, values))}"
+    text = f"{branch['id']}: {'/'.join(map(_write, values, columns))}"
     if not values or values[0] is None:
         return Mark(text)
     return Mark(text, next((colour for least, colour in COLOURS if values[0] >= least), POOR_COLOUR))
 
 
-def _write(value: float | None) -> str:
-    return "-" if value is None else f"{value:.3g}" if abs(value) < 100 else f"{value:.0f}"
+def _write(value: float | None, column: str) -> str:
+    return "-" if value is None else f"{value:.{DIGITS.get(column, 1)}f}"
 
 
 def _shorten(text: str) -> str:

@@ -23,6 +23,7 @@ def describe_runs(records: Records) -> list[Section]:
     nodes, run = records.tree, records.main
     if nodes is not None:
         sections.append(describe_tree(records, nodes))
+    sections += _describe_analyses(records)
     if run is not None:
         sections += [describe_data(run), describe_model(records)]
     if "search" in records.runs:
@@ -32,7 +33,6 @@ def describe_runs(records: Records) -> list[Section]:
         sections.append(supports)
     if "test" in records.runs:
         sections.append(describe_tests(records.runs["test"]))
-    sections += _describe_analyses(records)
     sections.append(_describe_warnings(records))
     sections.append(_describe_computation(records))
     methods = write_methods(records)
