@@ -12,11 +12,11 @@ from plltool.sampling.state import Problem
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
 
-LENGTH_WEIGHTS = ((BranchMultiplier, 5.0), (NodeSlider, 2.0), (TreeMultiplier, 1.0), (LengthLangevin, 1.0))
-TOPOLOGY_WEIGHTS = ((Interchange, 2.0), (Extension, 4.0), (InformedInterchange, 1.0), (InformedRegraft, 1.5))
+LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0), (LengthLangevin, 1.0))
+TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 3.0))
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT = 8.0
+JOINT_WEIGHT = 4.0
 
 
 def make_moves(problem: Problem) -> list[Move]:

@@ -68,6 +68,7 @@ def lnl_of(state, codes):
 
 
 def assert_known(state, codes):
+    assert state.lnl == pytest.approx(lnl_of(state, codes), rel=1e-9)  # the oracle's integration of the categories
     if state.known is None:
         return
     question, values = state.known
