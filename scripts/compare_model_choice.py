@@ -84,6 +84,17 @@ class Task:
             given = ["-s", str(self.alignment), *given]
         return [*given, *(["-st", "CODON"] if self.is_codons else [])]
 
+    def in_one_file(self, scheme: str) -> str:
+        """IQ-TREE's partition file with the columns of the whole alignment."""
+        if not self.morphology:
+            return scheme
+        moved = re.sub(
+            r"genes\.phy:([^;]*)",
+            lambda text: re.sub(r"(?<![\d\\])\d+", lambda found: str(int(found[0]) + self.morphology), text[1]),
+            scheme,
+        )
+        return moved.replace("morphology.phy:", "")
+
     def write_parts(self, path: Path, ranges: Sequence[str], models: Sequence[str] = ()) -> None:
         """A partition file for IQ-TREE, with parts p0, p1 and so on of these columns, and perhaps their models."""
         sets = []
@@ -166,7 +177,7 @@ def choose(program: str, task: Task, options: argparse.Namespace, folder: Path) 
     if program == "plltool" and not timed["stopped"]:
         model = (folder / "own.select-model.model").read_text().strip()
     elif task.partition and not timed["stopped"]:
-        model = (folder / "theirs.best_scheme.nex").read_text()
+        model = task.in_one_file((folder / "theirs.best_scheme.nex").read_text())
     elif found := re.search(r"Best-fit model: (\S+) chosen according to BIC", log_text):
         model = found[1]
     assert timed["stopped"] or model is not None
