@@ -17,6 +17,7 @@ export PYTHONPYCACHEPREFIX="$PWD/.venv/bytecode"
 
 echo "== ruff"
 ruff check .
+ruff format --check plltool tests scripts
 echo "== mypy"
 mypy
 echo "== documentation"

@@ -83,9 +83,7 @@ def bench(options: Sequence[str]) -> dict[str, Any]:
 def rows_of(record: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a run, with the width of vectors, and the device."""
     device = f"{record['device']}, {record['driver']}"
-    return [
-        {**{key: row[key] for key in KEPT}, "vw": row["layout"]["vw"], "device": device} for row in record["rows"]
-    ]
+    return [{**{key: row[key] for key in KEPT}, "vw": row["layout"]["vw"], "device": device} for row in record["rows"]]
 
 
 def run_benches(name: str, machine: Machine, most: int | None) -> Iterator[dict[str, Any]]:

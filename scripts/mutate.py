@@ -70,7 +70,11 @@ REPORT, METHODS = ("tests/pages/test_report.py",), ("tests/pages/test_methods.py
 SECTIONS, JPLACE = ("tests/pages/test_analysis_sections.py",), ("tests/io/test_jplace_reader.py",)
 DESCRIPTION = ("tests/statistics/test_description.py",)
 NOTEBOOK = ("tests/pages/test_notebook.py", "-k", "not select and not genes")
-TERMINAL = ("tests/cli/test_terminal.py", "-k", "not in_a_terminal and not a_dumb and not without_colour and not pipe_on")
+TERMINAL = (
+    "tests/cli/test_terminal.py",
+    "-k",
+    "not in_a_terminal and not a_dumb and not without_colour and not pipe_on",
+)
 ROOTING, DRAWING = ("tests/tree/test_rooting.py",), ("tests/drawing/test_drawing.py",)
 ROOTED_NODES_PY, ROOTING_PY = "plltool/tree/rooted_nodes.py", "plltool/tree/rooting.py"
 GAMMA, RIDGE = "tests/model/test_gamma.py", "tests/optimise/test_ridge.py"

@@ -43,6 +43,4 @@ def dendropy_list(texts):
 
 def dendropy_sides(tree):
     """Of every branch of a dendropy tree the set of names below it, as frozensets."""
-    return [
-        frozenset(leaf.taxon.label for leaf in node.leaf_iter()) for node in tree if node.parent_node is not None
-    ]
+    return [frozenset(leaf.taxon.label for leaf in node.leaf_iter()) for node in tree if node.parent_node is not None]

@@ -224,9 +224,7 @@ def _site_columns(
     return columns | {total: totals}
 
 
-def _count_by_quartets(
-    around: Sequence[Surroundings], data: Dataset, quartets: int, seed: int
-) -> list[FloatArray]:
+def _count_by_quartets(around: Sequence[Surroundings], data: Dataset, quartets: int, seed: int) -> list[FloatArray]:
     """Sites that agree with each branch and its interchanges, for quartets of taxa around it: (n_quartets, 3) each."""
     parts = [compress(alignment) for alignment in data.alignments]
     states, weights = [], []

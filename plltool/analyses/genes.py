@@ -226,9 +226,7 @@ def genes(
     return GenesResult(tuple(found), whole, "".join(lines), result, agreement, time.perf_counter() - began)
 
 
-def _read(
-    alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None
-) -> dict[str, Sequences]:
+def _read(alignments: str | PathLike[str] | Mapping[str, AlignmentLike], data_type: str | None) -> dict[str, Sequences]:
     """The sequences of each gene, in the order of the genes' names."""
     if isinstance(alignments, (str, PathLike)):
         return read_folder(alignments, data_type)

@@ -1,5 +1,7 @@
 """`sample` draws trees and parameters from their posterior distribution.
 
+For example:
+
     import plltool
     found = plltool.sample("primates.phy", model="GTR+FO+G4", generations=100_000)
     print(found.posterior.consensus, found.posterior.numbers["TL"])

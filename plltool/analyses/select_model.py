@@ -1,5 +1,7 @@
 """`select_model` chooses a substitution model by an information criterion.
 
+For example:
+
     import plltool
     choice = plltool.select_model("primates.phy")
     print(choice.best.name, choice.best.bic)

@@ -1,5 +1,7 @@
 """Trees to look at, and with other roots: `show` and `root_trees`.
 
+For example:
+
     import plltool
     print(plltool.show("run.support.nwk", root="midpoint"))
 """

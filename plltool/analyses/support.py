@@ -1,5 +1,7 @@
 """Supports of a tree's branches by replicate trees: `supports`.
 
+For example:
+
     import plltool
     found = plltool.supports("best.nwk", "run.bootstraps.nwk", ("fbp", "tbe"))
     print(found.values["fbp"], found.newick("tbe"))

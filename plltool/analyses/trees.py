@@ -1,5 +1,7 @@
 """Sets of trees: their distances and their consensus.
 
+For example:
+
     import plltool
     files = ["a.nwk", "b.nwk"]
     print(plltool.tree_distances(files))

@@ -1,5 +1,7 @@
 """The ultrafast bootstrap (Minh et al. 2013).
 
+For example:
+
     import plltool
     best = plltool.search("primates.phy", "GTR+F+G4")
     supports = plltool.ultrafast_bootstrap("primates.phy", best.tree, best.models)

@@ -161,9 +161,7 @@ class PatternBlock:
         sums = self.engine.dot_clas(slot, self._ones, 1, masses)
         return lambda: self._finish(sums(), buffer)
 
-    def across(
-        self, upper: int, lower: int, matrices: Sequence[int], masses: FloatArray
-    ) -> Callable[[], FloatArray]:
+    def across(self, upper: int, lower: int, matrices: Sequence[int], masses: FloatArray) -> Callable[[], FloatArray]:
         """(k, n) log-likelihood, less what has been taken out, and derivatives of each pattern, across an edge."""
         operand = self._operand(lower)
         slots = [self._products + k for k in range(len(matrices))]

@@ -87,8 +87,7 @@ compare_task_options = packed(
     "--b",
     "spec_b",
     metavar="SPEC",
-    help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as"
-    " 0:0,1:0, divide the patterns.",
+    help="Second device, such as numpy:vw=2, opencl or 0:0:vw=4; several, such as 0:0,1:0, divide the patterns.",
 )
 @compare_task_options
 @start_options

@@ -32,9 +32,7 @@ def write_pdf(picture: Picture) -> bytes:
     for lines in group_lines(picture.lines):
         segments = [[(line.x1, line.y1), (line.x2, line.y2)] for line in lines]
         cap = "butt" if lines[0].is_thick else "projecting"
-        axes.add_collection(
-            LineCollection(segments, colors=lines[0].colour, linewidths=lines[0].width, capstyle=cap)
-        )
+        axes.add_collection(LineCollection(segments, colors=lines[0].colour, linewidths=lines[0].width, capstyle=cap))
     for dot in picture.dots:
         axes.plot(dot.x, dot.y, "o", color=dot.colour, markersize=2 * DOT, markeredgewidth=0)
     for text in picture.texts:

@@ -39,9 +39,7 @@ def write_svg(picture: Picture, title: str, is_inline: bool = False) -> str:
 
 def _path(lines: Sequence[Line], colours: Mapping[str, str]) -> str:
     """Lines of one colour and width."""
-    drawn = "".join(
-        f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in lines
-    )
+    drawn = "".join(f"M{_number(line.x1)} {_number(line.y1)}L{_number(line.x2)} {_number(line.y2)}" for line in lines)
     colour, cap = lines[0].colour, "butt" if lines[0].is_thick else "square"
     stroke = f'stroke="{colours.get(colour, colour)}" stroke-width="{_number(lines[0].width)}" stroke-linecap="{cap}"'
     return f'<path d="{drawn}" fill="none" {stroke}/>'

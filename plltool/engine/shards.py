@@ -75,9 +75,7 @@ class Shards(EngineGroup[Any]):
         self._models: Parts | None = None
 
     @classmethod
-    def of_whole_parts(
-        cls, engines: Sequence[Engine | EngineGroup[Any]], members: Sequence[Sequence[int]]
-    ) -> Shards:
+    def of_whole_parts(cls, engines: Sequence[Engine | EngineGroup[Any]], members: Sequence[Sequence[int]]) -> Shards:
         """Engines each of which holds all patterns of its parts, which are ascending numbers among those of all."""
         held = list(zip(cast("Sequence[Engine]", engines), members, strict=True))
         sizes = {part: size for engine, own in held for part, size in zip(own, engine.part_patterns, strict=True)}

@@ -242,8 +242,7 @@ class _Parser:
 def unrooted_tree(
     nodes: RootedNodes, source: str, names: Sequence[str] | None = None, resolve_seed: int | None = None
 ) -> Tree:
-    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`.
-    """
+    """Make a tree from rooted nodes; parameters, warnings and errors as in `parse_newick`."""
     n_children = np.bincount(np.array(nodes.parents[1:], dtype=np.int64), minlength=len(nodes.parents))
     tips = np.flatnonzero(n_children == 0)
     labels = [nodes.labels[tip] for tip in tips]

@@ -120,9 +120,7 @@ def read_nexus(text: bytes, source: str, states: StateSpace | None = None) -> Ne
         records = renumber(records, declared.symbols, sets.members, source)
         if not declared.symbols.startswith(SYMBOLS[: len(declared.symbols)]):
             last = SYMBOLS[len(declared.symbols) - 1]
-            warnings = (
-                f"{source}: the symbols {declared.symbols} are read and written as 0 to {last}, in this order",
-            )
+            warnings = (f"{source}: the symbols {declared.symbols} are read and written as 0 to {last}, in this order",)
     found = declared.states
     if found is None and not kinds:
         found = detect_states(record.sequence for record in records)

@@ -49,9 +49,7 @@ def joint_states(
     return best, states % patterns.states.n_states
 
 
-def _trace(
-    tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray
-) -> tuple[FloatArray, IndexArray]:
+def _trace(tree: Tree, changes: FloatArray, mass: FloatArray, tips: FloatArray) -> tuple[FloatArray, IndexArray]:
     """Values and states of one component: (n_patterns,), (n_taxa - 2, n_patterns).
 
     Parameters

@@ -11,6 +11,7 @@ from plltool.pages.blocks import Drawn, Row
 if TYPE_CHECKING:
     import pandas
 
+
 class Shown:
     """A result that notebooks show, and whose table becomes a DataFrame.
 

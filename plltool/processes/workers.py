@@ -148,9 +148,7 @@ class Workers:
     environment : variables of the processes, added to those of this process
     """
 
-    def __init__(
-        self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]
-    ):
+    def __init__(self, make: Callable[..., Task], arguments: Sequence[tuple[Any, ...]], environment: Mapping[str, str]):
         self._running: dict[Worker, int] = {}
         self._stopped = False
         self._workers = start(len(arguments), environment)

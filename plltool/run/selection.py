@@ -89,9 +89,7 @@ class Selection:
     fits : by substitution model and rates
     """
 
-    def __init__(
-        self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""
-    ):
+    def __init__(self, start: Block | Fit, candidates: Candidates, criterion: str, n_sites: int, name: str = ""):
         self.fits: dict[Pair, Fit] = {}
         self._first = start
         self._substitutions, self._kinds = candidates.substitutions, candidates.kinds

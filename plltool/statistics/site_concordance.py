@@ -17,9 +17,7 @@ from plltool.constants import QUARTET_VALUES
 PAIRS = ((0, 1, 2, 3), (0, 2, 1, 3), (0, 3, 1, 2))  # the subtrees that have the same state: the first two, the last two
 
 
-def draw_quartets(
-    ends: Sequence[Sequence[IndexArray]], number: int, rng: np.random.Generator
-) -> IndexArray:
+def draw_quartets(ends: Sequence[Sequence[IndexArray]], number: int, rng: np.random.Generator) -> IndexArray:
     """Quartets of taxa around a branch: (n, 4), each with a taxon of two subtrees at each end.
 
     Parameters
@@ -71,9 +69,7 @@ def expect_sites(states: FloatArray, weights: FloatArray) -> FloatArray:
     weights : (n_patterns,)
     """
     same = states.prod(axis=0).sum(axis=1)
-    pairs = [
-        (states[a] * states[b]).sum(axis=1) * (states[c] * states[d]).sum(axis=1) - same for a, b, c, d in PAIRS
-    ]
+    pairs = [(states[a] * states[b]).sum(axis=1) * (states[c] * states[d]).sum(axis=1) - same for a, b, c, d in PAIRS]
     return np.asarray(np.stack(pairs) @ weights)
 
 

@@ -77,9 +77,7 @@ def prune_regraft(
     subtree_edge = int(tree.edges[joint, column])
     nodes = np.unique(np.array([joint, near, far, first, second], dtype=np.int32))
     edges = np.array([near_edge, far_edge, target, subtree_edge], dtype=np.int32)
-    undo = Undo(
-        nodes, tree.neighbours[nodes], tree.edges[nodes], edges, tree.ends[edges], tree.lengths[edges]
-    )
+    undo = Undo(nodes, tree.neighbours[nodes], tree.edges[nodes], edges, tree.ends[edges], tree.lengths[edges])
     # close the gap: the near branch now joins near and far; the far branch is free
     _reconnect(tree, far, far_edge, near, near_edge)
     _reconnect(tree, near, near_edge, far, near_edge)

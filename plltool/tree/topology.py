@@ -61,9 +61,7 @@ class Tree:
         self.root_is_given = False
 
     @classmethod
-    def from_edges(
-        cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None
-    ) -> Tree:
+    def from_edges(cls, names: Sequence[str], ends: npt.ArrayLike, lengths: npt.ArrayLike | None = None) -> Tree:
         """Build a tree from its branches.
 
         Parameters
@@ -172,9 +170,7 @@ class Tree:
                     if child != parent:
                         stack.append((child, node, child_edge))
 
-    def ordered_from(
-        self, root: int, left_out: BoolArray | None = None
-    ) -> list[tuple[int, int, int]]:
+    def ordered_from(self, root: int, left_out: BoolArray | None = None) -> list[tuple[int, int, int]]:
         """(node, parent, branch) of every node but `root` in preorder, children in the order of their first tips.
 
         `left_out`, a mask (n_edges,), contracts inner branches: their lower nodes are missing, and the children of

@@ -75,9 +75,7 @@ class TreeSet:
         )
 
 
-def make_tree_set(
-    names: Sequence[str], trees: Iterable[Splits], roots: Sequence[int | None] | None = None
-) -> TreeSet:
+def make_tree_set(names: Sequence[str], trees: Iterable[Splits], roots: Sequence[int | None] | None = None) -> TreeSet:
     """A set of trees, each given as its splits, including those of tips, with branch lengths.
 
     `roots` is as in `TreeSet`; by default no tree has one. Raises InputError if there is no tree.
@@ -130,9 +128,7 @@ def distances(trees: TreeSet, kind: str = RF) -> FloatArray:
     if kind == RF:
         sizes = np.diff(trees.starts)
         values = np.ones(len(trees.members))
-        return np.array(
-            [sizes[i] + sizes - 2.0 * _sum_trees(trees, row) for i, row in _rows(trees, values)]
-        )
+        return np.array([sizes[i] + sizes - 2.0 * _sum_trees(trees, row) for i, row in _rows(trees, values)])
     for i in range(trees.n_trees):
         own = trees.lengths[trees.starts[i] : trees.starts[i + 1]]
         if np.isnan(own).any() or np.isnan(trees.pendants[i]).any():

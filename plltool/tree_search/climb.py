@@ -225,9 +225,7 @@ def _take_back(likelihood: TreeLikelihood, applied: list[tuple[int, Undo]], leng
     likelihood.topology_changed()
 
 
-def _worth_another_look(
-    tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer]
-) -> IndexArray:
+def _worth_another_look(tree: Tree, applied: list[Undo], waiting: npt.NDArray[np.integer]) -> IndexArray:
     """The inner nodes near the changes of some moves, and those that are `waiting`."""
     near = np.zeros(tree.n_nodes, dtype=bool)
     for undo in applied:

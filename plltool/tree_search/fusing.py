@@ -149,9 +149,7 @@ class _Hanging:
         return top
 
 
-def _match(
-    own: _Hanging, other: _Hanging, shared: set[int], top: IndexArray
-) -> tuple[IndexArray, IndexArray]:
+def _match(own: _Hanging, other: _Hanging, shared: set[int], top: IndexArray) -> tuple[IndexArray, IndexArray]:
     """Match the nodes of two trees that share some splits.
 
     Returns

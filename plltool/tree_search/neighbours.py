@@ -91,9 +91,7 @@ def neighbour_sites(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer
     return sites.reshape(len(branches), len(INTERCHANGES), -1)
 
 
-def _surroundings(
-    likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]
-) -> tuple[_Surroundings, FloatArray]:
+def _surroundings(likelihood: TreeLikelihood, branches: npt.NDArray[np.integer]) -> tuple[_Surroundings, FloatArray]:
     """What is around each branch, and the lengths (n, [n_parts,] 7) in the places above."""
     tree, view = likelihood.tree, likelihood.view
     nodes, beyond = tree.ends[branches], tree.ends[branches, ::-1]

@@ -273,9 +273,7 @@ def _launch_parts(prune: IndexArray, likelihood: TreeLikelihood) -> Iterator[sli
         start = stop
 
 
-def _scan_request(
-    likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: BoolArray
-) -> prog.Request:
+def _scan_request(likelihood: TreeLikelihood, prunes: Prunes, columns: Columns, scored: BoolArray) -> prog.Request:
     """The request of a launch: a PROPAGATE per prune, a NEWVIEW per step and an INSERT per `scored` step.
 
     Each prune is a piece of its own. The values are the scores, in the order of the steps.

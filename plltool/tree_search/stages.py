@@ -271,9 +271,7 @@ class TreeSearch:
             moves: tuple[Move, ...] = ()
             before = at.lnl
             if stage.radius:
-                done = climb_round(
-                    self.likelihood, at.lnl, stage.radius, at.joints, constraint=self.plan.constraint
-                )
+                done = climb_round(self.likelihood, at.lnl, stage.radius, at.joints, constraint=self.plan.constraint)
                 at.lnl, at.joints, moves = done.lnl, done.joints, done.chosen
                 at.stage_over = stage.is_over(at.lnl - before, at.lnl) or not done.n_moves
             else:

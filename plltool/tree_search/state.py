@@ -135,9 +135,7 @@ class ClimbState:
         hopeful = stages_with_hope(marks, rivals)
         if hopeful == len(marks):
             return self
-        return replace(
-            self, cursor=replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True)
-        )
+        return replace(self, cursor=replace(self.cursor, lnl=marks[hopeful], marks=marks[: hopeful + 1], given_up=True))
 
     def copy(self) -> ClimbState:
         """A copy that does not change when the search goes on."""

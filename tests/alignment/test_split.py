@@ -84,4 +84,3 @@ def test_a_part_for_each_declared_kind():
     ]
     assert sequences.declared_at(np.arange(3, 7)) is DNA
     assert sequences.declared_at(np.arange(2, 5)) is None
-

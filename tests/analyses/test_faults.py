@@ -67,9 +67,12 @@ class TestDisks:
         """A real one: the run ends with one line; the same command resumes it once there is room."""
         disk = tmp_path / "disk"
         disk.mkdir()
-        if os.geteuid() or subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False, capture_output=True
-        ).returncode:
+        if (
+            os.geteuid()
+            or subprocess.run(
+                ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", disk], check=False, capture_output=True
+            ).returncode
+        ):
             pytest.skip("only root may mount a disk, where that is allowed at all")
         try:
             alignment = tmp_path / "few.fasta"
@@ -261,8 +264,6 @@ class TestDevices:
         monkeypatch.setattr(DeviceArrays, "upload", upload)
         with pytest.raises(DeviceError, match=r"memory: found|ALLOCATION_FAILURE"):
             search(few, device="cpu", **SETTINGS)
-
-
 
 
 CHAINS = SampleOptions(generations=60, chains=2, sample_every=4, burnin=0.5)

@@ -30,9 +30,7 @@ def morphology(shared):
 
 
 def binary(shared):
-    return {
-        name: "".join(c if c in "01" else "?" for c in row) for name, row in morphology(shared).items()
-    }
+    return {name: "".join(c if c in "01" else "?" for c in row) for name, row in morphology(shared).items()}
 
 
 def twelve(_shared):
@@ -163,7 +161,7 @@ def test_simulated_values_come_back(model, group, expected):
 def test_simulated_symbols():
     """Each of 40 states occurs in 2,000 columns of equal frequencies, and keeps its symbol."""
     made = simulate(TREE, "MULTI40_MK", 2000, seed=3)
-    assert set("".join(made.sequences)) == set("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!\"#$")
+    assert set("".join(made.sequences)) == set('0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ!"#$')
     with pytest.raises(InputError, match="model 'MK' has as many states as the data, expected their number, such as M"):
         simulate(TREE, "MK", 10)
 

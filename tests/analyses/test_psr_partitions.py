@@ -134,9 +134,7 @@ def test_rates_have_the_mean_1(sequences, tmp_path):
 def test_unlinked_parts_choose_as_single_alignments(sequences, tmp_path):
     """The same rates, lengths and lnL, to the bit of the order of sums."""
     tree = start(sequences, "unlinked")
-    with Likelihood(
-        sequences, tree, write(tmp_path, SCHEMES["all"]), brlen="unlinked", device="numpy"
-    ) as likelihood:
+    with Likelihood(sequences, tree, write(tmp_path, SCHEMES["all"]), brlen="unlinked", device="numpy") as likelihood:
         choose_categories(likelihood._likelihood)
         rates, lnls, lengths = likelihood.site_rates(), likelihood.part_lnl(), likelihood.lengths
     for part, model in enumerate(ONLY):

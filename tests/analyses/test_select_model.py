@@ -238,9 +238,7 @@ def test_binary_and_multistate_data(what, device, data_dir):
     assert any("+IO" in name for name in names) == (what != "variable")
 
 
-LYSOZYME = (
-    "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),(Ssc_squirrelM,Cja_marmoset));"
-)
+LYSOZYME = "((Hsa_Human,Hla_gibbon),((Cgu/Can_colobus,Pne_langur),Mmu_rhesus),(Ssc_squirrelM,Cja_marmoset));"
 # The same of iqtree2 2.0.7 -s lysozymeSmall.nuc -st CODON -te LYSOZYME -m MODEL. Its -m MF gives MG+F1X4+I BIC 1877.15,
 # where kappa stays what it was under MGK; optimised alone this model has BIC 1915.08
 IQTREE_CODONS = {

@@ -297,8 +297,12 @@ def test_replicates_that_are_there_are_not_made_again(bootstrap, tmp_path, made)
 
 
 @pytest.mark.parametrize(
-    ("change", "what"), [(("--seed", "2"), "seed: found 1, expected 2"), (("--rapid",), "rapid: found False"),
-                         (("--model", "HKY"), "model: found JC, expected HKY")]
+    ("change", "what"),
+    [
+        (("--seed", "2"), "seed: found 1, expected 2"),
+        (("--rapid",), "rapid: found False"),
+        (("--model", "HKY"), "model: found JC, expected HKY"),
+    ],
 )
 def test_replicates_of_another_run_are_not_added_to(bootstrap, tmp_path, change, what):
     assert bootstrap(1).exit_code == 0

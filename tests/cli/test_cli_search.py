@@ -1,6 +1,5 @@
 """`plltool search`: results, names, and what it refuses."""
 
-
 import click
 import pytest
 from oracles.constraint import obeys

@@ -205,5 +205,3 @@ def test_an_error_of_one_rank_ends_all(few, tmp_path):
     done = mpi(2, tmp_path, names, "search", few.name, *SETTINGS, program=[sys.executable, "-P", "-c", program])
     assert done.returncode != 0
     assert "plltool: error: rank 1: missing.fasta: cannot read the file" in done.stderr
-
-

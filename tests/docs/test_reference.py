@@ -63,4 +63,3 @@ def test_every_option_that_a_page_mentions_exists(page):
 def test_every_function_that_a_page_mentions_exists(page):
     for name in re.findall(r"`plltool\.(\w+)[`(]", page.read_text(encoding="utf-8")):
         assert name in plltool.__all__ or name in ("kernels",), name
-

@@ -11,10 +11,7 @@ from plltool.engine.select import find_device
 KINDS = [
     pytest.param(("numpy", 1), id="numpy-1"),
     pytest.param(("numpy", 4), id="numpy-4"),
-    *(
-        pytest.param(("opencl", vw), id=f"opencl-{vw or 'default'}", marks=pytest.mark.opencl)
-        for vw in (None, 4, 32)
-    ),
+    *(pytest.param(("opencl", vw), id=f"opencl-{vw or 'default'}", marks=pytest.mark.opencl) for vw in (None, 4, 32)),
 ]
 SHAPES = [(4, 4, 33), (4, 4, 1), (20, 2, 9)]
 RTOL = {"double": 1e-12, "single": 3e-6}  # short sums of positive terms

@@ -44,7 +44,7 @@ def test_jukes_cantor(few_kind, make_engine, length):
 @pytest.mark.parametrize("n_states", [2, 4])
 def test_any_reversible_process(few_kind, make_engine, n_states, length):
     mixture = random_mixture(np.random.default_rng(n_states), n_states, 1)
-    (_, frequencies, q), = mixture.oracle
+    ((_, frequencies, q),) = mixture.oracle
     lnl, values = joint(make_engine, few_kind, mixture, length)
     p = expm(q * length)
     expected = (np.array(frequencies)[:, None] * p).ravel()

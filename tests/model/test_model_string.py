@@ -16,6 +16,8 @@ from plltool.model.spec import ModelSpec, find_named
 
 FREQUENCIES = (0.28, 0.21, 0.24, 0.27)
 RATES = (1.2, 3.4, 0.8, 1.1, 4.1, 1.0)
+
+
 def gamma(n, alpha):
     return SiteRates("gamma", n, alpha=alpha)
 

@@ -118,9 +118,7 @@ def test_each_pattern_gets_the_best_rate(data):
     assert likelihood.site_lnl() == pytest.approx(np.max(everywhere, axis=0), rel=1e-11)
     assert likelihood.lnl() > before + 10
     again = [oracle_lnl(data, model, lengths, np.full(75, rate)) for rate in rate_grid()]
-    best = max(
-        np.max([again[k] for k in some], axis=0) @ weights for some in combinations(range(8, len(again), 4), 3)
-    )
+    best = max(np.max([again[k] for k in some], axis=0) @ weights for some in combinations(range(8, len(again), 4), 3))
     assert likelihood.lnl() >= best - 1e-9  # of a coarser grid
 
 

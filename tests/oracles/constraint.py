@@ -37,9 +37,7 @@ def edge_splits(ends, names, members):
 
 
 def _nontrivial(clades, everyone):
-    return {
-        frozenset([clade, everyone - clade]) for clade in clades if len(clade) > 1 and len(everyone - clade) > 1
-    }
+    return {frozenset([clade, everyone - clade]) for clade in clades if len(clade) > 1 and len(everyone - clade) > 1}
 
 
 def obeys(ends, names, nested):

@@ -218,7 +218,6 @@ def test_the_bar_follows_a_search():
 def test_the_bar_stays_where_a_run_fails():
     stream = io.StringIO()
 
-
     def fail():
         with plltool.ProgressBar(file=stream) as bar:
             bar(Progress("nni", 1, -9.0, 0, 1, 1.0, stage_left=0.0, left=1.0))

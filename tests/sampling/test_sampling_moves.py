@@ -95,9 +95,7 @@ def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
 
 
 PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
-    (name, prior)
-    for name in LENGTH_MOVES
-    for prior in (Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0))
+    (name, prior) for name in LENGTH_MOVES for prior in (Exponential(10.0), GammaDirichlet(3.0, 0.5, 0.7, 2.0))
 ]
 
 
