@@ -58,6 +58,15 @@ typedef ROWV ENTRYV;
 typedef BRANCHV ENTRYV;
 #endif
 
+/* With many states, compilers for GPUs unroll loops over eigenvalues at the price of registers. */
+#if SHARED_STATES
+#define LOOP_EIGENVALUES _Pragma("unroll 1")
+#define LOOP_TERMS _Pragma("unroll 4")
+#else
+#define LOOP_EIGENVALUES
+#define LOOP_TERMS
+#endif
+
 /* The other place of a pair of complex eigenvalues. */
 #define PARTNER(k) min((k) ^ 1, N_STATES - 1)
 
@@ -74,6 +83,7 @@ static inline void make_columns(const __global double *right, const __global dou
 {
     const __global double *pi = left + (N_STATES - 1) * N_STATES;
     BRANCHV factor[N_STATES * ITEM_COLUMNS];
+    LOOP_EIGENVALUES
     for (int k = 0; k < N_STATES; k++)
         for (int c = 0; c < ITEM_COLUMNS; c++)
             factor[k * ITEM_COLUMNS + c] = d[k] * left[k * N_STATES + min(first + c, N_STATES - 1)]
@@ -87,6 +97,7 @@ static inline void make_columns(const __global double *right, const __global dou
         #pragma unroll
         for (int c = 0; c < ITEM_COLUMNS; c++)
             sum[c] = (ENTRYV)(0);
+        LOOP_TERMS
         for (int k = 0; k < N_STATES; k++) {
             const ROWV u = LOAD_ROWS(0, right + k * N_STATES + i);
             #pragma unroll
@@ -205,6 +216,7 @@ __kernel void pmatrices(
     }
     BRANCHV grow[N_STATES], slope[N_STATES], curve[N_STATES];       /* diagonals */
     BRANCHV turn[N_STATES], slope_turn[N_STATES], curve_turn[N_STATES];     /* beside them */
+    LOOP_EIGENVALUES
     for (int k = 0; k < S; k++) {
         grow[k] = expm1(e[k] * t);
 #if REVERSIBLE

@@ -46,7 +46,8 @@ def fill(text: str) -> str:
                     value = evaluate(expression)
                     cells[place] = "" if value is None else show(value, cells[place])
             filled.append("| " + " | ".join(cells) + " |")
-        text = text.replace(table, "\n".join([head, ruler, *filled]) + "\n")
+        before = f"<!-- {comment}-->\n\n"  # two tables may look alike
+        text = text.replace(before + table, before + "\n".join([head, ruler, *filled]) + "\n")
     return text
 
 

@@ -279,12 +279,17 @@ def main() -> None:
         save(options.output, tools, results)
 
 
+def find_versions(tools: dict[str, Path]) -> dict[str, str]:
+    """Of the compilers, as they tell it."""
+    versions = {name: _run(tools[name], "--version") for name in ("clang", "ptxas") if name in tools}
+    first = {"clang": 0, "ptxas": -1}
+    return {name: text.strip().splitlines()[first[name]] for name, text in versions.items()}
+
+
 def save(path: Path, tools: dict[str, Path], results: dict[str, Any]) -> None:
     """Write a file with a line for each configuration and device."""
-    versions = {
-        name: _run(tools[name], "--version").strip().splitlines()[-1] for name in ("clang", "ptxas") if name in tools
-    }
-    head = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "tools": versions, "columns": [f.name for f in fields(Usage)]}
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    head = {"date": date, "tools": find_versions(tools), "columns": [f.name for f in fields(Usage)]}
     rows = [f'  "{case}, {device}": {json.dumps(use)}' for case, of in results.items() for device, use in of.items()]
     path.write_text(json.dumps(head, indent=1)[:-2] + ',\n "usage": {\n' + ",\n".join(rows) + "\n }\n}\n", "utf-8")
 

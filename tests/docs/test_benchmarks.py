@@ -9,8 +9,10 @@ from pages import REPOSITORY
 
 PAGE = (REPOSITORY / "docs" / "benchmarks.md").read_text(encoding="utf-8")
 EXPERIMENTS = (REPOSITORY / "docs" / "experiments.md").read_text(encoding="utf-8")
+GPUS = (REPOSITORY / "docs" / "gpu.md").read_text(encoding="utf-8")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 BEAGLE = (REPOSITORY / "docs" / "guide" / "beagle.md").read_text(encoding="utf-8")
+PAGES = (README, PAGE, EXPERIMENTS, BEAGLE, GPUS)
 HEAD = re.compile(r"^\|[-:|]+\|$", re.MULTILINE)
 
 
@@ -30,9 +32,7 @@ def read_cell(cell):
     return float(text), 0.5 * 10.0 ** (int(power or 0) - decimals)
 
 
-@pytest.mark.parametrize(
-    ("expressions", "cells"), [row for page in (README, PAGE, EXPERIMENTS, BEAGLE) for row in rows_of(page)]
-)
+@pytest.mark.parametrize(("expressions", "cells"), [case for page in PAGES for case in rows_of(page)])
 def test_every_cell_is_what_the_results_hold(expressions, cells):
     assert len(expressions) == len(cells)
     for expression, cell in zip(expressions, cells, strict=True):
@@ -64,7 +64,7 @@ def test_every_table_names_its_files_where_a_reader_sees_them():
 
 
 def test_every_named_file_exists():
-    for page in (README, PAGE, EXPERIMENTS, BEAGLE):
+    for page in PAGES:
         for name in re.findall(r"scripts/results/([\w.-]+\.json)", page):
             assert (RESULTS / name).is_file(), name
 
