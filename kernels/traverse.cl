@@ -108,13 +108,14 @@ __kernel void traverse(
     const __global REAL *d_base = decays + (size_t)pset * n_branches * DECAY_REALS;
     __global double *sums = partial + (size_t)span[SPAN_GROUP] * n_values + track[TRACK_VALUE_SHIFT];
     __local double shared[SHARED_DOUBLES];
+    const int blocks = MOST_BLOCKS == 1 ? 1 : tile_blocks;      /* a constant costs a GPU no registers */
     int has_zero_rates = 0;
     for (int c = 0; c < N_COMPONENTS; c++)
         has_zero_rates |= model[(size_t)pset * MODEL_REALS + (c + 1) * MODEL_VALUES - 1] == 0;
     for (int t = 0; t < span[SPAN_N_TILES]; t++) {
         const int tile = span[SPAN_FIRST_TILE] + t;
         const size_t storage = (size_t)(span[SPAN_PLACE] + (keep ? t : 0)) * tile_stride;       /* in blocks */
-        const size_t lanes = (size_t)tile * tile_blocks * VW;              /* before this tile */
+        const size_t lanes = (size_t)tile * blocks * VW;                   /* before this tile */
         const __global CODE *tile_tips = tips + lanes * n_taxa;
 
         for (int n = track[TRACK_BEGIN]; n < track[TRACK_END]; n++) {
@@ -132,11 +133,11 @@ __kernel void traverse(
             job.weights = weights + lanes;
             job.site = want_site ? site + (size_t)result * n_lanes + lanes : 0;
             job.a = find_operand(a, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                tile_blocks);
+                blocks);
             job.b = find_operand(b, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                tile_blocks);
+                blocks);
             job.c = find_operand(c, spare, first_shifted, shift, clas, scales, tile_tips, state_sets, storage, slot_stride,
-                tile_blocks);
+                blocks);
             job.pa = p_base + (size_t)pa * BRANCH_VALUES;
             job.pb = p_base + (size_t)pb * BRANCH_VALUES;
             job.pc = p_base + (size_t)pc * BRANCH_VALUES;

@@ -1,6 +1,6 @@
 """How well does an alignment determine the shape of its rates? Profiles of alpha and of the GTR rates on a fixed tree.
 
-python scripts/profile_alpha.py data/primates.phy
+The argument is an alignment, such as data/primates.phy.
 """
 
 import argparse
