@@ -6,6 +6,8 @@ import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import plltool
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -31,9 +33,13 @@ def test_environment():
 
 
 def test_conda_recipe():
-    text = (REPOSITORY / "packaging" / "conda" / "meta.yaml").read_text(encoding="utf-8")
-    assert dependencies(text[text.index("  run:") : text.index("\ntest:")]) == expected()
-    assert f'version = "{plltool.__version__}"' in text
+    """As rattler-build reads it."""
+    rattler_build = pytest.importorskip("rattler_build", reason="needs rattler-build: pip install py-rattler-build")
+    recipe = rattler_build.Stage0Recipe.from_file(str(REPOSITORY / "packaging" / "conda" / "recipe.yaml"))
+    (variant,) = recipe.render()
+    package, wanted = variant.recipe.package, variant.recipe.requirements.run
+    assert (str(package.name), str(package.version)) == (PROJECT["name"], plltool.__version__)
+    assert dict(str(item).split() for item in wanted) == expected()
 
 
 def test_citation():
