@@ -30,7 +30,7 @@ from plltool.io.nexus_commands import Command, split_commands, starts_like_nexus
 from plltool.model import mixtures, nucleotides, proteins, user
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
-from plltool.model.published import unpack_matrix
+from plltool.model.published import unpack_triangle
 from plltool.model.values import format_values
 
 MODEL, FREQUENCY = "model", "frequency"
@@ -258,7 +258,7 @@ def _write_matrix(numbers: Sequence[float], where: str) -> str:
     if not n_states:
         expected = " or ".join(f"{size} ({n} states)" for size, n in _SIZES.items())
         raise InputError(f"{where}: found {len(numbers)} numbers, expected {expected}: a lower triangle, frequencies")
-    square, _ = unpack_matrix(np.array(numbers), n_states)
+    square = unpack_triangle(np.array(numbers), n_states)
     rates = format_values(square[np.triu_indices(n_states, 1)].tolist())
     name = "GTR" if n_states == len(nucleotides.BASES) else proteins.GTR20
     text = f"{name}{rates}+FU{format_values(numbers[-n_states:])}"

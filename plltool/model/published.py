@@ -26,13 +26,18 @@ def read_figures(file: str, name: str) -> FloatArray:
     return np.array([float(word) for word in published_figures(file)[name].split()])
 
 
+def unpack_triangle(numbers: FloatArray, n_states: int) -> FloatArray:
+    """Exchangeabilities (n, n), symmetric, from the lower triangle row by row, with which `numbers` begin."""
+    lower = np.tril_indices(n_states, -1)
+    square = np.zeros((n_states, n_states))
+    square[lower] = numbers[: len(lower[0])]
+    return square + square.T
+
+
 def unpack_matrix(numbers: FloatArray, n_states: int) -> tuple[FloatArray, FloatArray]:
     """Exchangeabilities (n, n), symmetric, and frequencies (n,) of sum 1 from the numbers of PAML's format.
 
     These are the lower triangle row by row, then frequencies.
     """
-    lower = np.tril_indices(n_states, -1)
-    square = np.zeros((n_states, n_states))
-    square[lower] = numbers[: len(lower[0])]
-    frequencies = numbers[len(lower[0]) :]
-    return square + square.T, frequencies / frequencies.sum()
+    frequencies = numbers[-n_states:]
+    return unpack_triangle(numbers, n_states), frequencies / frequencies.sum()
