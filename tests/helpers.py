@@ -28,6 +28,14 @@ from plltool.optimise.likelihood import TreeLikelihood
 from plltool.tree.random_tree import random_topology
 from plltool.tree.topology import Tree
 
+PROTEIN_SEQUENCES = {
+    "a": "MKLVWYRNDCQEGHILKMFPSTAAVB",
+    "b": "MKLVWYRNDCQEGHILKMFPSTAGVD",
+    "c": "MKIVWFRNECQDGHLLRMFPTTSGIZ",
+    "d": "MRIVWFKNECQDGNLLRMYPTSSGI-",
+    "e": "MRIAWFKSECADGNLVRLYPASSGLX",
+}
+
 
 @dataclass(frozen=True)
 class Mixture:

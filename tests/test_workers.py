@@ -4,10 +4,13 @@ import logging
 import os
 import signal
 import time
+from queue import Queue
+from threading import Thread
 
 import pytest
 
 from plltool.errors import DeviceError, InputError, PlltoolWarning, warn_caller
+from plltool.processes import crew as crew_module
 from plltool.processes.workers import Workers
 
 
@@ -132,3 +135,39 @@ def test_no_child_outlives_the_block():
         _, pid = next(results)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
+
+
+class Wires:
+    """As much of a communicator of mpi4py as a crew uses; its ranks are threads."""
+
+    def __init__(self, rank, queues):
+        self._rank, self._queues = rank, queues
+
+    def send(self, message, other):
+        self._queues[self._rank, other].put(message)
+
+    def recv(self, source):
+        return self._queues[source, self._rank].get(timeout=20)
+
+    def iprobe(self, source):
+        return not self._queues[source, self._rank].empty()
+
+
+def refuse_to_begin():
+    raise InputError("found no task")
+
+
+def test_what_a_rank_said_unheard_does_not_reach_its_next_parent(monkeypatch):
+    queues = {(a, b): Queue() for a in range(2) for b in range(2)}
+    served = Thread(target=crew_module.serve, args=(crew_module.Line(Wires(1, queues), 0),), daemon=True)
+    served.start()
+    crew = crew_module.Crew(Wires(0, queues), [crew_module.Place(0, 1, 1)])
+    monkeypatch.setattr(crew_module, "_crew", crew)
+    with Workers(refuse_to_begin, [()], {}):
+        assert not crew.is_idle
+    with workers(1) as ranks:
+        assert [value for value, _ in ranks.map([("add", 4)], ignore)] == [104]
+    assert crew.is_idle
+    crew.dismiss()
+    served.join(20)
+    assert not served.is_alive()

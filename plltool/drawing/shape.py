@@ -77,7 +77,7 @@ def nice_length(about: float) -> float:
 
 
 def round_ticks(low: float, high: float, about: int) -> list[tuple[float, str]]:
-    """Round numbers from `low` to `high`, about so many, and their texts."""
+    """Round numbers between `low` and `high`, roughly `about` of them, with their texts."""
     step = nice_length((high - low) / (about - 1) * 1.5)
     digits = max(0, -math.floor(math.log10(step)))
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

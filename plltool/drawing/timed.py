@@ -25,7 +25,7 @@ from plltool.drawing.picture import (
 from plltool.drawing.shape import drawn_lengths, node_depths, node_rows, round_ticks
 from plltool.tree.rooted_nodes import RootedNodes
 
-TICKS = 10  # about so many years have a line
+TICKS = 10  # years with a line, roughly
 GRID_COLOUR = "#d0d0d0"
 RANGE_WIDTH = 7.0
 

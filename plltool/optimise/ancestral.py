@@ -39,7 +39,7 @@ def node_states(
     """Marginal posterior probability of each state at each inner node (Yang, Kumar & Nei 1995, eq. 4).
 
     At the roots of subtrees all states have the same prior probability, as Mo et al. (2023) have it: a state's share is
-    the likelihood of the subtree given this state.
+    the likelihood of the subtree given this state; under a mixture of profiles, relative to the mean frequencies.
 
     Parameters
     ----------

@@ -70,8 +70,8 @@ class Crew:
     def begin(self, target: str, number: int, environment: Mapping[str, str]) -> list[Line]:
         """Lines to idle ranks, each of which sets the variables and then calls a function with its end of the line.
 
-        The function is named as "plltool.module:function". It returns when the line is closed; who closes it gives the
-        line back to `idle`.
+        The function is named as "plltool.module:function". It returns when the line is closed. The rank then closes its
+        end, after which nothing more comes; whoever has read that gives the line back to `idle`.
         """
         lines, self.idle = self.idle[:number], self.idle[number:]
         for line in lines:
@@ -131,3 +131,4 @@ def serve(line: Line) -> None:
             target, environment = line.recv()
             os.environ.update(environment)
             pkgutil.resolve_name(target)(line)
+            line.close()

@@ -108,9 +108,10 @@ class Rank:
             return  # as of Ctrl-C: the job ends with this process
         if is_busy:
             self.send(STOP)
-            while self.receive()[0] not in (DONE, FAILED):
-                pass
         self._line.close()
+        with contextlib.suppress(EOFError):  # what nobody has read must not reach the next parent
+            while True:
+                self.receive()
         self._crew.idle.append(self._line)
 
     def wait(self) -> None:
@@ -125,7 +126,7 @@ def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
     return [Rank(members, line) for line in members.begin("plltool.processes.workers:serve", number, environment)]
 
 
-def find_speakers(workers: Sequence[Worker]) -> Sequence[Worker]:
+def those_with_messages(workers: Sequence[Worker]) -> Sequence[Worker]:
     """Those of the workers that have a message, as soon as one has."""
     if not isinstance(workers[0], Rank):
         return wait(workers)  # type: ignore[arg-type,return-value]
@@ -204,7 +205,7 @@ class Workers:
                 taken += 1
             if not self._running:
                 return
-            for worker in find_speakers(list(self._running)):
+            for worker in those_with_messages(list(self._running)):
                 number = self._running[worker]
                 kind, content = worker.receive()
                 if kind == FAILED:

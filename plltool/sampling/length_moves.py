@@ -50,7 +50,7 @@ class TreeMultiplier(Move):
 
 
 class NodeSlider(Move):
-    """Multiplies the sum of two lengths at a random inner node by m, and splits it anew at a uniform point.
+    """Multiplies the sum of two lengths at a random inner node by m, and divides the product at a uniform point.
 
     The lengths (x, y) are M (r, 1 - r) with M = x + y. The proposal has M' = m M, whose density is 1 / (step M'), and
     r' uniform from 0 to 1. Since dx dy = M dM dr, the density of (x', y') is 1 / (step M'^2), and the Hastings ratio is

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers import PROTEIN_SEQUENCES
 
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.search import search
@@ -30,14 +31,6 @@ IQTREE = [
     ("UL3{0.4/0.4/0.2}", -3181.6095),
 ]
 
-SEQUENCES = {
-    "a": "MKLVWYRNDCQEGHILKMFPSTAAVB",
-    "b": "MKLVWYRNDCQEGHILKMFPSTAGVD",
-    "c": "MKIVWFRNECQDGHLLRMFPTTSGIZ",
-    "d": "MRIVWFKNECQDGNLLRMYPTSSGI-",
-    "e": "MRIAWFKSECADGNLVRLYPASSGLX",
-}
-
 
 @pytest.mark.parametrize(("model", "expected"), IQTREE)
 def test_another_programs_likelihood(shared, model, expected):
@@ -50,17 +43,17 @@ def test_another_programs_likelihood(shared, model, expected):
 @pytest.mark.parametrize("model", ["LG+IU{0.1}+G4{0.7}", "LG4M+G4{0.7}", "LG+C10+G4{0.7}", "EX2{0.4/0.6}+G2{0.7}"])
 def test_opencl_is_numpy(model):
     tree = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
-    found = [evaluate(SEQUENCES, tree, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
+    found = [evaluate(PROTEIN_SEQUENCES, tree, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
     assert found[1] == pytest.approx(found[0], rel=1e-11)
 
 
 @pytest.mark.parametrize("model", [None, "LG+I+G2", "LG4X", "EX2"])
 def test_search(model):
     """Pairs that share their replacements end together; lnL does not fall."""
-    result = search(SEQUENCES, model, device="numpy")
+    result = search(PROTEIN_SEQUENCES, model, device="numpy")
     assert result.parameters["data"] == "protein"
     assert model is not None or result.model.startswith("LG+G4{")
-    again = evaluate(SEQUENCES, result.newick, result.model, fixed=True, device="numpy")
+    again = evaluate(PROTEIN_SEQUENCES, result.newick, result.model, fixed=True, device="numpy")
     assert again.lnl == pytest.approx(result.lnl, rel=1e-9)
     pairs = {frozenset(names) for names in ("ab", "de")}
     splits = {frozenset(result.tree.names[tip] for tip in split) for split in _small_splits(result.tree)}
@@ -77,7 +70,7 @@ def _small_splits(tree):
 
 def test_models_of_other_data_are_refused():
     with pytest.raises(InputError, match=r"found protein data, expected DNA for model 'GTR\+FO\+G4'"):
-        search(SEQUENCES, "GTR+G4", device="numpy")
+        search(PROTEIN_SEQUENCES, "GTR+G4", device="numpy")
     bases = dict(zip("abcd", ("ACGT", "ACGA", "ACTA", "AATA"), strict=True))
     with pytest.raises(InputError, match="found DNA data, expected protein for model 'LG'"):
         search(bases, "LG", device="numpy")
@@ -85,6 +78,6 @@ def test_models_of_other_data_are_refused():
 
 def test_sites_under_a_mixture_sum_to_the_whole():
     tree = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
-    result = evaluate(SEQUENCES, tree, "LG+C10+I{0.1}", fixed=True, device="numpy", site_lnl=True)
+    result = evaluate(PROTEIN_SEQUENCES, tree, "LG+C10+I{0.1}", fixed=True, device="numpy", site_lnl=True)
     assert result.site_lnl.shape == (26,)
     assert np.sum(result.site_lnl) == pytest.approx(result.lnl, rel=1e-12)

@@ -7,7 +7,7 @@ import pytest
 from helpers import random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means, q_matrix
-from sampling.toys import branches_of, draw_topology, make_problem
+from sampling.toys import Shape, branches_of, draw_topology, make_problem
 
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
 from plltool.sampling.langevin_move import LengthLangevin
@@ -18,14 +18,6 @@ from plltool.sampling.topology_moves import Extension
 
 N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO+G4", N_TAXA)
-
-
-class Shape:
-    """What `make_engine` asks of a mixture."""
-
-    def __init__(self, components):
-        self.components = components
-        self.n_states, self.n_components = components.n_states, components.n_components
 
 
 @pytest.mark.parametrize("memory", [None, 1], ids=["resident", "streamed"])

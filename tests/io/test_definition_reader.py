@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from helpers import PROTEIN_SEQUENCES
 
 from plltool.analyses.evaluate import evaluate
 from plltool.analyses.likelihood import Likelihood
@@ -14,13 +15,6 @@ from plltool.model.model import Model
 
 DATA = Path(__file__).resolve().parents[2] / "data"
 FILE = str(DATA / "models.nex")
-SEQUENCES = {
-    "a": "MKLVWYRNDCQEGHILKMFPSTAAVB",
-    "b": "MKLVWYRNDCQEGHILKMFPSTAGVD",
-    "c": "MKIVWFRNECQDGHLLRMFPTTSGIZ",
-    "d": "MRIVWFKNECQDGNLLRMYPTSSGI-",
-    "e": "MRIAWFKSECADGNLVRLYPASSGLX",
-}
 TREE = "((a:0.1,b:0.2):0.1,c:0.3,(d:0.2,e:0.1):0.2);"
 LOWER = "\n".join(" ".join(f"{1 + (i * j) % 7 / 10}" for j in range(i)) for i in range(1, 20))
 FREQUENCIES = [" ".join(f"{share / 50:g}" for share in shares * 5) for shares in ([1, 2, 3, 4], [4, 3, 2, 1])]
@@ -93,7 +87,7 @@ def test_weights_are_optimised_as_in_iqtree(shared):
 @pytest.mark.parametrize("model", ["both{FILE}+G2{0.7}", "mine{FILE}+half{FILE}+I{0.1}"])
 def test_opencl_is_numpy(write, model):
     model = model.replace("FILE", str(write(PROTEINS, whole=True)))
-    found = [evaluate(SEQUENCES, TREE, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
+    found = [evaluate(PROTEIN_SEQUENCES, TREE, model, fixed=True, device=device).lnl for device in ("numpy", "opencl")]
     assert found[1] == pytest.approx(found[0], rel=1e-11)
 
 

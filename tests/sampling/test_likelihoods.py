@@ -5,7 +5,7 @@ import pytest
 from helpers import numpy_engine, random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
-from sampling.toys import branches_of, draw_topology, make_problem
+from sampling.toys import Shape, branches_of, draw_topology, make_problem
 
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
@@ -14,14 +14,6 @@ from plltool.sampling.survey import Slopes
 
 N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO", N_TAXA)
-
-
-class Shape:
-    """What `numpy_engine` asks of a mixture."""
-
-    def __init__(self, components):
-        self.components = components
-        self.n_states, self.n_components = components.n_states, components.n_components
 
 
 @pytest.mark.parametrize("move", make_moves(PROBLEM), ids=lambda move: move.name)

@@ -135,3 +135,11 @@ def numbers_of(state):
     for number, value in enumerate(state.values):
         found |= {f"value {number}.{k}": float(x) for k, x in enumerate(np.ravel(value))}
     return found
+
+
+class Shape:
+    """What engines ask of a mixture."""
+
+    def __init__(self, components):
+        self.components = components
+        self.n_states, self.n_components = components.n_states, components.n_components
