@@ -13,7 +13,8 @@ from plltool.io.content import read_content, read_text, source_name
 from plltool.io.definition_reader import expand_definitions
 from plltool.io.matrix_reader import expand_matrix
 from plltool.io.nexus_commands import starts_like_nexus
-from plltool.io.partition_reader import is_partition_line, read_lines, read_sets, unwrap
+from plltool.io.nexus_sets import read_sets
+from plltool.io.partition_reader import is_partition_line, read_lines, unwrap
 from plltool.io.record import parse_object
 from plltool.model.model_string import parse_model
 from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
@@ -34,9 +35,9 @@ def read_model(text: str) -> ModelSpec:
 def read_scheme(text: str) -> Scheme:
     """The model of each part, given as a string or as the name of a file.
 
-    A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS
-    file with charsets; see `partition_reader`. A string may also hold the lines of a partition file. A text that can be
-    read as a model is never taken for a file name.
+    A file is the JSON record of a run, whose values are used, a model string, a partition file, or a NEXUS file with
+    charsets; see `partition_reader` and `nexus_sets`. A string may also hold the lines of a partition file. A text that
+    can be read as a model is never taken for a file name.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
+r"""Partition files of RAxML and RAxML-NG: a line for each part.
 
     GTR+F+G4, cox1_1 = 1-900\3, 903          RAxML-NG: any model string
     DNA, its = 901-1500                      RAxML: DNA, AA (PROT), MULTI (MORPH) are the default models of such data;
@@ -6,103 +6,27 @@ r"""Partition files: RAxML's and RAxML-NG's lines, and the sets of NEXUS files.
     LGF, gene = 1501-.                       F or X after the name of a protein matrix: counted or optimised frequencies
     CODON2, nad1 = 2401-3300                 IQ-TREE's word for codons, here of genetic code 2, and the default model
 
-    #NEXUS
-    begin sets;
-      charset first = 1-900\3;
-      charset rest = genes.phy: 2-900\3 3-900\3 901-.;     IQ-TREE: columns of a file, which must be the alignment
-      charpartition mine = GTR+G4: first, HKY: rest;       IQ-TREE: models and their charsets
-    end;
-
-Without a charpartition, ``partition NAME = 2: first, rest;`` (MrBayes) chooses charsets, otherwise each charset is a
-part; the models are the default ones. ``set partition = NAME;`` chooses among several partitions or charpartitions.
-Columns count from 1, ranges include both ends, ``.`` is the last column. Charsets may have others as members, ``all``
-stands for all columns, and ``remainder`` for those that no other part has. In IQ-TREE's form the columns may follow a
-data type, as in ``genes.phy: DNA, 1-900``, and ``*`` stands for all columns. ``pairs{FILE}`` and ``unpaired{FILE}`` are
-columns of a structure in dot-bracket notation, see `read_structure`.
+How columns are written, see `part_columns`; NEXUS files, see `nexus_sets`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 
-from plltool.alignment.codons import data_name
-from plltool.alignment.multistate import MULTISTATE
-from plltool.alignment.scheme import ALL_SITES, REMAINDER, PartSpec, Scheme, SitePair, SiteRange
-from plltool.constants import (
-    DEFAULT_CODON_MODEL,
-    DEFAULT_DOUBLET_MODEL,
-    DEFAULT_MODEL,
-    DEFAULT_MULTISTATE_MODEL,
-    DEFAULT_PROTEIN_MODEL,
-    GENETIC_CODES,
-    STANDARD_CODE,
-)
+from plltool.alignment.scheme import PartSpec, Scheme
 from plltool.errors import InputError, show_name
-from plltool.io.alignment_formats import decode_name
-from plltool.io.nexus_commands import Command, split_commands
-from plltool.io.structure_reader import read_structure
-from plltool.model.codons import under_code
+from plltool.io.part_columns import DATA_NAMES, USUAL_MODELS, PartColumns, read_columns
 from plltool.model.multistate import find_name
 from plltool.model.proteins import canonical_names
 from plltool.model.spec import ModelSpec
 
 ModelReader = Callable[[str], ModelSpec]
 
-_MAX_LISTED = 10  # charsets in one message
-_MAX_RANGES = 1_000_000  # of all charsets: members of members may be as many as powers of two
-
 # Nothing that has matched is given back (``++``), so that a line of a million blanks takes no longer than any other.
-_ITEM = r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++"  # braces may hold models with braces
-_MODEL = re.compile(rf"(?P<model>{_ITEM}),")
-_COLUMN = r"([0-9]{1,18})(?![0-9])"
-_RANGE = re.compile(rf"{_COLUMN}(?:\s*+-\s*+(?:{_COLUMN}|(\.))(?:\s*+[\\/]\s*+{_COLUMN})?)?")
-_PAIR = re.compile(rf"{_COLUMN}\s*+:\s*+{_COLUMN}(?!\s*+[-\\/])")
-_STRUCTURE = re.compile(r"(pairs|unpaired)\{([^{}]++)\}", re.IGNORECASE)
-_FILE = re.compile(r"\s*+('[^']*+'|[^\s:,']++)\s*+:")
-_DATA_WORD = re.compile(r"\s*+([A-Za-z][A-Za-z0-9]*+)\s*+,")
-_MEMBER = re.compile(r"'[^']*+'|[^\s,']++")
-_SEPARATORS = re.compile(r"[ \t\n,]*+")
-_MULTISTATE_WORDS = ("BIN", "MORPH", "MULTI", "STANDARD")  # RAxML's, IQ-TREE's and MrBayes'
-_USUAL = {"DNA": DEFAULT_MODEL, "DNAX": "GTR+FO+G4", "AA": DEFAULT_PROTEIN_MODEL, "PROT": DEFAULT_PROTEIN_MODEL}
-_USUAL |= dict.fromkeys(_MULTISTATE_WORDS, DEFAULT_MULTISTATE_MODEL)
-_DATA_NAMES = {"DNA": "DNA", "DNAX": "DNA", "AA": "protein", "PROT": "protein"}
-_DATA_NAMES |= dict.fromkeys(_MULTISTATE_WORDS, MULTISTATE)
-_WORDS_OF_CODONS = {data_name(code).upper(): code for code in GENETIC_CODES} | {"CODON1": STANDARD_CODE}
-_USUAL |= {word: under_code(DEFAULT_CODON_MODEL, code) for word, code in _WORDS_OF_CODONS.items()}
-_DATA_NAMES |= {word: data_name(code) for word, code in _WORDS_OF_CODONS.items()}
+ITEM = r"(?:[^,{}]|\{(?:[^{}]|\{[^{}]*+\})*+\})++"  # braces may hold models with braces
+_MODEL = re.compile(rf"(?P<model>{ITEM}),")
 _SUFFIXES = {"F": "+F", "X": "+FO"}
-_COUNT = re.compile(rf"{_COLUMN}\s*+:")  # how many charsets a MrBayes partition has
-_NAME = r"(?P<name>'[^']*+'|[^\s=*]++)"
-_SET = re.compile(rf"\s*+(?:\*\s*+)?{_NAME}\s*+(?:\([^()]*+\)\s*+)?=(?P<text>.*)", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class _Sites:
-    """The columns of a part.
-
-    Attributes
-    ----------
-    ranges : see `PartSpec`
-    where : the file and line that name them, for messages
-    file : the alignment file that they are said to be of, or empty
-    data_word : the kind of data that they are said to be, a key of `_USUAL`, or empty
-    n_sites : see `PartSpec`
-    """
-
-    ranges: tuple[SiteRange, ...]
-    where: str
-    file: str = ""
-    data_word: str = ""
-    n_sites: int | None = None
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        return (self.file,) if self.file else ()
-
-
-Charsets = Mapping[str, _Sites]
 
 
 def unwrap(text: str) -> list[tuple[int, str]]:
@@ -158,61 +82,21 @@ def read_lines(text: str, source: str, read_model: ModelReader) -> Scheme:
         if fields is None:
             raise InputError(f"{where}: found {show_name(line.strip())}, expected MODEL, NAME = SITES")
         text, name, sites = fields
-        _check_name(name, where)
-        _check_new(name, seen, where)
-        model = _read_model(text, f"{where}: part {show_name(name)}", read_model)
-        columns = _read_sites(sites, where, name)
-        model = _check_data(model, columns, name)
+        check_name(name, where)
+        check_new(name, seen, where)
+        model = read_part_model(text, f"{where}: part {show_name(name)}", read_model)
+        columns = read_columns(sites, where, name)
+        model = check_data(model, columns, name)
         scheme.append(PartSpec(model, name, columns.ranges, where, columns.files, columns.n_sites))
     if not scheme:
         raise InputError(f"{source}: found no line with a model, expected one for each part")
     return tuple(scheme)
 
 
-def read_sets(content: bytes, source: str, read_model: ModelReader) -> Scheme:
-    """The parts in the sets, assumptions or MrBayes block of a NEXUS file; arguments and errors as in `read_lines`."""
-    words = ("charset", "charpartition", "partition", "set")
-    commands = [command for command in split_commands(content, source) if command.word in words]
-    charsets = _read_charsets([c for c in commands if c.word == "charset"], source)
-    chosen = _choose(commands, source)
-    if chosen is not None:
-        read = _read_charpartition if chosen.word == "charpartition" else _read_partition
-        return read(chosen, source, charsets, read_model)
-    if not charsets:
-        raise InputError(f"{source}: found no charset, expected a partition")
-    return tuple(_default_part(name, sites, sites.where, read_model) for name, sites in charsets.items())
-
-
-def _name_chosen(commands: Sequence[Command]) -> str:
-    """The partition that the last ``set partition = NAME`` names; empty without one."""
-    options = [command.parse_options() for command in commands if command.word == "set"]
-    return next((found["partition"] for found in reversed(options) if "partition" in found), "")
-
-
-def _choose(commands: Sequence[Command], source: str) -> Command | None:
-    """The partition or charpartition that is set, else the only charpartition, else the only partition, if any.
-
-    Raises InputError if several have the name, or none has.
-    """
-    wanted = _name_chosen(commands)
-    kinds = [[command for command in commands if command.word == word] for word in ("charpartition", "partition")]
-    given = [*kinds[0], *kinds[1]] if wanted else kinds[0] or kinds[1]
-    named = [c for c in given if _split_set(c, source)[0] == wanted] if wanted else given
-    if len(named) == 1:
-        return named[0]
-    if not given:
-        return None
-    lines = ", ".join(str(command.line) for command in given)
-    words = "partition command" if len(given) == 1 else "partition commands"
-    of_name = f", {len(named)} of them with the name {show_name(wanted)}" if wanted else ""
-    found = f"found {len(given)} {words} (lines {lines}){of_name}"
-    raise InputError(f"{source}: {found}, expected one, or 'set partition = NAME;' with the name of one")
-
-
-def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
+def read_part_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
     """A model string, or one of RAxML's words."""
     word = text.upper()
-    text = text if find_name(word) else _USUAL.get(word, text)  # BIN is a model, too
+    text = text if find_name(word) else USUAL_MODELS.get(word, text)  # BIN is a model, too
     matrix, suffix = word[:-1], _SUFFIXES.get(word[-1:])
     if word not in canonical_names() and matrix in canonical_names() and suffix:
         text = canonical_names()[matrix] + suffix
@@ -222,193 +106,24 @@ def _read_model(text: str, where: str, read_model: ModelReader) -> ModelSpec:
         raise InputError(f"{where}: {problem}") from None
 
 
-def _check_name(name: str, where: str) -> None:
+def check_name(name: str, where: str) -> None:
     """Raise InputError unless a part's name can be written to a partition file."""
     if "=" in name or len(name.splitlines()) != 1:
         raise InputError(f"{where}: found {show_name(name)} as a part's name, expected one without '=' and line breaks")
 
 
-def _check_new(name: str, seen: dict[str, str], where: str) -> None:
+def check_new(name: str, seen: dict[str, str], where: str) -> None:
     """Remember where a part is named; InputError if the name is not new."""
     if name in seen:
         raise InputError(f"{where}: found part {show_name(name)} again, expected names that differ ({seen[name]})")
     seen[name] = where
 
 
-def _read_sites(text: str, where: str, name: str, charsets: Charsets | None = None) -> _Sites:
-    """``[FILE:] [DATA TYPE,] RANGES``; raises InputError for a data type that is not supported.
-
-    With `charsets` (NEXUS) these may be members, and ``all`` and ``remainder``.
-    """
-    position, file, word = 0, "", ""
-    if (found := _FILE.match(text)) and not _PAIR.match(text.lstrip()):
-        file, position = found[1].strip("'"), found.end()
-    found = _DATA_WORD.match(text, position)
-    if found and not (charsets and _find_members(found[1], charsets)):
-        word, position = found[1].upper(), found.end()
-        if word not in _USUAL:
-            what = f"{where}: part {show_name(name)}: found data of type {show_name(found[1])}"
-            raise InputError(f"{what}, expected DNA, AA (proteins), CODON or CODON2 and the like, BIN or MORPH")
-    rest = text[position:]
-    if rest.strip() == "*":
-        return _Sites(ALL_SITES, where, file, word)
-    if found := _STRUCTURE.fullmatch(rest.strip()):
-        what = f"{where}: part {show_name(name)}"
-        ranges, n_sites = _read_structure_columns(found[1].lower(), found[2].strip(), what)
-        return _Sites(ranges, where, file, word, n_sites)
-    return _Sites(_read_ranges(rest, where, name, charsets), where, file, word)
-
-
-def _read_structure_columns(which: str, path: str, where: str) -> tuple[tuple[SiteRange, ...], int]:
-    """The columns of a structure that pair or do not, and the number of all; InputError if there are none."""
-    structure = read_structure(path)
-    ranges: tuple[SiteRange, ...] = tuple(SiteRange(*run) for run in structure.unpaired)
-    if which == "pairs":
-        ranges = tuple(SitePair(*pair) for pair in structure.pairs)
-    if not ranges:
-        found = "no brackets" if which == "pairs" else "no dot"
-        raise InputError(f"{where}: found {found} in {show_name(path)}, expected at least one")
-    return ranges, structure.n_sites
-
-
-def _check_data(model: ModelSpec, sites: _Sites, name: str) -> ModelSpec:
+def check_data(model: ModelSpec, sites: PartColumns, name: str) -> ModelSpec:
     """The model of columns, under their genetic code; InputError if they are said to be of another kind than it is."""
-    expected = _DATA_NAMES.get(sites.data_word, model.data)
+    expected = DATA_NAMES.get(sites.data_word, model.data)
     model = model.for_data(expected)
     if model.data != expected:
         found = f"found a {model.data} model, {model.shown}, for {expected} data"
         raise InputError(f"{sites.where}: part {show_name(name)}: {found}")
     return model
-
-
-def _read_ranges(text: str, where: str, name: str, charsets: Charsets | None) -> tuple[SiteRange, ...]:
-    """Ranges, and in NEXUS names of charsets, separated by commas or blanks."""
-    ranges: list[SiteRange] = []
-    position = _skip_separators(text, 0)
-    while position < len(text):
-        if pair := _PAIR.match(text, position):
-            ranges.append(_read_pair(pair, f"{where}: part {show_name(name)}"))
-            position = _skip_separators(text, pair.end())
-            continue
-        match = _RANGE.match(text, position)
-        member = None if match or charsets is None else _MEMBER.match(text, position)
-        if member and charsets is not None and (known := _find_members(member[0].strip("'"), charsets)):
-            ranges += known.ranges
-            _check_size(len(ranges), where, name)
-            position = _skip_separators(text, member.end())
-            continue
-        if match is None or int(match[4] or 1) == 0:
-            found = show_name(text[position:].strip())
-            raise InputError(rf"{where}: part {show_name(name)}: found {found}, expected columns such as 1-100\3")
-        start, stop, to_end, stride = match.groups()
-        last = None if to_end else int(stop or start)
-        ranges.append(SiteRange(int(start), last, int(stride or 1)))
-        position = _skip_separators(text, match.end())
-    return tuple(ranges if charsets is None else dict.fromkeys(ranges))  # members may have ranges in common
-
-
-def _read_pair(match: re.Match[str], where: str) -> SitePair:
-    first, last = sorted((int(match[1]), int(match[2])))
-    if first == last:
-        raise InputError(f"{where}: found {show_name(match[0])}, expected two different columns")
-    return SitePair(first, last)
-
-
-def _skip_separators(text: str, position: int) -> int:
-    match = _SEPARATORS.match(text, position)
-    assert match is not None, "it matches nothing, too"
-    return match.end()
-
-
-# --- NEXUS --------------------------------------------------------------------------------------------------
-
-
-def _split_set(command: Command, source: str) -> tuple[str, str, str]:
-    """The name, the text after the equals sign, and the place of both."""
-    where = f"{source}: line {command.line}"
-    match = _SET.fullmatch(decode_name(command.text))
-    if match is None or not command.is_closed:
-        raise InputError(f"{where}: found {command.word} without NAME = ... ;, expected both")
-    return match["name"].strip("'"), match["text"].strip(), where
-
-
-def _read_charsets(commands: Sequence[Command], source: str) -> Charsets:
-    """The columns of each charset."""
-    charsets: dict[str, _Sites] = {}
-    total = 0
-    for command in commands:
-        name, text, where = _split_set(command, source)
-        _check_name(name, where)
-        if name in charsets:
-            other = charsets[name].where
-            raise InputError(f"{where}: found charset {show_name(name)} again, expected names that differ ({other})")
-        known = charsets.get(text)  # a charset may be the name of an earlier one
-        charsets[name] = replace(known, where=where) if known else _read_sites(text, where, name, charsets)
-        total += len(charsets[name].ranges)
-        _check_size(total, where, name)
-    return charsets
-
-
-def _check_size(n_ranges: int, where: str, name: str) -> None:
-    """Raise InputError if charsets have too many ranges."""
-    if n_ranges > _MAX_RANGES:
-        found = f"{where}: charset {show_name(name)}: found more than {_MAX_RANGES} ranges"
-        raise InputError(f"{found}, with those of members, expected fewer")
-
-
-def _find_members(name: str, charsets: Charsets) -> _Sites | None:
-    """The columns of a charset, of ``all`` or ``remainder``; None if there is no such charset."""
-    words = {"all": ALL_SITES, "remainder": (REMAINDER,)}
-    return charsets.get(name) or (_Sites(words[name.lower()], "") if name.lower() in words else None)
-
-
-def _find_charset(name: str, where: str, charsets: Charsets) -> _Sites:
-    found = _find_members(name, charsets)
-    if found is None:
-        there = ", ".join(map(show_name, list(charsets)[:_MAX_LISTED])) or "none"
-        more = f" and {len(charsets) - _MAX_LISTED} more" if len(charsets) > _MAX_LISTED else ""
-        raise InputError(
-            f"{where}: found charset {show_name(name)}, expected one of those that are there: {there}{more}"
-        )
-    return replace(found, where=found.where or where)
-
-
-def _default_part(name: str, sites: _Sites, where: str, read_model: ModelReader) -> PartSpec:
-    """A part under the default model of its data, which is left open unless the charset says what they are."""
-    usual = _USUAL[sites.data_word] if sites.data_word else ""
-    if any(isinstance(some, SitePair) for some in sites.ranges):
-        usual = DEFAULT_DOUBLET_MODEL
-    return PartSpec(read_model(usual) if usual else None, name, sites.ranges, where, sites.files, sites.n_sites)
-
-
-def _read_charpartition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``MODEL: CHARSET [CHARSET ...], ...``: the name of a part joins those of its charsets."""
-    _, text, where = _split_set(command, source)
-    scheme: list[PartSpec] = []
-    seen: dict[str, str] = {}
-    for item in re.findall(_ITEM, text) or [""]:
-        model, colon, sets = item.rpartition(":")
-        names = [name.strip("'") for name in re.findall(r"'[^']*'|\S+", sets)]
-        if not colon or not names or len(set(names)) < len(names):
-            raise InputError(f"{where}: found {show_name(item.strip())}, expected MODEL: CHARSET, each charset once")
-        name = "_".join(names)
-        _check_new(name, seen, where)
-        found = _read_model(model.strip(), f"{where}: part {show_name(name)}", read_model)
-        members = [_find_charset(one, where, charsets) for one in names]
-        for sites in members:
-            found = _check_data(found, sites, name)
-        ranges = tuple(some for sites in members for some in sites.ranges)
-        files = tuple(dict.fromkeys(file for sites in members for file in sites.files))
-        n_sites = next((sites.n_sites for sites in members if sites.n_sites), None)
-        scheme.append(PartSpec(found, name, ranges, where, files, n_sites))
-    return tuple(scheme)
-
-
-def _read_partition(command: Command, source: str, charsets: Charsets, read_model: ModelReader) -> Scheme:
-    """``COUNT: CHARSET, CHARSET, ...`` under the default models."""
-    _, text, where = _split_set(command, source)
-    count = _COUNT.match(text)
-    names = [name.strip().strip("'") for name in text[count.end() if count else 0 :].split(",")]
-    if count and int(count[1]) != len(names):
-        raise InputError(f"{where}: found {len(names)} charsets in a partition, expected {count[1]}, as it announces")
-    return tuple(_default_part(name, _find_charset(name, where, charsets), where, read_model) for name in names)

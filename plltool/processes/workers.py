@@ -50,6 +50,10 @@ class Worker(Protocol):
     def wait(self) -> None:
         """Wait until it has ended."""
 
+    @staticmethod
+    def ready(workers: Sequence[Any]) -> Sequence[Any]:
+        """Those of some workers of this kind that have a message, as soon as one has."""
+
 
 class ChildProcess:
     """A child of this process."""
@@ -93,6 +97,10 @@ class ChildProcess:
             self._process.kill()
             self._process.wait()
 
+    @staticmethod
+    def ready(workers: Sequence[ChildProcess]) -> Sequence[Any]:
+        return wait(workers)  # type: ignore[arg-type]  # it takes whatever has a file number
+
 
 class Rank:
     """Another rank of the job, which serves further parents afterwards."""
@@ -117,6 +125,12 @@ class Rank:
     def wait(self) -> None:
         pass
 
+    @staticmethod
+    def ready(workers: Sequence[Rank]) -> Sequence[Rank]:
+        while not (found := [worker for worker in workers if worker.poll()]):
+            time.sleep(PAUSE)
+        return found
+
 
 def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
     """Workers with these variables: ranks of the crew, if this process has one, or else child processes."""
@@ -124,15 +138,6 @@ def start(number: int, environment: Mapping[str, str]) -> Sequence[Worker]:
     if members is None:
         return [ChildProcess(environment) for _ in range(number)]
     return [Rank(members, line) for line in members.begin("plltool.processes.workers:serve", number, environment)]
-
-
-def those_with_messages(workers: Sequence[Worker]) -> Sequence[Worker]:
-    """Those of the workers that have a message, as soon as one has."""
-    if not isinstance(workers[0], Rank):
-        return wait(workers)  # type: ignore[arg-type,return-value]
-    while not (found := [worker for worker in workers if worker.poll()]):  # type: ignore[attr-defined]
-        time.sleep(PAUSE)
-    return found
 
 
 class Workers:
@@ -205,7 +210,7 @@ class Workers:
                 taken += 1
             if not self._running:
                 return
-            for worker in those_with_messages(list(self._running)):
+            for worker in self._workers[0].ready(list(self._running)):
                 number = self._running[worker]
                 kind, content = worker.receive()
                 if kind == FAILED:
