@@ -59,6 +59,7 @@ SCHEME = "tests/analyses/test_select_scheme.py"
 SCREENING = "tests/optimise/test_screening.py"
 TRACKS = "tests/engine/test_tracks.py"
 SAMPLE = "tests/analyses/test_sample.py"
+SURVEYS = "tests/engine/test_surveys.py"
 SAMPLING_MOVES, SAMPLING_PRIORS = "tests/sampling/test_sampling_moves.py", "tests/sampling/test_priors.py"
 KEPT_CLAS = "tests/sampling/test_likelihoods.py"
 CONVERGENCE = "tests/statistics/test_convergence.py"
@@ -139,7 +140,7 @@ MODELS_PY, BOUNDED_PY = "plltool/optimise/models.py", "plltool/optimise/bounded.
 PARTS, BOUNDED = "tests/optimise/test_parts.py", "tests/optimise/test_bounded.py"
 
 COMPONENTS_PY, NONREVERSIBLE_PY = "plltool/model/components.py", "plltool/model/nonreversible.py"
-PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/optimise/parameters.py"
+PROGRAM_PY, PARAMETERS_PY = "plltool/engine/program.py", "plltool/model/parameter_slopes.py"
 SCAN_PY, INSERTIONS_PY = "plltool/tree_search/scan.py", "plltool/tree_search/insertions.py"
 ROOT_SCAN_PY = "plltool/tree_search/root_scan.py"
 LIE_MARKOV_PY, NAMED_PY = "plltool/model/lie_markov.py", "plltool/model/named.py"
@@ -777,7 +778,7 @@ MUTANTS = [
     Mutant("gamma: wrong term in the expansion of quantiles", "plltool/model/gamma.py", "(z**3 - 7 * z) / 36",
            "(z**3 - 5 * z) / 36", (GAMMA,)),
     Mutant("gamma: a term of Stirling's series is missing", "plltool/model/gamma.py", "1 / (12 * shape) - ", "-", (GAMMA,)),
-    Mutant("gamma: slopes in the logarithm of a share that is almost 0", "plltool/optimise/parameters.py",
+    Mutant("gamma: slopes in the logarithm of a share that is almost 0", "plltool/model/parameter_slopes.py",
            "by_masses * (up_masses - down_masses)", "masses * np.log(up_masses / down_masses)",
            ("tests/optimise/test_parameter_gradients.py",)),
     Mutant("lengths: another start is kept though it is worse", "plltool/optimise/lengths.py",
@@ -1108,9 +1109,9 @@ MUTANTS = [
            on_vector("tests/engine/test_site_values.py", "every_edge")),
     Mutant("interchanges of the wrong subtrees", "plltool/tree_search/neighbours.py", "(0, 3, 1, 2)", "(0, 1, 2, 3)",
            ("tests/tree_search/test_branch_supports.py", "-k", "oracle and 0")),
-    Mutant("many rates: changes that are less than expected", "plltool/optimise/parameters.py",
+    Mutant("many rates: changes that are less than expected", "plltool/model/parameter_slopes.py",
            "changes = np.maximum(given,", "changes = np.minimum(given,", ("tests/optimise/test_many_rates.py", "-k", "certain")),
-    Mutant("many rates: not those of the states that are left", "plltool/optimise/parameters.py",
+    Mutant("many rates: not those of the states that are left", "plltool/model/parameter_slopes.py",
            "np.diagonal(slopes, axis1=1, axis2=2)[:, :, None]", "np.diagonal(slopes, axis1=1, axis2=2)[:, None, :]",
            ("tests/optimise/test_many_rates.py", "-k", "certain")),
     Mutant("interchanges against time", "plltool/tree_search/neighbours.py", "np.where(around.up[:, far], ~number(far)",
@@ -1402,7 +1403,7 @@ MUTANTS = [
            (CODON_MODELS,)),
     Mutant("codons: omega of a class without bounds", "plltool/model/vector.py", "design.limits is not None", "False",
            (CODON_MODELS,)),
-    Mutant("codons: classes share the slopes of one matrix", "plltool/optimise/parameters.py",
+    Mutant("codons: classes share the slopes of one matrix", "plltool/model/parameter_slopes.py",
            "    if model.spec.is_mixture:\n        return ()\n", "",
            ("tests/optimise/test_codon_gradients.py", "-k", "numpy")),
     Mutant("codons: published figures in another order", CODON_MODELS_PY, '["TCAG".index', '["TACG".index', (CODON_MODELS,)),
@@ -1412,7 +1413,7 @@ MUTANTS = [
            " or (genetic_code != STANDARD_CODE and name.startswith(EMPIRICAL))", "", (CODON_MODELS, "-k", "refused")),
     Mutant("lists of 13 values are shown", "plltool/model/describe.py", "number <= MAX_SHOWN_VALUES",
            "number <= MAX_SHOWN_VALUES + 1", ("tests/model/test_model.py", "-k", "long_lists")),
-    Mutant("profiles: frequencies are those of all classes", "plltool/optimise/parameters.py",
+    Mutant("profiles: frequencies are those of all classes", "plltool/model/parameter_slopes.py",
            '("rates",) if model.spec.profiles is not None else', "",
            ("tests/optimise/test_parameter_gradients.py", "-k", "C10")),
     Mutant("profiles: the class of its own comes last", "plltool/model/mixtures.py",
@@ -1451,7 +1452,7 @@ MUTANTS = [
            ' or lines[-1][1][-1].endswith("+")', "", ("tests/io/test_partition_reader.py",)),
     Mutant("covarion: branch lengths are those of sites that are on", "plltool/model/covarion.py",
            "rates[:, None] * eigenvalues / p - s10", "rates[:, None] * eigenvalues - s10", (COVARION, "-k", "JC")),
-    Mutant("covarion: slopes of directed rates while off", "plltool/optimise/parameters.py",
+    Mutant("covarion: slopes of directed rates while off", "plltool/model/parameter_slopes.py",
            "by_matrices, masses = _observed(model, by_rates, masses)\n    return rate_slopes(",
            "by_matrices = model.mixture()[2][:, None, None] * by_rates[:, :4, :4]\n    return rate_slopes(", (COVARION, "-k", "RY3.4")),
     Mutant("covarion: eigenvalues of the upper half lose their sign", "plltool/model/covarion.py",
@@ -1775,9 +1776,21 @@ MUTANTS = [
            "return self._proposal(state, new, back - there)", "return self._proposal(state, new, 0.0)", (SAMPLING_MOVES, "-k", "prior")),
     Mutant("multiplier of alpha without its ratio", "plltool/sampling/value_moves.py",
            "* math.exp(factor), factor)", "* math.exp(factor), 0.0)", (SAMPLING_MOVES, "-k", "prior")),
-    Mutant("joint draws without the ratio of lengths", "plltool/sampling/joint_move.py",
+    Mutant("joint draws without the ratio of lengths", "plltool/sampling/joint_moves.py",
            "log_ratio += float(change[-1]) * (len(lengths) - 1)", "log_ratio += float(change[-1])", (SAMPLING_MOVES, "-k", "prior and joint")),
-    Mutant("joint draws without the ratio of shares", "plltool/sampling/joint_move.py",
+    Mutant("joint Langevin steps without the density of the way back", "plltool/sampling/joint_moves.py",
+           "return proposal.log_ratio - float(noise @ noise) / 2.0", "return proposal.log_ratio", (SAMPLING_MOVES, "-k", "prior and parameters")),
+    Mutant("joint Langevin steps come back without their drift", "plltool/sampling/joint_moves.py",
+           " / step - self._drift(new, step, heat)", " / step", (SAMPLING_MOVES, "-k", "joint_langevin")),
+    Mutant("slopes of shares are relative to the first one", "plltool/sampling/coordinates.py",
+           "return of_all[:-1]", "return of_all[1:]", (SURVEYS, "-k", "coordinates")),
+    Mutant("slopes of alpha are those of its ratio", "plltool/sampling/coordinates.py",
+           "return slopes * (deviation / (deviation + EVEN_DEVIATION))", "return slopes", (SURVEYS, "-k", "coordinates")),
+    Mutant("slopes of the tree's length without the prior", "plltool/sampling/joint_moves.py",
+           "lengths = heat * float(np.array(state.lengths[1:]) @ of_lengths) + ", "lengths = ", (SURVEYS, "-k", "coordinates")),
+    Mutant("slopes at a heat of 1 in heated chains", "plltool/sampling/joint_moves.py",
+           "+ heat * state.known.values", "+ state.known.values", (SURVEYS, "-k", "coordinates")),
+    Mutant("joint draws without the ratio of shares", "plltool/sampling/coordinates.py",
            "return new, float(np.log(new).sum() - np.log(old).sum())", "return new, 0.0", (SAMPLING_MOVES, "-k", "prior and joint")),
     Mutant("a run that goes on forgets the directions", "plltool/sampling/chains.py",
            """own.factor = packed["joint_factor"]""", "pass", (SAMPLE, "-k", "bits and numpy")),
@@ -1818,16 +1831,16 @@ MUTANTS = [
     Mutant("informed interchanges forget the heat", "plltool/sampling/informed_moves.py",
            "- heat * (new.lnl - old.lnl) - ", "- (new.lnl - old.lnl) - ", (SAMPLING_MOVES, "-k", "detailed_balance")),
     Mutant("informed interchanges of the other pair", "plltool/sampling/informed_moves.py",
-           "places[beside], operands[stays], places[stays])", "places[beside], operands[below], places[stays])", ("tests/engine/test_surveys.py", "-k", "numpy")),
+           "places[beside], operands[stays], places[stays])", "places[beside], operands[below], places[stays])", (SURVEYS, "-k", "numpy")),
     Mutant("regrafts without the way back", "plltool/sampling/informed_moves.py",
            "+ _log_sum(logs[near]) - _log_sum(logs[back])", "", (SAMPLING_MOVES, "-k", "informed_regrafts")),
     Mutant("regrafts with the Jacobian of equal branches", "plltool/sampling/informed_moves.py",
            "logs = heat * np.array(values) + np.log(lengths)", "logs = heat * np.array(values)", (SAMPLING_MOVES, "-k", "informed_regrafts")),
     Mutant("places of subtrees are turned", "plltool/sampling/informed_moves.py",
            "survey.place_length(share * whole[number]), survey.place_length((1.0 - share) * whole[number])",
-           "survey.place_length((1.0 - share) * whole[number]), survey.place_length(share * whole[number])", ("tests/engine/test_surveys.py", "-k", "numpy")),
+           "survey.place_length((1.0 - share) * whole[number]), survey.place_length(share * whole[number])", (SURVEYS, "-k", "numpy")),
     Mutant("surveys overwrite the CLAs of the chain", "plltool/sampling/likelihoods.py",
-           "others = [0] * n + [first + 2 * node + 1 - side", "others = [0] * n + [first + 2 * node + side", ("tests/engine/test_surveys.py", "-k", "numpy")),
+           "others = [0] * n + [first + 2 * node + 1 - side", "others = [0] * n + [first + 2 * node + side", (SURVEYS, "-k", "numpy")),
     Mutant("tracks share their values", "plltool/engine/opencl/schedule.py",
            "np.cumsum([track.n_values for track in programs])[:-1]", "np.arange(1, len(programs))", (TRACKS, "-k", "several")),
     Mutant("what is known of a state outlives a move", "plltool/sampling/state.py",

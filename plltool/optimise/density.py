@@ -15,9 +15,9 @@ from plltool.constants import BOUND_TOLERANCE, MAX_BRANCH_LENGTH, MIN_BRANCH_LEN
 from plltool.engine.base import NotFiniteError
 from plltool.errors import InputError
 from plltool.model.model import CATEGORIES, Model
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import parameter_slopes
 from plltool.tree.operations import ROOT
 
 

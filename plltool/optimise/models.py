@@ -22,11 +22,11 @@ from plltool.constants import (
 )
 from plltool.errors import EngineError
 from plltool.model.model import CATEGORIES, SCALER, Model
+from plltool.model.parameter_slopes import has_many_rates, parameter_slopes, scale_slope, seen_changes
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.bounded import Curvatures, minimise
 from plltool.optimise.categories import choose_categories
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import has_many_rates, parameter_slopes, scale_slope, seen_changes
 from plltool.optimise.site_rates import choose_site_rates, possible_likelihoods
 
 

@@ -13,9 +13,9 @@ import numpy as np
 from plltool.arrays import FloatArray
 from plltool.constants import POLISH_GAIN, REVIVAL_RAYS, REVIVAL_STEPS
 from plltool.model.model import Model
+from plltool.model.parameter_slopes import directed_slopes
 from plltool.model.vector import get_bounds
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import directed_slopes
 from plltool.optimise.site_rates import possible_likelihoods
 
 RATES = "rates"

@@ -24,10 +24,10 @@ from plltool.constants import (
 )
 from plltool.errors import EngineError
 from plltool.model.model import Model
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.rates import SITE_GROUPS
 from plltool.model.vector import get_bounds, get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import parameter_slopes
 from plltool.optimise.steps import at_bound
 
 

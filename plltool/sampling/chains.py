@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from plltool.arrays import IndexArray
-from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.joint_moves import Directions, JointMove
 from plltool.sampling.likelihoods import Likelihoods
 from plltool.sampling.moves import Move, Proposal
 from plltool.sampling.samples import pack_topologies, unpack_topologies
@@ -31,8 +31,8 @@ from plltool.sampling.state import Problem, State
 
 TUNING_POWER = 0.6  # by which the changes of a step decrease
 MIN_STEP, MAX_STEP = 1e-4, 20.0
-LEARNT = "n_states", "sums", "products", "factor"  # what joint moves know
-LEARN_EVERY = 10  # generations between two states that joint moves learn from
+LEARNT = "n_states", "sums", "products", "factor"  # of directions
+LEARN_EVERY = 10  # generations between two states that directions are learnt from
 
 
 class Chains:
@@ -84,7 +84,8 @@ class Chains:
         shape = n_runs, self.n_chains, self.n_chains
         self.swaps_tried: IndexArray = np.zeros(shape, dtype=np.intp)
         self.swaps_accepted: IndexArray = np.zeros(shape, dtype=np.intp)
-        self._joint_moves = [move for move in moves if isinstance(move, JointDraw)]
+        own = [move.directions for move in moves if isinstance(move, JointMove)]
+        self._directions: list[Directions] = list(dict.fromkeys(own))  # one that they share, if any
         self.states = likelihoods.begin(states)
 
     def pack(self) -> dict[str, npt.NDArray[Any]]:
@@ -101,7 +102,7 @@ class Chains:
             "state_topologies": pack_topologies([state.topology for state in self.states]),
             "state_lengths": np.array([state.lengths for state in self.states]),
             "state_values": np.array(values)[:, 1:],
-            **{f"joint_{name}": getattr(own, name) for own in self._joint_moves for name in LEARNT},
+            **{f"joint_{name}": getattr(own, name) for own in self._directions for name in LEARNT},
             "random": np.frombuffer(json.dumps(self._rng.bit_generator.state).encode(), dtype=np.uint8),
         }
 
@@ -111,7 +112,7 @@ class Chains:
         self.ranks, self.steps = packed["ranks"].tolist(), packed["steps"].tolist()
         self.tried, self.accepted = packed["tried"], packed["accepted"]
         self.swaps_tried, self.swaps_accepted = packed["swaps_tried"], packed["swaps_accepted"]
-        for own in self._joint_moves:
+        for own in self._directions:
             own.n_states = int(packed["joint_n_states"])
             own.sums, own.products = packed["joint_sums"], packed["joint_products"]
             own.factor = packed["joint_factor"]
@@ -144,10 +145,10 @@ class Chains:
             self._move(number)
         self.generation += 1
         if self.is_tuning and self.generation % LEARN_EVERY == 0:
-            for own in self._joint_moves:
+            for own in self._directions:
                 own.learn(self.states)
         if self.generation == self._tuning // 2:
-            for own in self._joint_moves:
+            for own in self._directions:
                 own.forget()
         if self.n_chains > 1:
             for run in range(self.n_runs):

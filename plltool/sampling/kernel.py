@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
-from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.joint_moves import Directions, JointDraw, JointLangevin
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.sampling.moves import Move
@@ -16,7 +16,7 @@ LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2
 TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 3.0))
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHT = 4.0
+JOINT_WEIGHTS = ((JointDraw, 2.0), (JointLangevin, 1.0))
 
 
 def make_moves(problem: Problem) -> list[Move]:
@@ -32,5 +32,6 @@ def make_moves(problem: Problem) -> list[Move]:
         else:
             moves.append(ShareSlider(problem, NUMBER_WEIGHT, number))
     if problem.parameters:
-        moves.append(JointDraw(problem, JOINT_WEIGHT))
+        directions = Directions(problem)
+        moves += [kind(problem, weight, directions) for kind, weight in JOINT_WEIGHTS]
     return moves

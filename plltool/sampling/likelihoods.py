@@ -9,7 +9,6 @@ places at these nodes; if it is rejected, nothing has to be undone. Surveys have
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -49,15 +48,19 @@ class NoData:
         return list(states)
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        return [None if own is None else own.state._replace(known=_no_answer(own.question)) for own in proposals]
+        return [None if own is None else own.state._replace(known=_no_answer(own)) for own in proposals]
 
     def accept(self, chain: int) -> None:
         pass
 
 
-def _no_answer(question: Question | None) -> Known | None:
+def _no_answer(proposal: Proposal) -> Known | None:
     """What is known of the surroundings without data."""
-    return None if question is None else Known(question, [0.0] * question.n_values)
+    question = proposal.question
+    if question is None:
+        return None
+    values = np.zeros((question.n_values, len(proposal.state.models)))
+    return Known(question, question.read(values, proposal.state))
 
 
 class EngineLikelihoods:
@@ -99,11 +102,13 @@ class EngineLikelihoods:
         answers: list[State | None] = [None] * len(proposals)
         if not asked:
             return answers
-        values = iter(self._engine.ask_tracks([track for *_, track in asked])().sum(axis=1).tolist())
-        for chain, proposal, state, _ in asked:
-            lnl, question = next(values), proposal.question
-            known = None if question is None else Known(question, list(islice(values, question.n_values)))
-            answers[chain] = state._replace(lnl=lnl, known=known)
+        values = self._engine.ask_tracks([track for *_, track in asked])()
+        at = 0
+        for chain, proposal, state, track in asked:
+            question, end = proposal.question, at + track.n_values
+            known = None if question is None else Known(question, question.read(values[at + 1 : end], state))
+            answers[chain] = state._replace(lnl=float(values[at].sum()), known=known)
+            at = end
         return answers
 
     def accept(self, chain: int) -> None:

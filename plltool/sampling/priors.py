@@ -28,6 +28,10 @@ class Exponential:
     def log_density(self, value: float) -> float:
         return math.log(self.rate) - self.rate * value if value > 0 else -math.inf
 
+    def slope(self) -> float:
+        """That of the logarithm of the density, wherever it is not 0."""
+        return -self.rate
+
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.exponential(1.0 / self.rate))
 
@@ -56,6 +60,10 @@ class Uniform:
 
     def log_density(self, value: float) -> float:
         return -math.log(self.high - self.low) if self.low < value < self.high else -math.inf
+
+    def slope(self) -> float:
+        """That of the logarithm of the density, wherever it is not 0."""
+        return 0.0
 
     def draw(self, rng: np.random.Generator) -> float:
         return float(rng.uniform(self.low, self.high))

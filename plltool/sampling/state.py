@@ -18,10 +18,10 @@ from plltool.sampling.tree import Topology
 
 
 class Known(NamedTuple):
-    """The answer to a question."""
+    """The answer to a question, as `Question.read` gives it."""
 
     question: Question
-    values: list[float]
+    values: Any
 
 
 class State(NamedTuple):

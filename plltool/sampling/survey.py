@@ -10,8 +10,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from plltool.arrays import FloatArray
 from plltool.engine.contract import DERIVATIVE_VALUES, Opcode
 from plltool.sampling.tree import ROOT, Topology
 
@@ -83,6 +84,12 @@ class Survey:
     def insert(self, value: int, a: int, pa: int, b: int, pb: int, c: int) -> None:
         self._rows.append((Opcode.INSERT, self._n_values + value, a, pa, b, pb, c, 0))
 
+    def rate_matrix_gradient(self, value: int, a: int, b: int, branch: int, begins: bool) -> None:
+        self._rows.append((Opcode.RATE_MATRIX_GRADIENT, self._n_values + value, a, 0, b, branch, int(begins), 0))
+
+    def mass_gradient(self, value: int, a: int, b: int, branch: int) -> None:
+        self._rows.append((Opcode.MASS_GRADIENT, self._n_values + value, a, 0, b, branch, 0, 0))
+
     def descend(self, topology: Topology, wanted: Collection[int]) -> Iterator[tuple[int, int]]:
         """Each wanted node, with the CLA of all that is not below it, at its parent; parents come first.
 
@@ -113,6 +120,10 @@ class Question(ABC):
     @abstractmethod
     def write(self, state: State, survey: Survey) -> None:
         """Write the program of the answer."""
+
+    def read(self, values: FloatArray, state: State) -> Any:
+        """The answer from the values (n_values, n_parts) that the program makes: their sums over parts, as a list."""
+        return values.sum(axis=1).tolist()
 
 
 class Neighbours(Question):

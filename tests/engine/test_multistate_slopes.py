@@ -11,9 +11,9 @@ from oracles.substitution import gamma_category_means, q_matrix
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.likelihood import TreeLikelihood
-from plltool.optimise.parameters import parameter_slopes
 
 STEP = 1e-4
 N_TAXA, N_SITES = 5, 20

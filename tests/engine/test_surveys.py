@@ -10,6 +10,7 @@ from oracles.substitution import gamma_category_means, q_matrix
 from sampling.toys import Shape, branches_of, draw_topology, make_problem
 
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
+from plltool.sampling.joint_moves import Directions, JointLangevin
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.likelihoods import EngineLikelihoods, sampling_slots
 from plltool.sampling.moves import Proposal
@@ -53,8 +54,11 @@ def test_surroundings_are_those_of_the_oracle(few_kind, make_engine, kind, memor
 
 def lnl_of(state, codes):
     (own,) = state.models
-    q = q_matrix(own.exchangeabilities, own.frequencies)
-    components = [(0.25, own.frequencies.tolist(), q * rate) for rate in gamma_category_means(own.alpha, 4)]
+    q, pinv = q_matrix(own.exchangeabilities, own.frequencies), own.pinv or 0.0
+    rates = gamma_category_means(own.alpha, 4) / (1 - pinv)
+    components = [((1 - pinv) / 4, own.frequencies.tolist(), q * rate) for rate in rates]
+    if pinv:
+        components.append((pinv, own.frequencies.tolist(), q * 0.0))
     branches, lengths = branches_of(state)
     return pruning(branches, lengths, codes.T.tolist(), components).sum()
 
@@ -81,3 +85,27 @@ def assert_known(state, codes):
         # differences: of the third order in a relative step of 1e-3, and rounding of lnL over the square of the step
         assert first * step == pytest.approx((nearby[2] - nearby[0]) / 2, rel=1e-4, abs=1e-9)
         assert second * step**2 == pytest.approx(nearby[2] - 2 * nearby[1] + nearby[0], rel=1e-3, abs=1e-10)
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+@pytest.mark.parametrize("model", ["HKY+FO+G4", "TN+FO+I+G4"])
+def test_slopes_in_coordinates_are_differences(few_kind, make_engine, model, heat):
+    """Those of the density of coordinates, by the oracle."""
+    rng, problem = np.random.default_rng(3), make_problem(model, N_TAXA)
+    codes = random_codes(rng, N_TAXA, 12)
+    engine = make_engine(
+        few_kind, sampling_slots(N_TAXA, 1), codes, np.ones(12), [Shape(problem.models[0].components())]
+    )
+    likelihoods, move = EngineLikelihoods(problem, engine, 1), JointLangevin(problem, 1.0, Directions(problem))
+    (state,) = likelihoods.begin([problem.draw(draw_topology(problem, rng), rng)])
+    (state,) = likelihoods.ask([Proposal(state, 0.0, (), question=move.ask(state, rng))])
+    slopes, step = move.slopes(state, heat), 1e-3
+    for coordinate in range(len(slopes)):
+        ends = []
+        for turn in (-step, step):
+            change = np.zeros(len(slopes))
+            change[coordinate] = turn
+            proposal = move.changed(state, change)
+            ends.append(heat * (lnl_of(proposal.state, codes) + proposal.state.log_prior) + proposal.log_ratio)
+        # differences: of the third order in the step
+        assert slopes[coordinate] == pytest.approx((ends[1] - ends[0]) / (2 * step), rel=1e-4, abs=1e-4)

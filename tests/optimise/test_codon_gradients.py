@@ -9,8 +9,8 @@ from oracles.likelihood import pruning
 from oracles.substitution import gamma_category_means
 
 import plltool
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_vector, set_vector
-from plltool.optimise.parameters import parameter_slopes
 
 FIGURES = (Path(plltool.__file__).parent / "model" / "figures" / "codons.txt").read_text(encoding="utf-8")
 STEP = 1e-4

@@ -12,8 +12,8 @@ import plltool
 from plltool.errors import InputError
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 from plltool.model.vector import get_vector, set_vector
-from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 STEP = 1e-3
 TREE = "((a:0.1,b:0.3):0.2,c:0.15,(d:0.25,e:0.4):0.1);"

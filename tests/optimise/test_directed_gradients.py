@@ -6,8 +6,8 @@ from oracles.ascertainment import correction
 from oracles.likelihood import derivative
 
 import plltool
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_vector, set_vector
-from plltool.optimise.parameters import parameter_slopes
 from tests.optimise.test_parameter_gradients import oracle_with_root
 
 STEP = 1e-4

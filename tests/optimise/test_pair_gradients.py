@@ -9,8 +9,8 @@ from oracles.likelihood import derivative, pruning
 from oracles.substitution import gamma_category_means, q_matrix
 
 import plltool
+from plltool.model.parameter_slopes import parameter_slopes
 from plltool.model.vector import get_vector, set_vector
-from plltool.optimise.parameters import parameter_slopes
 
 TREE = "((a:0.1,b:0.3):0.2,c:0.15,(d:0.25,e:0.4):0.1);"
 ENDS = [(0, 5), (1, 5), (5, 6), (2, 6), (6, 7), (3, 7), (4, 7)]

@@ -9,8 +9,8 @@ from scipy.linalg import null_space
 
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 from plltool.model.vector import get_bounds, get_vector, set_vector
-from plltool.optimise.parameters import parameter_slopes, scale_slope
 from plltool.tree.rooted import add_root
 
 STEP = 1e-4

@@ -14,11 +14,11 @@ from plltool.engine.layout import Layout
 from plltool.engine.numpy_engine import NumpyEngine
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
+from plltool.model.parameter_slopes import parameter_slopes, scale_slope
 from plltool.model.vector import get_vector, set_vector
 from plltool.optimise.categories import best_rates, choose_categories, lnl_at_rates, rate_grid
 from plltool.optimise.likelihood import TreeLikelihood
 from plltool.optimise.models import optimise_model
-from plltool.optimise.parameters import parameter_slopes, scale_slope
 
 N_TAXA = 6
 STEP = 1e-4

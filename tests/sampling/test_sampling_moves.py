@@ -25,7 +25,7 @@ from scipy import stats
 
 from plltool.sampling.chains import Chains
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
-from plltool.sampling.joint_move import JointDraw
+from plltool.sampling.joint_moves import Directions, JointLangevin, JointMove
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import NodeSlider
@@ -38,7 +38,7 @@ from plltool.sampling.topology_moves import Extension, Interchange
 LEAST_P = 1e-6
 LENGTH_MOVES = [
     "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
-    "Langevin step of all branches",
+    "Langevin step of all branches", "Langevin step of parameters and length",
 ]  # fmt: skip
 NAMES = [move.name for move in make_moves(make_problem())]
 
@@ -74,8 +74,8 @@ def assert_prior(found, lengths=LENGTHS):
 def make_bold(move, states):
     """Larger steps, so that a wrong ratio shows."""
     move.step *= 4
-    if isinstance(move, JointDraw):
-        move.learn(states)
+    if isinstance(move, JointMove):
+        move.directions.learn(states)
         move.step = 0.5
     if isinstance(move, LengthLangevin):
         move.step = 1.2
@@ -201,6 +201,32 @@ def test_langevin_ratios_are_those_of_the_densities_of_steps(heat):
         (new,) = likelihoods.ask([proposal])
         expected = log_density(old, new) - log_density(new, old)
         assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-9)  # sums of few terms
+
+
+@pytest.mark.parametrize("heat", [1.0, 0.4])
+def test_joint_langevin_ratios_are_those_of_the_densities_of_steps(heat):
+    """The densities of values and lengths there and back by scipy and a determinant, from the slopes that are told."""
+    problem, rng, step = make_problem(), np.random.default_rng(8), 0.9
+    move, likelihoods = JointLangevin(problem, 1.0, Directions(problem)), OracleLikelihoods(problem, rng)
+    move.directions.learn(draws(problem, 400, rng))
+    root, (old,) = move.directions.factor, likelihoods.begin(draws(problem, 1, rng))
+    (old,) = likelihoods.ask([Proposal(old, 0.0, (), question=move.ask(old, rng))])
+
+    def log_density(new, state):
+        """Of the point of one state, as a proposal from the other, in shares, numbers and lengths."""
+        drift = step / 2.0 * root.T @ move.slopes(state, heat)
+        drift *= min(1.0, 2.0 / np.linalg.norm(drift))
+        z = stats.multivariate_normal(move.directions.point(state) + step * root @ drift, step**2 * root @ root.T)
+        rates, frequencies, alpha, pinv = new.values
+        jacobian = np.log([*rates, *frequencies, alpha, pinv, 1.0 - pinv, *new.lengths[1:]]).sum()
+        return z.logpdf(move.directions.point(new)) - jacobian
+
+    for _ in range(3):
+        proposal = move.propose(old, step, rng, heat)
+        (new,) = likelihoods.ask([proposal])
+        expected = log_density(old, new) - log_density(new, old)
+        # solving with a root of the covariance, of condition 1e3
+        assert move.log_ratio(old, proposal, new, step, heat) == pytest.approx(expected, abs=1e-7)
 
 
 @pytest.mark.parametrize("heat", [1.0, 0.4])
