@@ -35,7 +35,7 @@ class Directions:
 
     def __init__(self, problem: Problem):
         self._problem = problem
-        size = sum(own.size - (own.kind in SHARES) for own in problem.parameters) + 1
+        size = problem.n_coordinates
         self.n_states = 0
         self.sums: FloatArray = np.zeros(size)
         self.products: FloatArray = np.zeros((size, size))
@@ -191,3 +191,6 @@ class CoordinateSlopes(Question):
             slopes += [data_slopes(kind, model, found) for kind, found in zip(kinds, by_kind, strict=True)]
             scale += scale_slope(model, matrices)
         return np.concatenate([*slopes, [scale]])
+
+    def without_data(self) -> FloatArray:
+        return np.zeros(self.problem.n_coordinates)

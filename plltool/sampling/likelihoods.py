@@ -48,19 +48,15 @@ class NoData:
         return list(states)
 
     def ask(self, proposals: Sequence[Proposal | None]) -> list[State | None]:
-        return [None if own is None else own.state._replace(known=_no_answer(own)) for own in proposals]
+        return [None if own is None else own.state._replace(known=_no_answer(own.question)) for own in proposals]
 
     def accept(self, chain: int) -> None:
         pass
 
 
-def _no_answer(proposal: Proposal) -> Known | None:
+def _no_answer(question: Question | None) -> Known | None:
     """What is known of the surroundings without data."""
-    question = proposal.question
-    if question is None:
-        return None
-    values = np.zeros((question.n_values, len(proposal.state.models)))
-    return Known(question, question.read(values, proposal.state))
+    return None if question is None else Known(question, question.without_data())
 
 
 class EngineLikelihoods:

@@ -11,7 +11,7 @@ import numpy as np
 
 from plltool.constants import MAX_BRANCH_LENGTH, MIN_BRANCH_LENGTH
 from plltool.model.model import Model
-from plltool.sampling.parameters import Parameter, Value
+from plltool.sampling.parameters import SHARES, Parameter, Value
 from plltool.sampling.priors import LengthPrior
 from plltool.sampling.survey import Question
 from plltool.sampling.tree import Topology
@@ -77,6 +77,11 @@ class Problem:
     models: tuple[Model, ...]
     parameters: tuple[Parameter, ...]
     length_prior: LengthPrior
+
+    @property
+    def n_coordinates(self) -> int:
+        """The number of free values of all parameters, and 1 for the tree's length."""
+        return sum(own.size - (own.kind in SHARES) for own in self.parameters) + 1
 
     def state(self, topology: Topology, lengths: list[float], values: Sequence[Value]) -> State:
         """A state with its models and prior density, without its likelihood."""

@@ -125,6 +125,10 @@ class Question(ABC):
         """The answer from the values (n_values, n_parts) that the program makes: their sums over parts, as a list."""
         return values.sum(axis=1).tolist()
 
+    def without_data(self) -> Any:
+        """The answer where lnL is 0 everywhere."""
+        return [0.0] * self.n_values
+
 
 class Neighbours(Question):
     """The log-likelihoods of some neighbours of a state."""

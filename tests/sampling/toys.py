@@ -6,7 +6,7 @@ from oracles.posteriors import SiteModel, log_likelihood, simulate
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.sampling.joint_moves import CoordinateSlopes
-from plltool.sampling.parameters import SHARES, ModelPriors, find_parameters
+from plltool.sampling.parameters import ModelPriors, find_parameters
 from plltool.sampling.priors import Dirichlet, Exponential, GammaDirichlet, Uniform
 from plltool.sampling.state import Known, Problem
 from plltool.sampling.survey import Neighbours
@@ -83,8 +83,7 @@ def answered(state, question, with_lnl, *data):
         trees = [question.neighbour(state, number) for number in range(question.n_values)]
         values = [with_lnl(state._replace(topology=tree, lengths=at), *data).lnl for tree, at in trees]
     elif isinstance(question, CoordinateSlopes):
-        size = sum(own.size - (own.kind in SHARES) for own in question.problem.parameters) + 1
-        values = 2.0 * np.sin(np.arange(size) + with_lnl(state, *data).lnl)
+        values = 2.0 * np.sin(np.arange(question.problem.n_coordinates) + with_lnl(state, *data).lnl)
     else:
         values = []
         for node in range(1, len(state.lengths)):
