@@ -1779,7 +1779,7 @@ MUTANTS = [
     Mutant("joint draws without the ratio of lengths", "plltool/sampling/joint_moves.py",
            "log_ratio += float(change[-1]) * (len(lengths) - 1)", "log_ratio += float(change[-1])", (SAMPLING_MOVES, "-k", "prior and joint")),
     Mutant("joint Langevin steps without the density of the way back", "plltool/sampling/joint_moves.py",
-           "return proposal.log_ratio - float(noise @ noise) / 2.0", "return proposal.log_ratio", (SAMPLING_MOVES, "-k", "prior and parameters")),
+           "return proposal.log_ratio - float(noise @ noise) / 2.0", "return proposal.log_ratio", (SAMPLING_MOVES, "-k", "joint_langevin")),
     Mutant("joint Langevin steps come back without their drift", "plltool/sampling/joint_moves.py",
            " / step - self._drift(new, step, heat)", " / step", (SAMPLING_MOVES, "-k", "joint_langevin")),
     Mutant("slopes of shares are relative to the first one", "plltool/sampling/coordinates.py",
