@@ -203,7 +203,7 @@ DATE_TIP_SLACK = 3.0  # overdispersion of the clock at tips, in mutations: that 
 DATE_ITERATIONS = 2  # rounds of dating: those of the treetime command
 TEST_REPLICATES = 10_000  # of topology tests; the same number at each scale of AU
 TEST_LEVEL = 0.05  # trees with smaller p-values are rejected; the weights of ELW's set sum to 1 minus this
-AU_TIE = 0.01  # lnL within which AU treats trees as equally good: the precision of the optimisation
+AU_TIE = 0.01  # lnL; trees that differ by less are one tree to AU: the precision of the optimisation
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, over all columns (Shimodaira 2002)
 
 # --- runs -----------------------------------------------------------------------------------------------
