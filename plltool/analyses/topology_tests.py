@@ -14,7 +14,7 @@ from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError, check_least, shorten
 from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
@@ -173,7 +173,7 @@ def _remarks_on_topologies(trees: Sequence[Tree]) -> list[str]:
     for number, tree in enumerate(trees, start=1):
         groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
     return [
-        f"trees {', '.join(numbers)}: found the same topology, expected different ones; no test tells them apart"
+        f"trees {shorten(', '.join(numbers))}: found one topology, expected a different one for each tree"
         for numbers in groups.values()
         if len(numbers) > 1
     ]
