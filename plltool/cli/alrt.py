@@ -53,9 +53,9 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Compute the SH-aLRT and aBayes supports of a tree; branch lengths and free parameters are optimised.
+    """Compute the SH-aLRT and aBayes supports of a tree of the taxa in ALIGNMENT.
 
-    Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
+    Branch lengths and free parameters are optimised first. Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
     replicate trees, fbp and tbe.
     """
     outputs.claim()

@@ -74,18 +74,17 @@ class OutputFile:
         """The paths of this file that may exist: all kinds, and the numbers that there are."""
         if self.kinds:
             return [name_file(prefix, self.ending.replace(ANY_KIND, kind)) for kind in self.kinds]
-        pieces = self.ending.split(".")
-        if ANY_NUMBER not in pieces:
+        if ANY_NUMBER not in self.ending:
             return [name_file(prefix, self.ending)]
-        pattern = ".".join("[0-9]*" if piece == ANY_NUMBER else piece for piece in pieces)
+        pattern = self.ending.replace(ANY_NUMBER, "[0-9]*")
         return sorted(prefix.parent.glob(f"{escape(prefix.name)}.{pattern}"))
 
 
 Table = tuple[OutputFile, ...]
 
 REPORT_FILES = (
-    OutputFile("html", "report", "for a browser; without --no-report, as is the next", is_derived=True),
-    OutputFile("txt", "report as text", "on all runs with this prefix", is_derived=True),
+    OutputFile("html", "report", "for a browser, on all runs with this prefix, unless --no-report", is_derived=True),
+    OutputFile("txt", "report as text", "likewise", is_derived=True),
 )
 
 
