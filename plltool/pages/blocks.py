@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plltool.drawing.tree_drawing import TreeDrawing
+from plltool.drawing.picture import Mark
+from plltool.drawing.timed import TimeScale
 from plltool.pages.markup import Markup
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -76,14 +77,29 @@ class TreePicture:
 
 
 @dataclass(frozen=True)
-class DrawnTree:
-    """A tree with something at its branches, which stays as it is drawn."""
+class MarkedTree:
+    """A tree with marks at its branches, which the readers of a page can collapse, and turn unless it keeps its root.
 
-    drawing: TreeDrawing
+    Attributes
+    ----------
+    nodes : the tree
+    marks : of the branch above each node
+    caption : what the marks mean
+    keeps_root : whether the marks have a meaning only as seen from the root
+    widest : if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at
+        most this width
+    time : when the nodes lived, if lengths are years
+    """
+
+    nodes: RootedNodes
+    marks: tuple[Mark, ...]
     caption: str
+    keeps_root: bool = False
+    widest: float | None = None
+    time: TimeScale | None = None
 
 
-Block = Facts | Table | Prose | Items | Picture | TreePicture | DrawnTree
+Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from plltool.constants import REPORT_ROWS, REPORT_WIDTH, VERSION
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Block, Cell, DrawnTree, Facts, Items, Prose, Section, Table, TreePicture
+from plltool.pages.blocks import Block, Cell, Facts, Items, MarkedTree, Prose, Section, Table, TreePicture
+from plltool.pages.tree_section import draw_marked
 
 BEGIN = "Report of plltool "  # by which a report is known
 _MOST_ROWS = 20  # of a table
@@ -40,8 +41,9 @@ def _write_block(block: Block) -> list[str]:
         return [line for text in block.texts for line in _wrap(text, "- ", "  ")]
     if isinstance(block, TreePicture):
         return _draw_tree(block)
-    if isinstance(block, DrawnTree):
-        return [*block.drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *_wrap(block.caption)]
+    if isinstance(block, MarkedTree):
+        drawing, caption = draw_marked(block)
+        return [*drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *_wrap(caption)]
     return []
 
 
