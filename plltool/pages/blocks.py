@@ -12,7 +12,6 @@ from plltool.pages.markup import Markup
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
-Drawn = tuple[str, tuple[tuple[str, str], ...]]  # a tree as Newick, and the kinds of its labels with their units
 
 
 class Cell(NamedTuple):
@@ -99,6 +98,7 @@ class MarkedTree:
     time: TimeScale | None = None
 
 
+Drawn = tuple[str, tuple[tuple[str, str], ...]] | MarkedTree  # or Newick, and the kinds of its labels with their units
 Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree
 
 

@@ -17,7 +17,7 @@ _WIDEST = 48  # letters of a cell
 _LARGE = 100.0  # numbers beyond this have decimals, others significant digits
 
 
-def write_result(title: str, drawn: Drawn | MarkedTree | None, rows: Sequence[Row], warnings: Sequence[str]) -> str:
+def write_result(title: str, drawn: Drawn | None, rows: Sequence[Row], warnings: Sequence[str]) -> str:
     """A result as HTML; the parameters are what `Shown` knows of it."""
     blocks: list[Block] = [Prose(title.strip("<>"))]
     if isinstance(drawn, MarkedTree):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from plltool.errors import InputError
-from plltool.pages.blocks import Drawn, MarkedTree, Row
+from plltool.pages.blocks import Drawn, Row
 
 if TYPE_CHECKING:
     import pandas
@@ -20,7 +20,7 @@ class Shown:
 
     no_rows: ClassVar[str] = "found no rows, expected at least one"  # why there is no table
 
-    def _drawn(self) -> Drawn | MarkedTree | None:
+    def _drawn(self) -> Drawn | None:
         """The tree of the result, None without one."""
         return None
 

@@ -20,7 +20,7 @@ from plltool.io.site_values import format_for, format_sites, site_rows
 from plltool.io.tree_views import collapse_newick, write_nexus
 from plltool.model.describe import describe_model, name_rates, shorten_model
 from plltool.model.model import SCALER, Model
-from plltool.pages.blocks import Drawn, MarkedTree, Row
+from plltool.pages.blocks import Drawn, Row
 from plltool.pages.shown import Shown
 from plltool.run.inputs import TreeLike
 from plltool.run.model_choice import ModelChoice
@@ -129,7 +129,7 @@ class Result(Shown):
         size = f"{self.n_taxa} taxa, {self.n_sites} sites"
         return f"<{type(self).__name__}: lnL {self.lnl:.3f}, {size}, {models}, {self.device}>"
 
-    def _drawn(self) -> Drawn | MarkedTree | None:
+    def _drawn(self) -> Drawn | None:
         return self.newick, ()
 
     def _rows(self) -> Sequence[Row]:
