@@ -55,10 +55,14 @@ class Items:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot; text pages leave it out, so that its numbers also stand elsewhere."""
+    """A plot; text pages leave it out, so that its numbers also stand elsewhere.
+
+    `n_rows` is for plots with a row for each of many things, which pages fold up like tables.
+    """
 
     svg: Markup
     caption: str
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,17 @@ class MarkedTree:
 
 
 Drawn = tuple[str, tuple[tuple[str, str], ...]] | MarkedTree  # or Newick, and the kinds of its labels with their units
-Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that a page shows when its reader asks for them."""
+
+    title: str
+    blocks: tuple[Facts | Table | Prose | Items | Picture, ...]
+
+
+Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree | Folded
 
 
 @dataclass(frozen=True)

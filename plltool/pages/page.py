@@ -11,14 +11,14 @@ from importlib.resources import files
 
 from plltool.constants import REPORT_ROWS, VERSION
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Cell, Facts, Items, MarkedTree, Picture, Prose, Section, Table, TreePicture
+from plltool.pages.blocks import Cell, Facts, Folded, Items, MarkedTree, Picture, Prose, Section, Table, TreePicture
 from plltool.pages.markup import Markup, element
 from plltool.pages.tree_section import collapse_large, draw_marked, tell_collapsed
 
 BEGIN = (  # by which a report is known
     '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="plltool '
 )
-FOLDED_ROWS = 20  # longer tables are folded up
+FOLDED_ROWS = 20  # longer tables and plots are folded up
 _PICTURE_WIDTH = 980.0
 
 
@@ -67,7 +67,7 @@ def _write_section(section: Section) -> Markup:
     return element("section", title, *blocks, id=section.key, aria_labelledby=heading)
 
 
-def write_block(block: Facts | Table | Prose | Items | Picture) -> Markup:
+def write_block(block: Facts | Table | Prose | Items | Picture | Folded) -> Markup:
     """A block as HTML, if it is no tree."""
     if isinstance(block, Facts):
         return element("dl", *[element("div", element("dt", name), element("dd", value)) for name, value in block.rows])
@@ -78,7 +78,16 @@ def write_block(block: Facts | Table | Prose | Items | Picture) -> Markup:
     if isinstance(block, Items):
         texts = [element("code", text) if block.is_code else text for text in block.texts]
         return element("ul", *[element("li", text) for text in texts])
-    return element("figure", block.svg, element("figcaption", block.caption))
+    if isinstance(block, Folded):
+        return _fold(block.title, *map(write_block, block.blocks))
+    figure = element("figure", block.svg, element("figcaption", block.caption))
+    title = block.caption.partition(":")[0]
+    return figure if block.n_rows <= FOLDED_ROWS else _fold(f"{title}: {block.n_rows} rows", figure)
+
+
+def _fold(title: str, *content: Markup) -> Markup:
+    """Content below a title, shown on request."""
+    return element("details", element("summary", title), *content)
 
 
 def _write_table(table: Table) -> Markup:
@@ -92,9 +101,7 @@ def _write_table(table: Table) -> Markup:
         "table", element("caption", table.caption), element("thead", names), element("tbody", *rows), class_=class_
     )
     framed = element("div", written, class_="scroll", tabindex="0", role="group", aria_label=table.caption)
-    if len(rows) <= FOLDED_ROWS:
-        return framed
-    return element("details", element("summary", f"{table.caption}: {len(rows)} rows"), framed)
+    return framed if len(rows) <= FOLDED_ROWS else _fold(f"{table.caption}: {len(rows)} rows", framed)
 
 
 def _text(cell: str | Cell) -> str:
