@@ -97,10 +97,7 @@ def _fixes_parameters(inner: RateDesign, outer: RateDesign) -> bool:
     """Whether exchangeabilities are those of the wider model with some parameters equal to 1."""
     if inner.n_classes > 1 or outer.n_classes > 1:
         return False
-    powers = dict(zip(outer.names, outer.powers.T, strict=True))
-    own = zip(inner.names, inner.powers.T, strict=True)
-    is_part = all(name in powers and np.array_equal(column, powers[name]) for name, column in own)
-    return is_part and np.array_equal(inner.base, outer.base)
+    return np.array_equal(inner.base, outer.base) and None not in inner.places_in(outer)
 
 
 def _classes(design: RateDesign) -> IndexArray | None:

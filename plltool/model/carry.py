@@ -67,11 +67,16 @@ def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
 
 
 def _with_rate_parameters(source: Model, model: Model) -> list[Model]:
-    """With omega and kappas by name; if published exchangeabilities differ, as it is and with as many changes."""
-    design, other = model.spec.named.rates, model.copy()
-    if np.array_equal(source.spec.named.rates.base, design.base):
-        for name in model.rate_parameters:
-            other.set_rate_parameter(name, source.rate_parameters.get(name, 1.0))
+    """With omega and kappas of the same changes; if published exchangeabilities differ, also with as many changes.
+
+    The others are 1, which makes no difference, or, where sites form classes, as they start.
+    """
+    design, given, other = model.spec.named.rates, source.spec.named.rates, model.copy()
+    if np.array_equal(given.base, design.base):
+        values = list(source.rate_parameters.values())
+        for name, place, is_free in zip(design.names, design.places_in(given), design.is_free, strict=True):
+            if is_free and (place is not None or design.n_classes == 1):
+                other.set_rate_parameter(name, 1.0 if place is None else values[place])
         return [other]
     assert design.limits is not None
     for _ in range(SHARING_ROUNDS):

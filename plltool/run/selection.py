@@ -170,6 +170,20 @@ class Selection:
             hopeful = self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit
             if hopeful or pair[0] in self._asked:
                 yield from self._finish(pair, start)
+        yield from self._try_again({pair: start for pair, start in starts.items() if pair not in self.fits})
+
+    def _try_again(self, left_out: dict[Pair, Fit]) -> Steps:
+        """Pairs that may compete with the lnL of a special case alone, the narrowest first, from its values."""
+        for pair, start in sorted(left_out.items(), key=lambda item: item[1].n_parameters):
+            special = self._best_special_case(start)
+            if special is not None and self._score(start, special.lnl) < self._limit:
+                [again] = yield from self._start([pair], [special])
+                yield from self._finish(pair, again)
+
+    def _best_special_case(self, fit: Fit) -> Fit | None:
+        """Of the models that are nested in that of a fit, the one with the highest lnL."""
+        special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
+        return max(special, key=lambda other: other.lnl, default=None)
 
     def _try_rates(self, substitution: str) -> Steps:
         """All kinds of rates with one substitution model; free rates as long as another category gains."""
@@ -230,9 +244,8 @@ class Selection:
         found = False
         for pair in sorted(self.fits, key=lambda pair: self.fits[pair].n_parameters):
             fit = self.fits[pair]
-            special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
-            best = max(special, key=lambda other: other.lnl, default=fit)
-            if best.lnl > fit.lnl + SELECTION_TOLERANCE:
+            best = self._best_special_case(fit)
+            if best is not None and best.lnl > fit.lnl + SELECTION_TOLERANCE:
                 [start] = yield Carry((fit.spec,), [best], exact=True)
                 if start is not None and start.lnl > fit.lnl + SELECTION_TOLERANCE:
                     self._keep(pair, (yield Polish(start)))

@@ -63,6 +63,23 @@ def test_parameters_of_codon_models_are_kept_by_name():
     assert other.rate_parameters == {"omega": 0.3, "kappa": 5.0}
 
 
+@pytest.mark.parametrize(
+    ("narrow", "wide", "expected"),
+    [
+        ("ECMK07_GY{0.7/0.6}", "ECMK07_GY2K", {"omega": 0.7, "kappa_transition": 0.6, "kappa_transversion": 1.0}),
+        ("ECMK07_GY1KTV{0.7/0.6}", "ECMK07_GY2K", {"omega": 0.7, "kappa_transition": 1.0, "kappa_transversion": 0.6}),
+        ("MGK{0.7/4}", "MG2K", {"omega": 0.7, "kappa_transition": 4.0, "kappa_transversion": 1.0}),
+        ("GY{0.7/4}+F1X4", "M1a+F1X4", {"omega0": 0.1, "kappa": 4.0}),
+    ],
+)
+def test_a_parameter_of_codon_models_is_that_of_the_same_changes(narrow, wide, expected):
+    """Whatever its name; kappa is one for transitions, or for transversions. Omegas of classes begin where they do."""
+    counted = [1 / 61] * 61
+    source = Model(parse_model(narrow), counted)
+    [(start, _)] = carry_over(source, parse_model(wide), counted)
+    assert start.rate_parameters == expected
+
+
 def shares(model):
     """Of changes of the amino acid, and of changes with a transition, among all changes."""
     aligned = [tuple(pair.split("-")) for pair in model.spec.named.pairs]
