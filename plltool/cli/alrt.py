@@ -64,4 +64,4 @@ def alrt(
     analyse = partial(plltool.alrt, kinds=supports, replicates=replicates, seed=seed)
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
-    task.print(result, [*lines, f"tree: {result.supports.newick()}", *outputs.describe()])
+    task.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

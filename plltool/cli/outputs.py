@@ -314,10 +314,10 @@ class Outputs:
             if path not in may_stay:
                 path.unlink(missing_ok=True)
 
-    def describe(self) -> list[str]:
-        """A line for each file that was written, in the order of the table, the log last."""
+    def describe(self, tree: str = "") -> list[str]:
+        """A line for each file that was written, in the order of the table, the log last; without files, the tree."""
         if self._prefix is None:
-            return []
+            return [f"tree: {tree}"] if tree else []
         rows = sorted(self._table, key=lambda row: row.is_log)
         return [
             f"{row.what}: {path}" for row in rows for path in self._paths(row) if path in self._written or row.is_log
