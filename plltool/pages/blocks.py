@@ -88,6 +88,7 @@ class MarkedTree:
     nodes : the tree
     marks : of the branch above each node
     caption : what the marks mean
+    legend : what only a picture shows
     keeps_root : whether the marks have a meaning only as seen from the root
     widest : if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at
         most this width
@@ -97,6 +98,7 @@ class MarkedTree:
     nodes: RootedNodes
     marks: tuple[Mark, ...]
     caption: str
+    legend: str = ""
     keeps_root: bool = False
     widest: float | None = None
     time: TimeScale | None = None

@@ -42,8 +42,10 @@ def mark_dated(dating: Record, newick: str) -> MarkedTree:
     ranges = tuple(dates[label]["interval"] for label in nodes.labels)
     time = TimeScale(max(node["year"] for node in dates.values()), ranges)
     bars = f" Bars are the years between which a node lies with a probability of {level}." if any(ranges) else ""
+    legend = f"The axis has calendar years.{bars}"
     marks = [Mark()] * len(nodes.parents)
-    return mark_tree(nodes, marks, f"The tree in time: the axis has calendar years.{bars}", keeps_root=True, time=time)
+    caption = "The tree in time: branch lengths are years."
+    return mark_tree(nodes, marks, caption, legend=legend, keeps_root=True, time=time)
 
 
 def _share(dating: Record) -> str:

@@ -115,7 +115,8 @@ def _write_cell(cell: str | Cell) -> Markup:
 def draw_tree(block: TreePicture | MarkedTree) -> tuple[TreeDrawing, str]:
     """A tree with its smallest clades collapsed where it is large, and the caption of the picture."""
     if isinstance(block, MarkedTree):
-        return draw_marked(block)
+        drawing, caption = draw_marked(block)
+        return drawing, f"{caption} {block.legend}".rstrip()
     shown, _ = collapse_large(block.nodes)
     colours = "The colour of a dot tells the support: green from 95 % on, yellow from 80 %, red below."
     caption = colours if block.kinds else "Numbers at the scale bar are expected substitutions per site."

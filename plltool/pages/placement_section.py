@@ -45,9 +45,10 @@ def describe_placements(found: Jplace, name: str) -> Section:
     ]
     caption = (
         "The reference tree. A number tells how many queries have their best place on the branch, or in a collapsed"
-        " clade. The band behind a branch is the wider, the larger the sum of the weights of all places there is."
+        " clade."
     )
-    blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, widest=WIDEST)]
+    legend = "The wider the band behind a branch, the larger the sum of the weights of all places on it."
+    blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)]
     if best:
         heights = [0.0] * BINS
         for share in shares:

@@ -59,7 +59,7 @@ def mark_tree(nodes: RootedNodes, marks: Sequence[Mark], caption: str, **setting
 
 
 def draw_marked(block: MarkedTree) -> tuple[TreeDrawing, str]:
-    """A tree with its smallest clades collapsed where it is large, and the caption of the picture."""
+    """A tree with its smallest clades collapsed where it is large, and its caption without the legend."""
     shown, kept = collapse_large(block.nodes)
     groups = [range(first, end) for first, end in pairwise([*kept, len(block.nodes.parents)])]
     marks = tuple(_join_marks([block.marks[node] for node in own], block.widest) for own in groups)
