@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,6 +66,21 @@ def completes(*words: str, files: bool = True) -> dict[str, Any]:
         return [*found, CompletionItem(incomplete, type="file")] if files else found
 
     return {"shell_complete": complete}
+
+
+class Prefix(click.Path):
+    """The start of the names of files, which is not the name of a folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if isinstance(value, str) and os.path.basename(value) in ("", os.curdir, os.pardir):
+            self.fail(
+                f"found {show_name(value)}, expected the start of file names, such as run or folder/run", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType):

@@ -158,7 +158,7 @@ def test_files_that_an_interrupted_run_has_not_claimed_are_not_replaced(plltool,
     mine.write_text("mine")
     refused = plltool("search", small, *LONG, "--prefix", tmp_path / "run", "--site-lnl", mine)
     assert refused.exit_code == 1
-    assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it, --prefix names other files\n")
+    assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it\n")
     assert mine.read_text() == "mine"
 
 
