@@ -81,7 +81,7 @@ def test_a_quoted_name_with_a_comma(tmp_path):
         ("name\tdate\na\n", r"d\.tsv: line 2: taxon 'a': found 1 fields, expected 2"),
         (
             "a\t2001\nb\t2002\n",
-            r"d\.tsv: found columns 'a', '2001', expected one of taxa called name or strain or accession, or its name \(",
+            r"d\.tsv: found columns 'a', '2001', expected one of taxa called name or strain or accession, or its name",
         ),
         (
             "name\tyear\na\t2002\n",
