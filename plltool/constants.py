@@ -85,6 +85,7 @@ REVIVAL_RAYS = 4  # rates, or rays, that are tried so, those with the steepest s
 ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
 ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
 ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
+ROOT_PRECISION = 0.1  # lnL of lengths and model at each of these places; with 5 the best of them is easily missed
 ROOT_HOPE = 10.0  # lnL that a place may lose before that
 MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
