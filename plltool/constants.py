@@ -85,6 +85,7 @@ REVIVAL_RAYS = 4  # rates, or rays, that are tried so, those with the steepest s
 ROOT_GAIN = 0.001  # lnL that another place of the root must gain, with its two lengths optimised
 ROOT_TRIALS = 6  # places of the root that are tried with all lengths optimised
 ROOT_MODEL_TRIALS = 25  # with the model optimised, too, once in the end
+ROOT_PRECISION = 0.1  # lnL of lengths and model at each of these places; with 5 the best of them is easily missed
 ROOT_HOPE = 10.0  # lnL that a place may lose before that
 MAX_ROOT_MOVES = 10  # of the root, one after another; typical 0 to 2
 POLISH_GAIN = 0.01  # lengths and model are optimised when a round over both gains less lnL
@@ -203,7 +204,7 @@ DATE_TIP_SLACK = 3.0  # overdispersion of the clock at tips, in mutations: that 
 DATE_ITERATIONS = 2  # rounds of dating: those of the treetime command
 TEST_REPLICATES = 10_000  # of topology tests; the same number at each scale of AU
 TEST_LEVEL = 0.05  # trees with smaller p-values are rejected; the weights of ELW's set sum to 1 minus this
-AU_TIE = 0.01  # lnL within which AU treats trees as equally good: the precision of the optimisation
+AU_TIE = 0.01  # lnL; trees that differ by less are one tree to AU: the precision of the optimisation
 AU_SCALES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.3, 1.4)  # columns drawn, over all columns (Shimodaira 2002)
 
 # --- runs -----------------------------------------------------------------------------------------------

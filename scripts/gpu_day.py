@@ -21,13 +21,16 @@ Parts:
 """
 
 import argparse
+import contextlib
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -60,6 +63,7 @@ DEVICE_FACTS = (
     "extensions",
 )
 NO_DEVICE = 3  # exit status
+MOST_TEST_PROCESSES = 4  # at the same time on one device
 
 Step = tuple[str, Callable[[], Any]]  # what the figures are called, and what makes them
 
@@ -303,9 +307,18 @@ def run_tests(kind: str, options: list[str]) -> dict[str, Any]:
         raise RuntimeError(
             f"the tests would take {first.name} of kind {first.kind}, expected {kind}: set OCL_ICD_VENDORS"
         )
-    command = [sys.executable, "-m", "pytest", "-q", "--require-opencl", "--durations=20", *options, "tests/engine"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return {"device": first.name, "exit status": done.returncode, "output": done.stdout.splitlines()[-80:]}
+    files = sorted(map(str, (ROOT / "tests" / "engine").glob("test_*.py")))
+    n = min(MOST_TEST_PROCESSES, os.cpu_count() or 1, len(files))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--require-opencl", "--durations=10"]
+    running = [
+        subprocess.Popen([*command, *options, *files[k::n]], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for k in range(n)
+    ]
+    with ThreadPoolExecutor(n) as pool:  # none waits because its pipe is full
+        outputs = list(pool.map(lambda process: process.communicate()[0], running))
+    if failed := [output for process, output in zip(running, outputs, strict=True) if process.returncode]:
+        raise RuntimeError("\n".join(line for output in failed for line in output.splitlines()[-80:]))
+    return {"device": first.name, "outputs": [output.splitlines()[-15:] for output in outputs]}
 
 
 # --- running ----------------------------------------------------------------------------------------------------
@@ -339,12 +352,15 @@ def run_parts(parts: list[str], options: argparse.Namespace) -> int:
     for part in parts:
         limit = options.limit or LIMITS[part]
         command = [sys.executable, __file__, "--out", options.out, "--kind", options.kind, "--run", part]
+        process = subprocess.Popen([*map(str, command), *["--small"] * options.small], start_new_session=True)
         try:
-            done = subprocess.run([*map(str, command), *["--small"] * options.small], timeout=limit)
-            failed += [part] * (done.returncode != 0)
+            failed += [part] * (process.wait(limit) != 0)
         except subprocess.TimeoutExpired:
             failed.append(part)
             print(f"{part}: stopped after {limit} s", flush=True)
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # all that it has started has ended
+                os.killpg(process.pid, signal.SIGKILL)
         if part == "system" and not list_kind(options.kind):
             print(f"no OpenCL device of kind {options.kind}; {options.out / 'system.json'} says what was looked for")
             return NO_DEVICE

@@ -44,8 +44,9 @@ def choose_if_asked(
     suffix = plus + suffix
     if word not in AUTOMATIC or suffix not in ("", VARIABLE_ONLY, MERGE):
         if partitions is not None:
-            shown = show_name(model) if isinstance(model, str) else "another model"
-            raise InputError(f"model: found {shown} beside partitions, expected 'auto' or a file with parts and models")
+            shown = show_name(model) if isinstance(model, str) else "none" if model is None else "another one"
+            hint = "to choose one for each part; a file that has models of its own is given as the model"
+            raise InputError(f"model: found {shown} beside partitions, expected 'auto' {hint}")
         return model, None
     if partitions is None and suffix == MERGE:
         raise InputError(f"model: found {show_name(str(model))} without partitions, expected a file with the parts")

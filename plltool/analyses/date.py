@@ -18,7 +18,8 @@ from plltool.io.content import source_name
 from plltool.io.date_reader import SampleDate, as_date, parse_date, read_dates
 from plltool.io.newick_writer import write_nodes
 from plltool.io.tree_views import write_nexus
-from plltool.pages.blocks import Drawn, Row
+from plltool.pages.blocks import MarkedTree, Row
+from plltool.pages.date_section import mark_dated
 from plltool.run.dating import AUTO, BEST, ClockSettings, DatedNode, DatedTree, SiteData, date_tree, require_treetime
 from plltool.run.inputs import AlignmentLike, ModelLike, TreeLike, resolve_inputs
 from plltool.run.keywords import takes_keywords
@@ -82,8 +83,8 @@ class DateResult(Result):
             lines.append(f"coalescent time: {clock.coalescent_time:.4g} years")
         return lines
 
-    def _drawn(self) -> Drawn:
-        return self.dated_newick, ()
+    def _drawn(self) -> MarkedTree:
+        return mark_dated(self.dated.as_record(), self.dated_newick)
 
     def _rows(self) -> Sequence[Row]:
         rows = []

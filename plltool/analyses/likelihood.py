@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Unpack
 
 import numpy as np
@@ -18,7 +19,6 @@ from plltool.constants import (
     DEFAULT_SEED,
     ERROR_STEP,
     MAX_BRANCH_LENGTH,
-    MAX_ROOT_MOVES,
     MIN_BRANCH_LENGTH,
     NEIGHBOUR_KINDS,
     SH_ALRT,
@@ -56,7 +56,7 @@ from plltool.tree.operations import round_slots, stack_slots
 from plltool.tree.topology import Tree
 from plltool.tree_search.branch_supports import support_branches
 from plltool.tree_search.progress import Listener, Progress, ignore
-from plltool.tree_search.root_scan import RootPlace, describe_places, explore_roots, move_root, scan_root
+from plltool.tree_search.root_scan import RootPlace, describe_places, place_root, scan_root
 
 LENGTHS = "lengths"
 LENGTH_RANGE = f"{MIN_BRANCH_LENGTH:g} .. {MAX_BRANCH_LENGTH:g}"
@@ -264,15 +264,8 @@ class Likelihood(Parameters, Density):
 
         A root that was given stays on its branch. The likelihood must have been made with `roots`.
         """
-        lnl = self.lnl()
-        if not self.root_is_given:
-            lnl = explore_roots(self._likelihood, lnl)
-        for _ in range(MAX_ROOT_MOVES):
-            moved = move_root(self._likelihood, lnl, stay=self.root_is_given)
-            if moved == lnl:
-                break
-            lnl = self.optimise(listener=listener)
-        return lnl
+        again = partial(self.optimise, listener=listener)
+        return place_root(self._likelihood, self.lnl(), again, stay=self.root_is_given)
 
     def length_errors(self) -> FloatArray:
         """Standard errors of the branch lengths, in the shape of `lengths`.

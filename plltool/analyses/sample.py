@@ -140,7 +140,7 @@ def sample(
         with ExitStack() as stack:
             place = _open(stack, problem, parts, n_chains, options, hardware)
             chains = Chains(
-                make_moves(problem),
+                make_moves(problem, parts),
                 place.likelihoods,
                 states,
                 options.runs,

@@ -21,6 +21,7 @@ from plltool.constants import CRITERIA, DEFAULT_SEED
 from plltool.errors import InputError, check_least, check_one_of
 from plltool.hardware import Hardware, HardwareSettings
 from plltool.io.model_reader import read_model
+from plltool.io.newick import ROOT_REMOVED
 from plltool.model.ascertainment import Ascertainment
 from plltool.model.candidates import GAMMA, parse_candidate
 from plltool.run.inputs import AlignmentLike, TreeLike, as_tree, refuse_invariable, resolve_inputs
@@ -54,7 +55,8 @@ def select_model(
     Parameters
     ----------
     alignment : as for `plltool.search`; it is not cut into parts
-    tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from
+    tree : as for `plltool.evaluate`; by default the parsimony tree that a search with this seed starts from. Only
+        candidates that are not time-reversible have a root, for which `plltool.evaluate` says what holds
     criterion : "BIC", "AIC" or "AICc"; the others are reported, but models that only they prefer may be left out
     free_rates : whether +R2 to +R10 are among the candidates
     ascertainment : whether all candidates have +ASC_LEWIS, and none has +I, because invariable sites were left out
@@ -85,6 +87,8 @@ def select_model(
     if correction is not None:
         refuse_invariable(parse_candidate(possible.substitutions[0], GAMMA), data.parts[0])
     chosen_on, remarks = choose_tree(data, tree, seed)
+    if possible.any_rooted:
+        remarks = tuple(remark for remark in remarks if ROOT_REMOVED not in remark)
     n_sites = len(data.parts[0].sites)
 
     def attempt(hardware: Hardware) -> tuple[Selection, ModelFitter]:
@@ -100,7 +104,7 @@ def select_model(
         candidates=compare_fits(list(selection.fits.values()), n_sites, criterion),
         criterion=criterion,
         left_out=tuple(selection.left_out),
-        newick=write_rooted(chosen_on.with_lengths(best.lengths), None)[0],
+        newick=write_rooted(best.tree, None)[0],
         spec=best.spec,
         data=data,
         n_patterns=patterns.n_patterns,

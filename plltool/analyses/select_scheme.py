@@ -198,7 +198,8 @@ class _Task:
     def _groups(self, start: TreeLikelihood, fitter: ModelFitter) -> list[PartGroup]:
         """Each part alone, as it was fitted together with the others."""
         lengths = np.broadcast_to(start.tree.lengths.T, (len(self.blocks), start.tree.n_edges))
-        fits = zip(self.blocks, start.models, lengths, start.part_lnl().tolist(), strict=True)
+        trees = [start.tree.with_lengths(own) for own in lengths]
+        fits = zip(self.blocks, start.models, trees, start.part_lnl().tolist(), strict=True)
         return [PartGroup((part,), fitter.fit_of(*fit)) for part, fit in zip(self.data.parts, fits, strict=True)]
 
     def _together(self, best: Sequence[Fit], start: Tree, fitter: ModelFitter) -> TreeLikelihood:

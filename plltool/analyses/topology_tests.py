@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from os import PathLike
 from typing import Any, Unpack
 
@@ -13,7 +14,7 @@ from plltool.analyses.evaluate import EvaluationSettings, evaluate_and_ask
 from plltool.analyses.likelihood import LENGTHS, Likelihood
 from plltool.arrays import FloatArray
 from plltool.constants import DEFAULT_SEED, TEST_LEVEL, TEST_REPLICATES
-from plltool.errors import InputError, check_least
+from plltool.errors import InputError, check_least, shorten
 from plltool.io.record import nan_to_null
 from plltool.io.site_values import format_puzzle
 from plltool.io.tree_files import read_trees
@@ -23,7 +24,11 @@ from plltool.run.keywords import takes_keywords
 from plltool.run.results import Result
 from plltool.run.seeds import TESTS, generator
 from plltool.statistics.topologies import TopologyTests, run_tests
+from plltool.tree.splits import inner_splits
+from plltool.tree.topology import Tree
 from plltool.tree_search.progress import ignore
+
+_log = logging.getLogger("plltool")
 
 P_VALUES = ("kh", "sh", "wkh", "wsh", "au")  # a small value rejects the tree
 
@@ -79,7 +84,7 @@ class TopologyTestResult(Result):
         return format_puzzle(self.tree_site_lnl)
 
     def format_table(self) -> list[str]:
-        """A header, and a line for each tree: lnL and p-values, with + if a test keeps the tree, - if it rejects it."""
+        """A header, a line for each tree with lnL and p-values, and what + and - mean."""
         tests = self.tests
         lines = [f"{'tree':>5} {'lnL':>16} {'delta':>10}" + "".join(f"{name:>10}" for name in ("bp", *P_VALUES, "elw"))]
         for row, (lnl, delta) in enumerate(zip(tests.lnl.tolist(), tests.delta.tolist(), strict=True)):
@@ -89,7 +94,8 @@ class TopologyTestResult(Result):
                 cells.append(f"{p:8.4f} {'-' if p < TEST_LEVEL else '+'}")
             cells.append(f"{tests.elw[row]:8.4f} {'+' if tests.in_elw_set[row] else '-'}")
             lines.append(f"{row + 1:>5} {lnl:16.6f} {delta:10.4f}" + "".join(cells))
-        return lines
+        kept = f"+ kept, - rejected: p < {TEST_LEVEL:g}, or outside the {100 * (1 - TEST_LEVEL):g} % set of ELW"
+        return [*lines, kept]
 
 
 @takes_keywords(EvaluationSettings)
@@ -125,10 +131,10 @@ def topology_tests(
     check_least("replicates", replicates, 1)
     check_least("seed", seed, 0)
     fixed = settings.get("fixed", False)
+    remarks: list[str] = []
 
     def ask(likelihood: Likelihood) -> dict[str, Any]:
-        trees = list(given)
-        pattern_lnl = _evaluate_all(likelihood, trees, fixed)
+        pattern_lnl, trees = _evaluate_all(likelihood, given, fixed)
         weights = [patterns.weights for patterns in likelihood.patterns]
         model_tree = 0
         best = int(np.argmax(pattern_lnl @ np.concatenate(weights)))
@@ -136,9 +142,10 @@ def topology_tests(
             likelihood.tree = trees[best]
             likelihood.optimise(listener=settings.get("listener", ignore))
             model_tree = best
-            pattern_lnl = _evaluate_all(likelihood, trees, fixed)
+            pattern_lnl, trees = _evaluate_all(likelihood, trees, fixed)
         tests = run_tests(pattern_lnl, weights, replicates, generator(seed, TESTS))
         sites = np.stack([likelihood.spread_over_sites(row) for row in pattern_lnl])
+        remarks[:] = _remarks_on_topologies(trees)
         newicks = []
         for tree in trees:
             likelihood.tree = tree
@@ -154,19 +161,34 @@ def topology_tests(
             "tree_site_lnl": sites,
         }
 
-    return evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {"roots": True}, **settings)
+    found = evaluate_and_ask(ask, TopologyTestResult, alignment, given[0], model, {"roots": True}, **settings)
+    for remark in remarks:
+        _log.warning(remark)
+    return replace(found, warnings=(*found.warnings, *remarks))
 
 
-def _evaluate_all(likelihood: Likelihood, trees: list[TreeLike], fixed: bool) -> FloatArray:
-    """lnL of each pattern (n_trees, n_patterns); replaces the trees with trees of optimised lengths."""
-    rows = []
-    for number, tree in enumerate(trees):
+def _remarks_on_topologies(trees: Sequence[Tree]) -> list[str]:
+    """A warning for each topology, with its root if trees have one, that several trees have."""
+    groups: dict[frozenset[int], list[str]] = {}
+    for number, tree in enumerate(trees, start=1):
+        groups.setdefault(frozenset(inner_splits(tree, trees[0].names)), []).append(str(number))
+    return [
+        f"trees {shorten(', '.join(numbers))}: found one topology, expected a different one for each tree"
+        for numbers in groups.values()
+        if len(numbers) > 1
+    ]
+
+
+def _evaluate_all(likelihood: Likelihood, trees: Sequence[TreeLike], fixed: bool) -> tuple[FloatArray, list[Tree]]:
+    """lnL of each pattern (n_trees, n_patterns), and the trees, with optimised lengths unless they are fixed."""
+    rows, optimised = [], []
+    for number, tree in enumerate(trees, start=1):
         likelihood.tree = tree
         if likelihood.is_rooted and not likelihood.root_is_given:
-            found = f"tree {number + 1}: found no root, expected one, with two branches"
+            found = f"tree {number}: found no root, expected one, with two branches"
             raise InputError(f"{found}, because the model is not time-reversible")
         if not fixed:
             likelihood.optimise(LENGTHS)
-        trees[number] = likelihood.tree
+        optimised.append(likelihood.tree)
         rows.append(likelihood.pattern_lnl())
-    return np.stack(rows)
+    return np.stack(rows), optimised

@@ -1,4 +1,4 @@
-"""The command line: one module per command, all errors one line, exit codes as the README lists them."""
+"""The command line: one module per command, all errors one line, exit codes as docs/exit_codes.md lists them."""
 
 from __future__ import annotations
 
@@ -160,6 +160,9 @@ class MainGroup(Group):
 @click.option("--debug", is_flag=True, help="Show where an error arose.")
 def main(debug: bool) -> None:
     """Maximum-likelihood phylogenetic trees, computed on an OpenCL device.
+
+    `plltool COMMAND --help` shows the options of a command, the files that it writes, and examples. To begin:
+    `plltool search ALIGNMENT`.
 
     Files that are read may be gzipped; the name - stands for standard input.
     """

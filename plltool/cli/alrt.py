@@ -53,10 +53,10 @@ def alrt(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Compute the SH-aLRT and aBayes supports of a tree; branch lengths and free parameters are optimised.
+    """Compute the SH-aLRT and aBayes supports of a tree of the taxa in ALIGNMENT.
 
-    Each inner branch is compared with its two nearest-neighbour interchanges. `plltool support` computes supports by
-    replicate trees, fbp and tbe.
+    Branch lengths and free parameters are optimised first. Each inner branch is compared with its two nearest-neighbour
+    interchanges. `plltool support` computes supports by replicate trees, fbp and tbe.
     """
     outputs.claim()
     import plltool
@@ -64,4 +64,4 @@ def alrt(
     analyse = partial(plltool.alrt, kinds=supports, replicates=replicates, seed=seed)
     result = task.run(analyse, task.one_tree(tree), hardware, outputs)
     lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"supports: {'/'.join(supports)}"]
-    task.print(result, [*lines, f"tree: {result.supports.newick()}", *outputs.describe()])
+    task.print(result, [*lines, *outputs.describe(tree=result.supports.newick())])

@@ -43,5 +43,4 @@ def ancestral(tree: Path, task: TreeTask, hardware: Hardware, outputs: Outputs) 
     import plltool
 
     result = task.run(plltool.ancestral_states, task.one_tree(tree), hardware, outputs)
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"tree: {result.labelled}", *outputs.describe()]
-    task.print(result, lines)
+    task.print(result, [f"lnL: {result.lnl:.6f}", *result.describe_models(), *outputs.describe()])

@@ -79,7 +79,7 @@ class Command(click.Command):
         super().__init__(*positional, **named)
         self.examples = tuple(examples)
         for option in self.params:
-            if option.metavar is None:
+            if isinstance(option, click.Option) and option.metavar is None:
                 option.metavar = METAVARS.get(type(option.type))
 
     @property

@@ -137,4 +137,4 @@ def concordance(tree: Path, task: ConcordanceTask, hardware: Hardware, outputs: 
     if task.as_json:
         print_line(found.to_json(given_command()))
         return
-    print_results([*found.supports.describe(), f"tree: {found.newick()}", *outputs.describe()])
+    print_results([*found.supports.describe(), *outputs.describe()])

@@ -103,6 +103,6 @@ def evaluate(tree: Path, sites: SiteChoice, task: TreeTask, hardware: Hardware, 
         write_named(sites.site_lnl, result.format_site_lnl(sites.site_lnl))
     if sites.site_rates:
         write_named(sites.site_rates, result.format_site_rates())
-    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models(), f"tree: {result.newick}"]
+    lines = [f"lnL: {result.lnl:.6f}", *result.describe_models()]
     lines += [f"root: lnL {place.lnl:.6f}  {', '.join(place.taxa)} | others" for place in result.root_places or ()]
-    task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe()])
+    task.print(result, [*lines, *describe_short_branches(result, views), *outputs.describe(tree=result.newick)])

@@ -122,7 +122,7 @@ def genes(task: GenesTask, effort: Effort, hardware: Hardware, outputs: Outputs)
         outputs.write_report()
         outputs.forget_checkpoints()
         lines = [f"genes: {len(found.genes)}", f"lnL: {found.search.lnl:.6f}", *found.concordance.supports.describe()]
-        lines += [f"seconds: {found.seconds:.1f}", f"tree: {found.concordance.newick()}"]
+        lines.append(f"seconds: {found.seconds:.1f}")
         for line in lines:
             reporter.write_log(line)
     print_results([*lines, *outputs.describe()])

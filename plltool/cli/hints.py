@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from pathlib import Path
 
 ALIGNMENT = ("FILE",)  # the alignment has no option
 PARTITION = ("--model",)
+AS_CLOSE = 0.1  # difference of difflib's ratios, which are at most 1, below which one name is as likely as another
 
 # Options of RAxML, RAxML-NG and IQ-TREE, and what they are here: an option of the command at hand, or of another one
 ELSEWHERE: dict[str, tuple[str, ...]] = {
@@ -87,7 +88,7 @@ def hint_at_option(unknown: str, given: Sequence[str], known: Iterable[str], com
     token, value = _find(unknown, given)
     names = list(known)
     if token not in ELSEWHERE:
-        return token, _ask(get_close_matches(token, names))
+        return token, _ask(_closest(token, names))
     if ELSEWHERE[token] == ALIGNMENT:
         return token, _ask([f"plltool {command or 'search'} {value}"])
     texts = ELSEWHERE[token]
@@ -101,7 +102,14 @@ def hint_at_command(unknown: str, known: Iterable[str]) -> str:
     """What may have been meant by an unknown command, likewise."""
     if Path(unknown).is_file():
         return _ask([f"plltool search {unknown}"])
-    return _ask(get_close_matches(unknown, list(known)))
+    return _ask(_closest(unknown, list(known)))
+
+
+def _closest(unknown: str, known: Sequence[str]) -> list[str]:
+    """The names that are about as close as the closest one, if any is."""
+    found = get_close_matches(unknown, known)
+    ratios = [SequenceMatcher(None, unknown, name).ratio() for name in found]
+    return [name for name, ratio in zip(found, ratios, strict=True) if ratio > ratios[0] - AS_CLOSE]
 
 
 def _ask(meant: Sequence[str]) -> str:

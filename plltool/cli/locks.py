@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,15 +41,20 @@ def locked_folder(folder: Path) -> Iterator[None]:
         If another run has locked it, or it cannot be made.
     """
     path = folder / LOCK_FILE
-    with _open_lock(path) as stream:
+    with ExitStack() as stack:
+        stack.callback(_remove_if_empty, folder)  # once the lock is closed: Windows keeps files that are open
+        stream = stack.enter_context(_open_lock(path))
         if is_taken(stream) or not _is_same(stream, path):
             raise InputError(f"{folder}: another run is using it; --prefix names other files")
         try:
             yield
         finally:
-            with suppress(PermissionError):  # Windows keeps files that are open
+            with suppress(PermissionError):  # Windows
                 path.unlink(missing_ok=True)
-    with suppress(OSError):  # it is not empty
+
+
+def _remove_if_empty(folder: Path) -> None:
+    with suppress(OSError):
         folder.rmdir()
 
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,24 +33,29 @@ def parse_radii(_ctx: click.Context, _param: click.Parameter, value: str | None)
     return tuple(map(int, value.split(",")))
 
 
-def parse_memory(_ctx: click.Context, _param: click.Parameter, value: str | None) -> int | None:
+def parse_memory(_ctx: click.Context, param: click.Parameter, value: str | None) -> int | None:
     """Bytes, such as 2G."""
     import plltool
 
-    try:
+    with _errors_of(param):
         return None if value is None else plltool.parse_size(value)
-    except InputError as error:
-        raise click.BadParameter(str(error)) from error
 
 
-def parse_share(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
+def parse_share(_ctx: click.Context, param: click.Parameter, value: str | None) -> tuple[float, ...] | None:
     """The shares of several devices, such as 3,1."""
     import plltool
 
-    try:
+    with _errors_of(param):
         return None if value is None else plltool.parse_share(value)
+
+
+@contextmanager
+def _errors_of(param: click.Parameter) -> Iterator[None]:
+    """Within, an InputError becomes one of the option, whose name it need not repeat."""
+    try:
+        yield
     except InputError as error:
-        raise click.BadParameter(str(error)) from error
+        raise click.BadParameter(str(error).removeprefix(f"{param.name}: ")) from error
 
 
 def completes(*words: str, files: bool = True) -> dict[str, Any]:
@@ -58,6 +66,21 @@ def completes(*words: str, files: bool = True) -> dict[str, Any]:
         return [*found, CompletionItem(incomplete, type="file")] if files else found
 
     return {"shell_complete": complete}
+
+
+class Prefix(click.Path):
+    """The start of the names of files, which is not the name of a folder."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        if isinstance(value, str) and os.path.basename(value) in ("", os.curdir, os.pardir):
+            self.fail(
+                f"found {show_name(value)}, expected the start of file names, such as run or folder/run", param, ctx
+            )
+        return super().convert(value, param, ctx)
 
 
 class Duration(click.ParamType):

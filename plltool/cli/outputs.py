@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import logging
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import escape
@@ -21,6 +21,7 @@ import click
 from plltool.cli.command import PREFIX_ENDING, PrefixOption, given_command
 from plltool.cli.job import is_first, own_prefix
 from plltool.cli.locks import locked_folder
+from plltool.cli.option_values import Prefix
 from plltool.cli.terminal import print_line
 from plltool.constants import STDIN
 from plltool.errors import CheckpointError, InputError
@@ -74,18 +75,17 @@ class OutputFile:
         """The paths of this file that may exist: all kinds, and the numbers that there are."""
         if self.kinds:
             return [name_file(prefix, self.ending.replace(ANY_KIND, kind)) for kind in self.kinds]
-        pieces = self.ending.split(".")
-        if ANY_NUMBER not in pieces:
+        if ANY_NUMBER not in self.ending:
             return [name_file(prefix, self.ending)]
-        pattern = ".".join("[0-9]*" if piece == ANY_NUMBER else piece for piece in pieces)
+        pattern = self.ending.replace(ANY_NUMBER, "[0-9]*")
         return sorted(prefix.parent.glob(f"{escape(prefix.name)}.{pattern}"))
 
 
 Table = tuple[OutputFile, ...]
 
 REPORT_FILES = (
-    OutputFile("html", "report", "for a browser; without --no-report, as is the next", is_derived=True),
-    OutputFile("txt", "report as text", "on all runs with this prefix", is_derived=True),
+    OutputFile("html", "report", "for a browser, on all runs with this prefix, unless --no-report", is_derived=True),
+    OutputFile("txt", "report as text", "likewise", is_derived=True),
 )
 
 
@@ -118,7 +118,7 @@ def file_options(table: Table, source: str | None = None) -> Callable[[Callable[
             cls=PrefixOption,
             table=table,
             source=source,
-            type=click.Path(path_type=Path),
+            type=Prefix(),
             metavar="PREFIX",
             help="Start of the names of the files that are written, see below.",
         )
@@ -211,7 +211,10 @@ class Outputs:
         own = {row.ending for row in rows if row.is_log}
         if self.resumes or mark.get("command") == given_command():
             own |= set(mark.get("files", ()))
-        claim_files([path for _, path in claims], self._redo, [path for name, path in claims if name in own])
+        may_go = [path for name, path in claims if name in own]
+        claim_files(
+            [path for _, path in claims], self._redo, may_go, [path for row in rows for path in self._paths(row)]
+        )
         self._claimed = sorted({*(row.ending for row in rows), *(name for name, _ in claims), *own})
         for folder in self.checkpoints:
             claim_folder(folder)
@@ -315,23 +318,31 @@ class Outputs:
             if path not in may_stay:
                 path.unlink(missing_ok=True)
 
-    def describe(self) -> list[str]:
-        """A line for each file that was written, in the order of the table, the log last."""
+    def describe(self, tree: str = "") -> list[str]:
+        """A line for each file that was written, in the order of the table, the log last; without files, the tree."""
         if self._prefix is None:
-            return []
+            return [f"tree: {tree}"] if tree else []
         rows = sorted(self._table, key=lambda row: row.is_log)
         return [
             f"{row.what}: {path}" for row in rows for path in self._paths(row) if path in self._written or row.is_log
         ]
 
 
-def claim_files(paths: Iterable[Path], redo: bool, may_go: Sequence[Path] = ()) -> None:
+def claim_files(
+    paths: Iterable[Path], redo: bool, may_go: Collection[Path] = (), by_prefix: Collection[Path] = ()
+) -> None:
     """Make sure that the files can be written when the work is done.
+
+    Parameters
+    ----------
+    redo : whether all that exist may be replaced
+    may_go : files that may be replaced in any case
+    by_prefix : files whose names begin with --prefix
 
     Raises
     ------
     InputError
-        If one exists, without `redo`, and is none of those that `may_go`; or if one is a folder, is asked for twice, or
+        If one exists and may not be replaced; or if one is a folder, is asked for twice, or
         its folder cannot be written to.
     """
     claimed: set[Path] = set()
@@ -342,7 +353,8 @@ def claim_files(paths: Iterable[Path], redo: bool, may_go: Sequence[Path] = ()) 
         if path.is_dir():
             raise InputError(f"{path}: cannot write the file: it is a folder")
         if path.exists() and not redo and path not in may_go:
-            raise InputError(f"{path}: exists already; --redo replaces it, --prefix names other files")
+            other = ", --prefix names other files" if path in by_prefix else ""
+            raise InputError(f"{path}: exists already; --redo replaces it{other}")
         try:
             with tempfile.TemporaryFile(dir=path.parent):
                 pass

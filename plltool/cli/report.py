@@ -8,6 +8,7 @@ import click
 
 from plltool.cli.command import command
 from plltool.cli.option_values import PATH
+from plltool.cli.outputs import REPORT_FILES
 from plltool.cli.reporting import Reporter
 from plltool.cli.terminal import print_results
 
@@ -20,11 +21,12 @@ from plltool.cli.terminal import print_results
 def report(prefix: Path) -> None:
     """Write PREFIX.html and PREFIX.txt, a report of the runs whose files begin with PREFIX.
 
-    The commands that make trees, supports, tests of trees or the choice of a model write both at their end, unless
-    --no-report is given. This command makes them again, from the records alone.
+    Most commands write both at their end, unless --no-report is given. This command makes them again, from the records
+    alone.
     """
     import plltool
 
     with Reporter(quiet=False):
         written = plltool.report(prefix).write()
-    print_results([f"report: {path}" for path in written])
+    kinds = {f".{row.ending}": row.what for row in REPORT_FILES}
+    print_results([f"{kinds[path.suffix]}: {path}" for path in written])

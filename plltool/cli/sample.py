@@ -43,10 +43,9 @@ from plltool.constants import (
 )
 
 FOLDER = "sample.checkpoint"
-RUNS = tuple(map(str, range(1, MAX_RUNS + 1)))
 SAMPLE_FILES = (
-    OutputFile("runKIND.t", "trees of a run", "NEXUS, as MrBayes writes them", RUNS),
-    OutputFile("runKIND.p", "numbers of a run", "a table for Tracer and other programs", RUNS),
+    OutputFile("runN.t", "trees of a run", "NEXUS, as MrBayes writes them"),
+    OutputFile("runN.p", "numbers of a run", "a table for Tracer and other programs"),
     OutputFile("consensus.nwk", "majority-rule tree", "with posterior probabilities"),
     OutputFile("mcc.nwk", "maximum clade credibility tree", "with posterior probabilities"),
     OutputFile("credible.tsv", "credible set of topologies", "95 % of the posterior probability"),

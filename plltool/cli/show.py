@@ -68,7 +68,7 @@ def show(
     ascii_only: bool,
     redo: bool,
 ) -> None:
-    """Draw the first tree in the file TREE (Newick or NEXUS), with characters unless --svg or --pdf names a file.
+    """Draw the first tree in the file TREE (Newick or NEXUS) with characters, unless --svg or --pdf names a file.
 
     Branch lengths are in proportion; a tree without lengths is drawn with equal ones.
     """

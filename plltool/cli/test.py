@@ -54,7 +54,7 @@ def test(
     hardware: Hardware,
     outputs: Outputs,
 ) -> None:
-    """Test which of several trees the data reject: KH, SH, weighted KH, weighted SH, ELW and AU.
+    """Test which of several trees ALIGNMENT rejects: KH, SH, weighted KH, weighted SH, ELW and AU.
 
     Branch lengths are optimised for each tree. The model is optimised on the first tree and, if another one is better,
     on that one. A + marks a tree that a test keeps, a - one that it rejects (p < 0.05, or outside the 95 % set of ELW).

@@ -29,7 +29,11 @@ def trees() -> None:
     """
 
 
-@trees.command(cls=Command, examples=("plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf",))
+@trees.command(
+    cls=Command,
+    short_help="Print the distances of all pairs of trees.",
+    examples=("plltool trees distances run.bootstraps.nwk run.best.nwk --kind wrf",),
+)
 @files_argument
 @click.option(
     "--kind",
@@ -63,6 +67,7 @@ def distances(
 
 @trees.command(
     cls=Command,
+    short_help="Print the consensus of trees.",
     examples=("plltool trees consensus run.bootstraps.nwk --rule extended --output run.consensus.nwk",),
 )
 @files_argument
@@ -96,7 +101,11 @@ def consensus(files: tuple[Path, ...], rule: str, threshold: float, output: Path
     write_or_print(plltool.write_consensus(found) + "\n", output)
 
 
-@trees.command(cls=Command, examples=("plltool trees root run.best.nwk --root midpoint --output rooted.nwk",))
+@trees.command(
+    cls=Command,
+    short_help="Print trees with another root.",
+    examples=("plltool trees root run.best.nwk --root midpoint --output rooted.nwk",),
+)
 @files_argument
 @root_option
 @outgroup_option

@@ -107,10 +107,10 @@ def slots_written(program: IntArray) -> int:
 
 def branches_at_tips(program: IntArray, n_branches: int) -> ByteArray:
     """uint8 (n_branches,): 1 for each branch through which a NEWVIEW reads a tip, else 0."""
-    newviews = program[program[:, InstructionWord.OPCODE] == Opcode.NEWVIEW]
     found = np.zeros(n_branches, dtype=np.uint8)
-    at_tip = newviews[:, [InstructionWord.A, InstructionWord.B]] < 0
-    found[newviews[:, BRANCHES][at_tip]] = 1
+    is_newview = program[:, InstructionWord.OPCODE] == Opcode.NEWVIEW
+    for operand, branch in ((InstructionWord.A, InstructionWord.PA), (InstructionWord.B, InstructionWord.PB)):
+        found[program[:, branch][is_newview & (program[:, operand] < 0)]] = 1
     return found
 
 

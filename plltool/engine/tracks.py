@@ -38,7 +38,6 @@ class Track:
 
 def stack_lengths(tracks: Sequence[Track], n_parts: int) -> FloatArray:
     """(n_tracks * n_parts, n_branches) the lengths of all tracks, part by part, as many as the longest has."""
-    table = np.full((len(tracks), max(len(track.lengths) for track in tracks)), PACKED_LENGTH)
-    for row, track in zip(table, tracks, strict=True):
-        row[: len(track.lengths)] = track.lengths
-    return np.repeat(table, n_parts, axis=0)
+    n = max(len(track.lengths) for track in tracks)
+    rows = [[*track.lengths, *[PACKED_LENGTH] * (n - len(track.lengths))] for track in tracks for _ in range(n_parts)]
+    return np.array(rows, dtype=np.float64)

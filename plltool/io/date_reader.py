@@ -57,8 +57,12 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
     words = [column.lower() for column in header]
     by_name = [number for number, word in enumerate(words) if word in NAME_COLUMNS]
     by_date = [number for number, word in enumerate(words) if DATE_WORD in word]
-    taxa = _find_column(header, names, by_name, " or ".join(NAME_COLUMNS), source)
-    days = _find_column(header, dates, by_date, "a name with the word date in it", source)
+    taxa = _find_column(
+        header, names, by_name, f"one of taxa called {' or '.join(NAME_COLUMNS)}, or its name (--name-column)", source
+    )
+    days = _find_column(
+        header, dates, by_date, "one of dates with the word date in its name, or its name (--date-column)", source
+    )
     found: dict[str, DateRow] = {}
     for line, fields in rows:
         where = f"{source}: line {line}: taxon {show_name(fields[taxa])}"
@@ -72,13 +76,13 @@ def read_dates(path: str | os.PathLike[str], names: str | None = None, dates: st
 
 
 def _find_column(header: list[str], wanted: str | None, usual: list[int], expected: str, source: str) -> int:
-    """The number of a column, by its name or its usual one."""
+    """The number of a column, by the name `wanted` or the `usual` ones; `expected` says which these are."""
     if wanted in header:
         return header.index(wanted)
     if wanted is None and usual:
         return usual[0]
     found = f"{source}: found columns {list_names(header)}"
-    raise InputError(f"{found}, expected one called {show_name(wanted) if wanted is not None else expected}")
+    raise InputError(f"{found}, expected {expected if wanted is None else f'one called {show_name(wanted)}'}")
 
 
 def parse_date(text: str) -> SampleDate | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from plltool.model.proteins import N_STATES, PAIRS, unpack_protein_matrix
 from plltool.model.spec import ModelSpec
 from plltool.model.values import MAX_GIVEN
 
+_FILE_NAME = re.compile(r"[^{}]*(/[^{}]*|\.[A-Za-z]\w*)")  # of models, only Q.plant and its like look so
 _N_NUMBERS = len(PAIRS) + N_STATES
 
 
@@ -51,6 +53,8 @@ def read_scheme(text: str) -> Scheme:
         return (PartSpec(read_model(text)),)
     except InputError as problem:
         if not _is_file(text):
+            if _FILE_NAME.fullmatch(text):
+                raise InputError(f"{show_name(text)}: found neither a file nor a model of this name") from None
             raise InputError(f"{problem}{'' if '{' in text else '; nor is it the name of a file'}") from None
     content, source = read_text(text), source_name(text)
     if content.lstrip().startswith(b"{"):

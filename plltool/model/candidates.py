@@ -44,8 +44,8 @@ def check_candidate(spec: ModelSpec, states: StateSpace) -> None:
     if spec.data != states.name or (spec.n_states and spec.n_states != states.n_states):
         raise InputError(f"model: found {spec.shown}, of {spec.data} data, expected a candidate for {states.name} data")
     has_more = str(spec.sites) or spec.scaled or spec.ascertainment or spec.switching
-    if has_more or not spec.is_reversible:
-        expected = "a reversible substitution model without +I, +G, +R and the like, which candidates get in turn"
+    if has_more:
+        expected = "a substitution model without +I, +G, +R and the like, which candidates get in turn"
         raise InputError(f"model: found {spec.shown} as a candidate, expected {expected}")
 
 
@@ -79,6 +79,8 @@ def _in_substitution(narrow: ModelSpec, wide: ModelSpec) -> bool:
     """Whether the rate matrices of a model are among those of another one."""
     if (narrow.data, narrow.symbols, narrow.ascertainment) != (wide.data, wide.symbols, wide.ascertainment):
         return False
+    if wide.is_directed and _has_own_rates(wide.named.rates):
+        return not narrow.has_classes
     if (narrow.profiles, narrow.class_weights) != (wide.profiles, wide.class_weights):
         return False
     modes = narrow.frequency_mode, wide.frequency_mode
@@ -97,10 +99,7 @@ def _fixes_parameters(inner: RateDesign, outer: RateDesign) -> bool:
     """Whether exchangeabilities are those of the wider model with some parameters equal to 1."""
     if inner.n_classes > 1 or outer.n_classes > 1:
         return False
-    powers = dict(zip(outer.names, outer.powers.T, strict=True))
-    own = zip(inner.names, inner.powers.T, strict=True)
-    is_part = all(name in powers and np.array_equal(column, powers[name]) for name, column in own)
-    return is_part and np.array_equal(inner.base, outer.base)
+    return np.array_equal(inner.base, outer.base) and None not in inner.places_in(outer)
 
 
 def _classes(design: RateDesign) -> IndexArray | None:
@@ -108,6 +107,12 @@ def _classes(design: RateDesign) -> IndexArray | None:
     if design.n_parameters == 0 and np.all(design.base == design.base[0]):
         return np.zeros(len(design.base), dtype=np.intp)
     return design.class_of_pair
+
+
+def _has_own_rates(design: RateDesign) -> bool:
+    """Whether each rate is a parameter of its own."""
+    classes = design.class_of_pair
+    return classes is not None and len(np.unique(classes)) == len(classes)
 
 
 def _in_rates(narrow: ModelSpec, wide: ModelSpec) -> bool:

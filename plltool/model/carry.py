@@ -12,8 +12,10 @@ import numpy.typing as npt
 from plltool.arrays import FloatArray, IndexArray
 from plltool.constants import MAX_ALPHA, MAX_EXCHANGEABILITY, MIN_EXCHANGEABILITY, MIN_PINV, START_ALPHAS, START_PINVS
 from plltool.model.model import Model
+from plltool.model.nonreversible import rates_matrix
 from plltool.model.rates import SiteRates
 from plltool.model.spec import ModelSpec
+from plltool.model.substitution import exchangeability_matrix
 
 ALPHA_FACTORS = (1.0, 1.5, 2.5)  # of alpha where invariable sites are added
 NEW_WEIGHTS = (0.05, 0.15, 0.4)  # of a rate that is added to free rates
@@ -47,7 +49,7 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
     classes = spec.named.rates.class_of_pair
     if spec.name == source.spec.name and "rates" in model.free_parameters:
         model.set_ratios("rates", source.ratios("rates"))
-    elif classes is not None and source.spec.named.pairs == spec.named.pairs:
+    elif classes is not None and not source.spec.is_mixture and source.spec.symbols == spec.symbols:
         relative = _mean_rates(source, model, classes)
         model.set_exchangeabilities(np.clip(relative / relative[-1], MIN_EXCHANGEABILITY, MAX_EXCHANGEABILITY))
     elif model.rate_parameters and source.spec.named.pairs == spec.named.pairs:
@@ -61,17 +63,38 @@ def carry_over(source: Model, spec: ModelSpec, empirical: npt.ArrayLike | None, 
 
 
 def _mean_rates(source: Model, model: Model, classes: IndexArray) -> FloatArray:
-    """Exchangeabilities, equal within `classes`, that keep the number of changes that `source` expects in each."""
-    chance = _chance(model.frequencies)
-    return np.asarray((np.bincount(classes, _changes(source)) / np.bincount(classes, chance))[classes])
+    """Exchangeabilities, equal within `classes`, that keep the number of changes that `source` expects in each.
+
+    Where each change has a rate of its own, such rates.
+    """
+    flow, pi = _flows(source), source.frequencies
+    if model.spec.is_directed:
+        at = ~np.eye(len(pi), dtype=bool)
+        changes, chance = flow[at], np.repeat(pi, len(pi) - 1)
+    else:
+        changes, chance = (flow + flow.T)[np.triu_indices(len(pi), 1)], _chance(model.frequencies)
+    return np.asarray((np.bincount(classes, changes) / np.bincount(classes, chance))[classes])
+
+
+def _flows(model: Model) -> FloatArray:
+    """(n_states, n_states) expected numbers of changes from one state to another, up to a common factor."""
+    pi = model.frequencies
+    if model.spec.is_directed:
+        return pi[:, None] * rates_matrix(model.exchangeabilities)
+    return exchangeability_matrix(model.exchangeabilities) * np.outer(pi, pi)
 
 
 def _with_rate_parameters(source: Model, model: Model) -> list[Model]:
-    """With omega and kappas by name; if published exchangeabilities differ, as it is and with as many changes."""
-    design, other = model.spec.named.rates, model.copy()
-    if np.array_equal(source.spec.named.rates.base, design.base):
-        for name in model.rate_parameters:
-            other.set_rate_parameter(name, source.rate_parameters.get(name, 1.0))
+    """With omega and kappas of the same changes; if published exchangeabilities differ, also with as many changes.
+
+    The others are 1, which makes no difference, or, where sites form classes, as they start.
+    """
+    design, given, other = model.spec.named.rates, source.spec.named.rates, model.copy()
+    if np.array_equal(given.base, design.base):
+        values = list(source.rate_parameters.values())
+        for name, place, is_free in zip(design.names, design.places_in(given), design.is_free, strict=True):
+            if is_free and (place is not None or design.n_classes == 1):
+                other.set_rate_parameter(name, 1.0 if place is None else values[place])
         return [other]
     assert design.limits is not None
     for _ in range(SHARING_ROUNDS):

@@ -158,8 +158,7 @@ class Model(RatesOverSites):
             return directed_components(self.exchangeabilities, reversible, rates, weights, category_of)
         if self._systems is None:
             self._systems = [eigensystem(*pair) for pair in self._processes()]
-        stacks = [np.stack([system[k] for system in self._systems])[class_of] for k in range(3)]
-        eigenvalues, right, left = map(np.ascontiguousarray, stacks)
+        eigenvalues, right, left = (np.array(stack)[class_of] for stack in zip(*self._systems, strict=True))
         if self.switching is not None:
             systems = (eigenvalues, right, left)
             parts = switching_components(systems, frequencies, rates / self._scaler, weights, self.switching)

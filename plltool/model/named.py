@@ -116,6 +116,15 @@ class RateDesign:
         extremes = self.powers if self.rays is None else self.rays
         return np.asarray(extremes / extremes.mean(axis=0))
 
+    def places_in(self, other: RateDesign) -> list[int | None]:
+        """For each parameter that of another design that multiplies the same exchangeabilities; None if it has none."""
+        theirs = np.moveaxis(other.powers, -1, 0)
+        places: list[int | None] = []
+        for own in np.moveaxis(self.powers, -1, 0):
+            equal = [number for number, column in enumerate(theirs) if np.all(column == own)]
+            places.append(equal[0] if equal else None)
+        return places
+
     def exchangeabilities(self, parameters: FloatArray) -> FloatArray:
         """float64 (n_pairs,) or (n_classes, n_pairs) from (n_parameters,)."""
         products = self._products(parameters)

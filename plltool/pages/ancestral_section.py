@@ -6,7 +6,7 @@ from plltool.drawing.picture import Mark
 from plltool.io.newick import parse_nodes
 from plltool.pages.blocks import Facts, Prose, Section, Table
 from plltool.pages.records import Record, Row
-from plltool.pages.tree_section import draw_marked
+from plltool.pages.tree_section import mark_tree
 
 MOST_LISTED = 30  # mutations of a branch
 
@@ -41,7 +41,7 @@ def describe_ancestors(run: Record, mutations: tuple[Row, ...], name: str) -> Se
     columns = ("Branch to", "Mutations", "Number", "From")
     table = Table("Mutations by joint states, branches with most first", columns, rows, is_text=True)
     remark = f"{name}.mutations.tsv lists all mutations, {name}.state has the probabilities of all states."
-    picture = draw_marked(nodes, lambda own: marks[own[0]], caption)
+    picture = mark_tree(nodes, marks, caption, keeps_root=True)
     return Section("ancestors", "Ancestral states", (facts, picture, table, Prose(remark)))
 
 

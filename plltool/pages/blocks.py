@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from plltool.drawing.tree_drawing import TreeDrawing
+from plltool.drawing.picture import Mark
+from plltool.drawing.timed import TimeScale
 from plltool.pages.markup import Markup
 from plltool.tree.rooted_nodes import RootedNodes
 
 Row = Mapping[str, Any]  # of the table of a result, by the names of the columns
-Drawn = tuple[str, tuple[tuple[str, str], ...]]  # a tree as Newick, and the kinds of its labels with their units
 
 
 class Cell(NamedTuple):
@@ -55,10 +55,14 @@ class Items:
 
 @dataclass(frozen=True)
 class Picture:
-    """A plot; text pages leave it out, so that its numbers also stand elsewhere."""
+    """A plot; text pages leave it out, so that its numbers also stand elsewhere.
+
+    `n_rows` is for plots with a row for each of many things, which pages fold up like tables.
+    """
 
     svg: Markup
     caption: str
+    n_rows: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,14 +80,42 @@ class TreePicture:
 
 
 @dataclass(frozen=True)
-class DrawnTree:
-    """A tree with something at its branches, which stays as it is drawn."""
+class MarkedTree:
+    """A tree with marks at its branches, which the readers of a page can collapse, and turn unless it keeps its root.
 
-    drawing: TreeDrawing
+    Attributes
+    ----------
+    nodes : the tree
+    marks : of the branch above each node
+    caption : what the marks mean
+    legend : what only a picture shows
+    keeps_root : whether the marks have a meaning only as seen from the root
+    widest : if given, the marks of a collapsed clade add up: their texts are numbers, their bands roots of sums, of at
+        most this width
+    time : when the nodes lived, if lengths are years
+    """
+
+    nodes: RootedNodes
+    marks: tuple[Mark, ...]
     caption: str
+    legend: str = ""
+    keeps_root: bool = False
+    widest: float | None = None
+    time: TimeScale | None = None
 
 
-Block = Facts | Table | Prose | Items | Picture | TreePicture | DrawnTree
+Drawn = tuple[str, tuple[tuple[str, str], ...]] | MarkedTree  # or Newick, and the kinds of its labels with their units
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks that a page shows when its reader asks for them."""
+
+    title: str
+    blocks: tuple[Facts | Table | Prose | Items | Picture, ...]
+
+
+Block = Facts | Table | Prose | Items | Picture | TreePicture | MarkedTree | Folded
 
 
 @dataclass(frozen=True)

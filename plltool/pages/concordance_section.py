@@ -8,7 +8,7 @@ from plltool.io.newick import parse_nodes
 from plltool.pages.blocks import Block, Items, Picture, Prose, Section, Table
 from plltool.pages.plots import draw_points
 from plltool.pages.records import Record, Row, split_keys, split_of
-from plltool.pages.tree_section import draw_marked
+from plltool.pages.tree_section import mark_tree
 
 LABELLED = {GCF: "gCF", SCF: "sCF", SCFL: "sCFL"}  # the factors on the tree, and their columns
 COLUMNS = (
@@ -29,9 +29,12 @@ def describe_concordance(found: Record, name: str) -> Section:
         marks.append(Mark() if branch is None else _mark(branch, list(shown.values())))
     columns = list(shown.values())
     caption = f"The number of the branch in the table: {' / '.join(columns)}."
-    if columns:
-        caption += f" The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
-    blocks: list[Block] = [draw_marked(nodes, lambda own: marks[own[0]], caption)]
+    legend = (
+        f"The colour of a dot tells {columns[0]}: green from 50 % on, yellow from a third, red below."
+        if columns
+        else ""
+    )
+    blocks: list[Block] = [mark_tree(nodes, marks, caption, legend=legend)]
     listed = [column for column in COLUMNS if column in found["columns"]]
     rows = tuple((str(branch["id"]), *(_write(branch["columns"][own], own) for own in listed)) for branch in branches)
     blocks.append(Table("Branches", ("Branch", *listed), rows))

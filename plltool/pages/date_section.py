@@ -5,17 +5,17 @@ from __future__ import annotations
 from plltool.drawing.picture import Mark
 from plltool.drawing.timed import TimeScale
 from plltool.io.newick import parse_nodes
-from plltool.pages.blocks import DrawnTree, Facts, Picture, Prose, Section
+from plltool.pages.blocks import Facts, MarkedTree, Picture, Prose, Section
 from plltool.pages.plots import draw_points
 from plltool.pages.records import Record
-from plltool.pages.tree_section import draw_marked
+from plltool.pages.tree_section import mark_tree
 
 
 def describe_dates(run: Record, name: str) -> Section:
     """The clock, the root, and the regression of root-to-tip distances; the files begin with `name`."""
     dating = run["dating"]
     clock, root, tips = dating["clock"], dating["nodes"][0], dating["root_to_tip"]
-    level = f"{100 * dating['level']:g} %"
+    level = _share(dating)
     rows = [
         ("Clock rate", f"{clock['rate']:.4g} substitutions per site and year{_range(clock['interval'], level, '.4g')}")
     ]
@@ -24,7 +24,7 @@ def describe_dates(run: Record, name: str) -> Section:
     rows.append(("R2 of the regression", f"{clock['r_squared']:.3f}"))
     if clock["coalescent_time"] is not None:
         rows.append(("Coalescent time", f"{clock['coalescent_time']:.4g} years"))
-    picture = _draw_dated(dating, run["dated_tree"], level)
+    picture = mark_dated(dating, run["dated_tree"])
     points = [(tip["year"], tip["distance"], tip["name"]) for tip in tips]
     ends = [(tip["year"], tip["expected"]) for tip in sorted(tips, key=lambda tip: tip["year"])]
     axes = ("date of the tip", "distance from the root")
@@ -34,14 +34,23 @@ def describe_dates(run: Record, name: str) -> Section:
     return Section("dates", "Dates", (Facts(tuple(rows)), picture, Picture(plot, caption), Prose(remark)))
 
 
-def _draw_dated(dating: Record, newick: str, level: str) -> DrawnTree:
+def mark_dated(dating: Record, newick: str) -> MarkedTree:
     """The tree in time, with bars over the years between which its nodes lie."""
+    level = _share(dating)
     nodes = parse_nodes(newick, "the record")
     dates = {node["name"]: node for node in dating["nodes"]}
     ranges = tuple(dates[label]["interval"] for label in nodes.labels)
     time = TimeScale(max(node["year"] for node in dates.values()), ranges)
     bars = f" Bars are the years between which a node lies with a probability of {level}." if any(ranges) else ""
-    return draw_marked(nodes, lambda _: Mark(), f"The tree in time: the axis has calendar years.{bars}", time)
+    legend = f"The axis has calendar years.{bars}"
+    marks = [Mark()] * len(nodes.parents)
+    caption = "The tree in time: branch lengths are years."
+    return mark_tree(nodes, marks, caption, legend=legend, keeps_root=True, time=time)
+
+
+def _share(dating: Record) -> str:
+    """The probability of the intervals."""
+    return f"{100 * dating['level']:g} %"
 
 
 def _range(interval: list[float] | None, level: str, form: str) -> str:

@@ -177,7 +177,7 @@ def _tell_supports(records: Records, cited: _Cited) -> list[str]:
 
 def _tell_tests(run: Record, cited: _Cited) -> str:
     tests = run["tests"]
-    listed = ", ".join(
+    told = [
         name + cited.cite(source)
         for name, source in (
             ("the KH test", "Kishino & Hasegawa 1989"),
@@ -185,8 +185,9 @@ def _tell_tests(run: Record, cited: _Cited) -> str:
             ("their weighted forms and the AU test", "Shimodaira 2002"),
             ("expected likelihood weights", "Strimmer & Rambaut 2002"),
         )
-    )
-    return f"{len(tests['trees'])} trees were compared by {listed}, with {tests['n_replicates']} resampled alignments."
+    ]
+    by = f"{', '.join(told[:-1])}, and {told[-1]}"
+    return f"We compared {len(tests['trees'])} trees by {by}, with {tests['n_replicates']} resampled alignments."
 
 
 def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
@@ -198,13 +199,13 @@ def _tell_concordance(found: Record, cited: _Cited) -> list[str]:
         told.append(f"site concordance factors{by} from {kinds[SCF]['replicates']} quartets around each branch")
     if SCFL in kinds:
         told.append(f"site concordance factors by likelihood{cited.cite('Mo et al. 2023')}")
-    return [f"How far the data agree with each branch is told by {' and '.join(told)}."] if told else []
+    return [f"The agreement of the data with each branch was measured by {' and '.join(told)}."] if told else []
 
 
 def _tell_placements(run: Record, cited: _Cited) -> str:
     number = count(run["placement"]["n_placed"], "sequence")
     source = cited.cite("Berger, Krompass & Stamatakis 2011")
-    return f"{number} were placed on the branches of this tree by maximum likelihood{source}."
+    return f"We placed {number} on the branches of this tree by maximum likelihood{source}."
 
 
 def _tell_ancestors(cited: _Cited) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from plltool.constants import CRITERIA, UNLINKED
 from plltool.io.newick import parse_nodes
-from plltool.pages.blocks import Block, Facts, Picture, Prose, Section, Table
+from plltool.pages.blocks import Block, Facts, Folded, Picture, Prose, Section, Table
 from plltool.pages.figures import score, share
 from plltool.pages.plots import draw_bars, draw_named_bars
 from plltool.pages.records import Record, Records
@@ -29,8 +29,10 @@ def describe_model(records: Records) -> Section:
     if len(parts) > _SHOWN_PARTS:
         models = tuple((part["name"], part["model"]) for part in parts)
         blocks.append(Table("Models of the parts with all values", ("Part", "Model"), models, is_text=True))
-    for part in parts if len(parts) <= _SHOWN_PARTS else ():
-        blocks += _describe_part(part, part["name"] if several else "")
+    elif several:
+        blocks += [Folded(f"Parameters of part {part['name']}", _describe_part(part, part["name"])) for part in parts]
+    elif parts:
+        blocks += _describe_part(parts[0], "")
     choice = records.model_choice
     if choice is not None:
         blocks += _describe_choice(choice)
@@ -85,13 +87,13 @@ def _describe_parts(run: Record, parts: list[Record]) -> list[Block]:
     columns = ("Part", "Columns", "Sites", "Patterns", "Model", "lnL", "Tree length")
     bars = draw_named_bars([part["name"] for part in parts], lengths, "Length of the tree in each part")
     caption = "Length of the tree in each part: expected substitutions per site, summed over branches."
-    return [Table("Parts", columns, rows), Picture(bars, caption)]
+    return [Table("Parts", columns, rows), Picture(bars, caption, len(parts))]
 
 
-def _describe_part(part: Record, name: str) -> list[Block]:
+def _describe_part(part: Record, name: str) -> tuple[Facts | Table | Prose | Picture, ...]:
     """The parameters of one model, and its rates over sites."""
     own, of = part["parameters"], f" of part {name}" if name else ""
-    blocks: list[Block] = []
+    blocks: list[Facts | Table | Prose | Picture] = []
     rows = [
         (label, f"{own[key]:.6g}")
         for key, label in (
@@ -126,7 +128,7 @@ def _describe_part(part: Record, name: str) -> list[Block]:
         plot = draw_bars(rates, weights, ("share of sites", "relative rate"), f"Rates across sites{of}")
         caption = f"Rates across sites{of}: each bar is a category, as wide as its share of the sites."
         blocks.append(Picture(plot, caption))
-    return blocks
+    return tuple(blocks)
 
 
 def _describe_choice(choice: Record) -> list[Block]:

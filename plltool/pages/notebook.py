@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from plltool.io.newick import parse_nodes
-from plltool.pages.blocks import Block, Drawn, Items, Prose, Row, Table, TreePicture
+from plltool.pages.blocks import Block, Drawn, Items, MarkedTree, Prose, Row, Table, TreePicture
 from plltool.pages.figures import count
 from plltool.pages.markup import Markup, element
 from plltool.pages.page import draw_tree, read_part, write_block
@@ -20,7 +20,9 @@ _LARGE = 100.0  # numbers beyond this have decimals, others significant digits
 def write_result(title: str, drawn: Drawn | None, rows: Sequence[Row], warnings: Sequence[str]) -> str:
     """A result as HTML; the parameters are what `Shown` knows of it."""
     blocks: list[Block] = [Prose(title.strip("<>"))]
-    if drawn is not None:
+    if isinstance(drawn, MarkedTree):
+        blocks.append(drawn)
+    elif drawn is not None:
         newick, kinds = drawn
         blocks.append(TreePicture(parse_nodes(newick, "the tree").ladderized(), kinds))
     if rows:
@@ -35,7 +37,7 @@ def write_result(title: str, drawn: Drawn | None, rows: Sequence[Row], warnings:
 
 
 def _write_block(block: Block) -> Markup:
-    if not isinstance(block, TreePicture):
+    if not isinstance(block, TreePicture | MarkedTree):
         return write_block(block)
     drawing, caption = draw_tree(block)
     return element("figure", Markup(drawing._repr_html_()), element("figcaption", caption))

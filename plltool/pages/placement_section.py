@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from statistics import median
 
 from plltool.constants import SURE_WEIGHT
@@ -11,7 +10,7 @@ from plltool.drawing.picture import Mark
 from plltool.io.jplace import Jplace
 from plltool.pages.blocks import Block, Facts, Picture, Prose, Section, Table
 from plltool.pages.plots import draw_bars
-from plltool.pages.tree_section import draw_marked, name_branches
+from plltool.pages.tree_section import mark_tree, name_branches
 
 BINS = 10
 WIDEST = 10.0  # points, of the band behind the branch with most placements
@@ -40,17 +39,16 @@ def describe_placements(found: Jplace, name: str) -> Section:
     ))  # fmt: skip
     largest = max(*weights, 1e-300)
 
-    def mark(nodes: Sequence[int]) -> Mark:
-        """Of a branch, or of a collapsed clade, whose branches count together."""
-        number, weight = (sum(own[node] for node in nodes) for own in (numbers, weights))
-        share = min(weight / largest, 1.0)
-        return Mark(str(number) if number else "", band=round(WIDEST * math.sqrt(share), 1))
-
+    marks = [
+        Mark(str(number or ""), band=WIDEST * math.sqrt(weight / largest))
+        for number, weight in zip(numbers, weights, strict=True)
+    ]
     caption = (
         "The reference tree. A number tells how many queries have their best place on the branch, or in a collapsed"
-        " clade. The band behind a branch is the wider, the larger the sum of the weights of all places there is."
+        " clade."
     )
-    blocks: list[Block] = [facts, draw_marked(found.nodes, mark, caption)]
+    legend = "The wider the band behind a branch, the larger the sum of the weights of all places on it."
+    blocks: list[Block] = [facts, mark_tree(found.nodes, marks, caption, legend=legend, widest=WIDEST)]
     if best:
         heights = [0.0] * BINS
         for share in shares:

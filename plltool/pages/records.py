@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from plltool.errors import InputError
+from plltool.errors import InputError, show_name
 from plltool.io.content import read_content
 from plltool.io.jplace import Jplace, parse_jplace
 from plltool.io.newick import parse_nodes
@@ -88,6 +88,11 @@ class Records:
         if not (runs or supports or concordance or placements or n_bootstraps):
             endings = (*ENDINGS.values(), SUPPORTS, CONCORDANCE, JPLACE, BOOTSTRAPS)
             expected = ", ".join(f"PREFIX.{ending}" for ending in endings)
+            if prefix.is_file():
+                begin = show_name(prefix.name.partition(".")[0])
+                raise InputError(
+                    f"{prefix}: found a file, expected how the names of a run's files begin, such as {begin}"
+                )
             raise InputError(f"{prefix}: found no record of a run with this prefix, expected one of: {expected}")
         commands = [str(run["command"]) for run in (*runs.values(), concordance or {}) if run.get("command")]
         commands += _logged_commands(name_file(prefix, BOOTSTRAP_LOG))

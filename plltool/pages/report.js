@@ -1,11 +1,12 @@
 "use strict";
-(() => {
-  const byId = (id) => document.getElementById(id);
-  const data = JSON.parse(byId("tree-data").textContent);
-  const holder = byId("tree-holder");
+document.querySelectorAll("figure.interactive").forEach((figure) => {
+  const part = (name) => figure.querySelector("." + name);
+  const data = JSON.parse(figure.querySelector("script").textContent);
+  const holder = part("tree"), time = data.time;
   const ROW = 18, FONT = 12, SMALL = 9, MARGIN = 12, GAP = 4, DOT = 3.5, LETTER = 0.6 * FONT, WIDTH = 980;
   const CROWDED = 60;  // rows from which on a support is only written where its branch has room for it
-  const LINE = "#333333", TEXT = "#111111", LABEL = "#666666";
+  const LINE = "#333333", TEXT = "#111111", LABEL = "#666666", BAND = "#9dbfe0", GRID = "#d0d0d0";
+  const TICKS = 10, RANGE = 7;  // years with a line, roughly; width of the bar over the years of a node
   const SHADES = [[95, "#1b7837"], [80, "#b8860b"], [0, "#b2182b"]];
 
   // --- the tree without a root: nodes, and branches with their ends, lengths and labels ---
@@ -16,10 +17,10 @@
   const branches = [];
   const links = data.parents.map(() => []);
 
-  function addBranch(a, b, length, label) {
+  function addBranch(a, b, length, label, below) {  // below: the nodes that it was above at first, as the marks are listed
     links[a].push(branches.length);
     links[b].push(branches.length);
-    branches.push({ ends: [a, b], length, label });
+    branches.push({ ends: [a, b], length, label, below });
   }
 
   function readTree() {
@@ -30,12 +31,12 @@
       if (node === 0) return;
       const length = hasLengths ? data.lengths[node] || 0 : 1;
       if (isRooted && parent === 0) top.push({ node, length });
-      else addBranch(parent, node, length, names.has(node) ? "" : data.labels[node]);
+      else addBranch(parent, node, length, names.has(node) ? "" : data.labels[node], [node]);
     });
     if (!isRooted) return { node: 0 };
     const [first, second] = top;
     const label = [first, second].map(({ node }) => (names.has(node) ? "" : data.labels[node])).find(Boolean) || "";
-    addBranch(first.node, second.node, first.length + second.length, label);
+    addBranch(first.node, second.node, first.length + second.length, label, [first.node, second.node]);
     return { branch: branches.length - 1, above: first.length };
   }
 
@@ -75,7 +76,7 @@
         visit.reach = Math.max(visit.reach, view[child].reach + view[child].length);
       });
     }
-    if (byId("ladderize").checked) view.forEach((visit) => visit.children.sort((a, b) => view[a].size - view[b].size || a - b));
+    if (part("ladderize").checked) view.forEach((visit) => visit.children.sort((a, b) => view[a].size - view[b].size || a - b));
     return view;
   }
 
@@ -107,8 +108,28 @@
     const isShare = kind ? kind.largest === 1 : value <= 1 && found[0].includes(".");
     return isShare ? 100 * value : value;
   });
-  const support = (visit) => (visit.label ? supportsOf(visit.label)[Number(byId("kind").value) || 0] : NaN);
+  const support = (visit) => (visit.label && !data.marks ? supportsOf(visit.label)[Number(part("kind").value) || 0] : NaN);
   const shade = (percent) => SHADES.find(([least]) => percent >= least)[1];
+
+  // --- marks: text, dot and band of each branch; those of a collapsed clade may add up ---
+
+  function markAll(view) {
+    view.forEach((visit) => {
+      const { below } = branches[visit.branch] || { below: [] };
+      const [text, dot, band] = data.marks ? data.marks[below.includes(visit.node) ? visit.node : below[0]] || ["", null, 0] : [visit.label, null, 0];
+      Object.assign(visit, { text, dot, band, number: Number(text) || 0, square: band * band });
+    });
+    if (!data.widest) return;
+    for (let number = view.length - 1; number > 0; number--) {
+      const visit = view[number], above = view[visit.parent];
+      above.number += visit.number;
+      above.square += visit.square;
+      if (visit.children.length && !visit.open) {
+        visit.text = visit.number ? String(visit.number) : "";
+        visit.band = Math.min(data.widest, Math.sqrt(visit.square));
+      }
+    }
+  }
 
   // --- drawing, as text of SVG ---
 
@@ -135,9 +156,38 @@
     [...shown].reverse().filter((visit) => visit.open).forEach((visit) => {
       visit.y = (view[visit.children[0]].y + view[visit.children[visit.children.length - 1]].y) / 2;
     });
-    const cut = Math.max(0, ...shown.filter((visit) => visit.open && visit.label).map((visit) => labelWidth(visit) - visit.x + 2 * GAP));
+    if (time) placeInTime(view, shown, deepest, room);
+    const cut = Math.max(0, ...shown.filter(hasText).map((visit) => labelWidth(visit) - visit.x + 2 * GAP));
     shown.forEach((visit) => { visit.x += cut; visit.tail += cut; });
     return { scale: room / deepest, room, width: Math.max(WIDTH, cut + room + longest + GAP + 2 * MARGIN), height: 2 * MARGIN + ROW * row };
+  }
+
+  const rangeOf = (visit) => time.ranges[Math.max(visit.node, 0)];
+
+  function placeInTime(view, shown, deepest, room) {
+    const root = time.latest - view[0].reach, ranges = shown.map(rangeOf).filter(Boolean);
+    const first = Math.min(root, ...ranges.map(([from]) => from)), last = Math.max(time.latest, ...ranges.map(([, to]) => to));
+    const across = (year) => MARGIN + ((year - first) / Math.max(last - first, 1e-300)) * room;
+    shown.forEach((visit) => {
+      visit.x = across(root + visit.depth);
+      visit.tail = across(root + visit.depth + visit.reach);
+    });
+    Object.assign(time, { first, last, across });
+  }
+
+  function drawYears(shown, height) {
+    const step = nice(((time.last - time.first) / (TICKS - 1)) * 1.5), digits = Math.max(0, -Math.floor(Math.log10(step)));
+    let under = "", over = "";
+    for (let number = Math.ceil(time.first / step - 1e-9); number <= time.last / step + 1e-9; number++) {
+      const x = fixed(time.across(number * step));
+      under += `<path d="M${x} ${MARGIN}V${fixed(height)}" fill="none" stroke="${GRID}" stroke-width="1.2"/>`;
+      over += `<text text-anchor="middle" x="${x}" y="${fixed(height + FONT + GAP)}" font-size="${SMALL}" fill="${LABEL}">${(number * step).toFixed(digits)}</text>`;
+    }
+    shown.filter(rangeOf).forEach((visit) => {
+      const [from, to] = rangeOf(visit).map((year) => fixed(time.across(year)));
+      if (from !== to) under += `<path class="range" d="M${from} ${fixed(visit.y)}H${to}" fill="none" stroke="${BAND}" stroke-width="${RANGE}"/>`;
+    });
+    return { under, over };
   }
 
   function placeUnrooted(view, shown) {
@@ -165,18 +215,20 @@
     return { scale, room, width: (right - left) * scale + 2 * edge, height: (bottom - top) * scale + 2 * edge };
   }
 
-  const labelWidth = (visit) => 0.6 * SMALL * visit.label.length;
+  const hasText = (visit) => visit.text && visit.parent >= 0 && (visit.open || data.marks);
+  const labelWidth = (visit) => 0.6 * SMALL * visit.text.length;
   const titleOf = (visit) => visit.name !== undefined ? visit.name : visit.size + " taxa";
 
   function draw() {
     const view = (state.view = viewFrom(state.root));
-    const unrooted = document.querySelector("input[name=layout]:checked").value === "unrooted";
+    const unrooted = figure.querySelector(".layout:checked").value === "unrooted";
     const shown = [];
     view.forEach((visit) => {
       const above = view[visit.parent];
       visit.shown = !above || (above.shown && above.open);
       visit.open = visit.children.length > 0 && !state.collapsed.has(key(visit));
     });
+    markAll(view);
     const inOrder = [0];
     while (inOrder.length) {
       const visit = view[inOrder.pop()];
@@ -184,13 +236,14 @@
       if (visit.open) inOrder.push(...[...visit.children].reverse());
     }
     const sheet = unrooted ? placeUnrooted(view, shown) : placeRectangular(view, shown);
-    const threshold = Number(byId("threshold").value) || 0;
-    const wanted = byId("find").value.trim().toLowerCase();
+    const threshold = Number(part("threshold").value) || 0;
+    const wanted = part("find").value.trim().toLowerCase();
     const found = new Set(wanted ? view.filter((v) => v.name !== undefined && v.name.toLowerCase().includes(wanted)) : []);
     const isCrowded = shown.filter((visit) => !visit.open).length > CROWDED;
     const hasRoom = (visit) => !isCrowded || visit.length * sheet.scale > labelWidth(visit);
     const pieces = shown.map((visit) => drawNode(view, visit, unrooted, threshold, found, hasRoom(visit)));
-    if (hasLengths) pieces.push(drawScale(sheet));
+    if (time && !unrooted) pieces.unshift(drawYears(shown, sheet.height));
+    else if (hasLengths) pieces.push(drawScale(sheet));
     const height = sheet.height + (hasLengths ? FONT + GAP + MARGIN : 0);
     holder.innerHTML = `<svg xmlns="http://www.w3.org/2000/svg" role="img" width="${fixed(sheet.width)}" height="${fixed(height)}" ` +
       `viewBox="0 0 ${fixed(sheet.width)} ${fixed(height)}" font-family="Helvetica, Arial, sans-serif"><title>Tree of ${view[0].size} taxa</title>` +
@@ -206,6 +259,7 @@
     if (above) {
       const line = unrooted ? `M${fixed(above.x)} ${fixed(above.y)}L${fixed(visit.x)} ${fixed(visit.y)}` : `M${fixed(above.x)} ${fixed(visit.y)}H${fixed(visit.x)}`;
       const faded = percent < threshold;
+      if (visit.band) under += `<path class="band" d="${line}" fill="none" stroke="${BAND}" stroke-width="${visit.band.toFixed(1)}"/>`;
       under += `<path d="${line}" fill="none" stroke="${faded ? LABEL : LINE}" stroke-width="1.2"${faded ? ' class="faded" stroke-dasharray="3 3"' : ""}/>`;
       over += `<path class="hit" data-number="${number}" d="${line}" fill="none" stroke="none" stroke-width="9"/>`;
     }
@@ -215,12 +269,12 @@
     }
     if (!visit.open) over += drawTip(view, visit, unrooted, found);
     if (visit.children.length && above) {
-      const colour = Number.isNaN(percent) ? LABEL : shade(percent);
-      over += `<circle class="node" data-number="${number}" cx="${fixed(visit.x)}" cy="${fixed(visit.y)}" r="${DOT}" fill="${colour}"><title>${escapeText(visit.label || visit.size + " taxa")}</title></circle>`;
-      if (visit.label && visit.open && hasRoom) {
-        const side = unrooted ? `x="${fixed(visit.x + GAP)}"` : `text-anchor="end" x="${fixed(visit.x - GAP)}"`;
-        over += `<text ${side} y="${fixed(visit.y - GAP)}" font-size="${SMALL}" fill="${LABEL}">${escapeText(visit.label)}</text>`;
-      }
+      const colour = visit.dot || (Number.isNaN(percent) ? LABEL : shade(percent));
+      over += `<circle class="node" data-number="${number}" cx="${fixed(visit.x)}" cy="${fixed(visit.y)}" r="${DOT}" fill="${colour}"><title>${escapeText(visit.text || visit.size + " taxa")}</title></circle>`;
+    }
+    if (hasText(visit) && hasRoom) {
+      const side = unrooted ? `x="${fixed(visit.x + GAP)}"` : `text-anchor="end" x="${fixed(visit.x - GAP)}"`;
+      over += `<text ${side} y="${fixed(visit.y - GAP)}" font-size="${SMALL}" fill="${LABEL}">${escapeText(visit.text)}</text>`;
     }
     return { under, over };
   }
@@ -257,7 +311,7 @@
 
   // --- what the user does ---
 
-  const tell = (text) => { byId("status").textContent = text; };
+  const tell = (text) => { part("status").textContent = text; };
 
   function toggle(visit) {
     if (!visit.children.length || visit.parent < 0) return;
@@ -267,7 +321,7 @@
   }
 
   function rootAt(visit) {
-    if (visit.parent < 0) return;
+    if (visit.parent < 0 || data.keepsRoot) return;
     state.root = { branch: visit.branch, above: branches[visit.branch].length / 2 };
     draw();
     tell(`The root is now beside ${visit.name !== undefined ? visit.name : "a clade of " + visit.size + " taxa"}.`);
@@ -309,7 +363,7 @@
       event.preventDefault();
       state.current = state.view.indexOf(moves[event.key]);
       markCurrent();
-      tell(`Clade of ${moves[event.key].size} taxa${moves[event.key].label ? ", support " + moves[event.key].label : ""}.`);
+      tell(`Clade of ${moves[event.key].size} taxa${moves[event.key].text ? (data.marks ? ": " : ", support ") + moves[event.key].text : ""}.`);
     } else if (event.key === "Enter") toggle(visit);
     else if (event.key === "r" || event.key === "R") rootAt(visit);
   }
@@ -319,7 +373,7 @@
   function save(blob, ending) {
     const link = document.createElement("a");
     link.href = URL.createObjectURL(blob);
-    link.download = `tree.${ending}`;
+    link.download = `${figure.closest("section").id}.${ending}`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 10000);
   }
@@ -356,26 +410,27 @@
 
   // --- begin ---
 
-  data.kinds.forEach((kind, number) => byId("kind").add(new Option(kind.name, number)));
-  if (!data.kinds.length) document.querySelectorAll(".needs-supports").forEach((label) => { label.hidden = true; });
+  data.kinds.forEach((kind, number) => part("kind").add(new Option(kind.name, number)));
+  if (!data.kinds.length) figure.querySelectorAll(".needs-supports").forEach((label) => { label.hidden = true; });
+  if (data.keepsRoot) figure.querySelectorAll(".moves-root").forEach((own) => { own.hidden = true; });
   holder.addEventListener("click", (event) => {
     const number = event.target.closest("[data-number]")?.dataset.number;
     if (number === undefined) return;
     const visit = state.view[number];
-    const collapses = event.target.matches("circle") || document.querySelector("input[name=action]:checked").value === "collapse";
+    const collapses = data.keepsRoot || event.target.matches("circle") || figure.querySelector(".action:checked").value === "collapse";
     (collapses ? toggle : rootAt)(visit);
   });
   holder.addEventListener("keydown", step);
   holder.addEventListener("focus", markCurrent);
-  document.querySelectorAll("input[name=layout], #ladderize, #kind").forEach((input) => input.addEventListener("change", draw));
-  ["find", "threshold"].forEach((id) => byId(id).addEventListener("input", draw));
-  byId("midpoint").addEventListener("click", midpoint);
-  byId("open").addEventListener("click", () => { state.collapsed.clear(); draw(); });
-  byId("reset").addEventListener("click", () => { state.root = firstRoot; collapseLarge(); draw(); });
-  byId("save-svg").addEventListener("click", () => save(new Blob([svgText()], { type: "image/svg+xml" }), "svg"));
-  byId("save-png").addEventListener("click", savePng);
-  byId("save-newick").addEventListener("click", () => save(new Blob([newick()], { type: "text/plain" }), "nwk"));
-  byId("toolbar").hidden = false;
+  figure.querySelectorAll(".layout, .ladderize, .kind").forEach((input) => input.addEventListener("change", draw));
+  ["find", "threshold"].forEach((name) => part(name).addEventListener("input", draw));
+  part("midpoint").addEventListener("click", midpoint);
+  part("open").addEventListener("click", () => { state.collapsed.clear(); draw(); });
+  part("reset").addEventListener("click", () => { state.root = firstRoot; collapseLarge(); draw(); });
+  part("save-svg").addEventListener("click", () => save(new Blob([svgText()], { type: "image/svg+xml" }), "svg"));
+  part("save-png").addEventListener("click", savePng);
+  part("save-newick").addEventListener("click", () => save(new Blob([newick()], { type: "text/plain" }), "nwk"));
+  part("toolbar").hidden = false;
   collapseLarge();
   draw();
-})();
+});

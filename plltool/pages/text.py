@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from plltool.constants import REPORT_ROWS, REPORT_WIDTH, VERSION
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Block, Cell, DrawnTree, Facts, Items, Prose, Section, Table, TreePicture
+from plltool.pages.blocks import Block, Cell, Facts, Folded, Items, MarkedTree, Prose, Section, Table, TreePicture
+from plltool.pages.tree_section import draw_marked
 
 BEGIN = "Report of plltool "  # by which a report is known
 _MOST_ROWS = 20  # of a table
@@ -38,10 +39,14 @@ def _write_block(block: Block) -> list[str]:
         if block.is_code:
             return [f"  {text}" for text in block.texts]
         return [line for text in block.texts for line in _wrap(text, "- ", "  ")]
+    if isinstance(block, Folded):
+        written = [lines for own in block.blocks if (lines := _write_block(own))]
+        return [line for lines in written for line in (*lines, "")][:-1]
     if isinstance(block, TreePicture):
         return _draw_tree(block)
-    if isinstance(block, DrawnTree):
-        return [*block.drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *_wrap(block.caption)]
+    if isinstance(block, MarkedTree):
+        drawing, caption = draw_marked(block)
+        return [*drawing.text(REPORT_WIDTH).rstrip("\n").split("\n"), "", *_wrap(caption)]
     return []
 
 
@@ -55,15 +60,17 @@ def _draw_tree(block: TreePicture) -> list[str]:
 
 def _write_table(table: Table) -> list[str]:
     cells = [[cell.text if isinstance(cell, Cell) else cell for cell in row] for row in table.rows[:_MOST_ROWS]]
+    left = len(table.rows) - len(cells)
+    more = [f"  ... and {left} more, see the HTML page"] if left else []
     if table.is_text:
-        return [line for row in cells for line in _write_block(Facts(tuple(zip(table.columns, row, strict=True))))]
+        facts = [Facts(tuple(zip(table.columns, row, strict=True))) for row in cells]
+        return [*(line for own in facts for line in _write_block(own)), *more]
     widths = [max(map(len, column)) for column in zip(table.columns, *cells, strict=True)]
     lines = [f"{table.caption}:"]
     for row in (list(table.columns), *cells):
         rest = [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
         lines.append("  ".join([f"  {row[0].ljust(widths[0])}", *rest]).rstrip())
-    left = len(table.rows) - len(cells)
-    return [*lines, f"  ... and {left} more, see the HTML page"] if left else lines
+    return [*lines, *more]
 
 
 def _wrap(text: str, first: str = "", rest: str = "") -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 from plltool.constants import REPORT_ROWS
 from plltool.drawing.picture import Mark
 from plltool.drawing.timed import TimeScale
 from plltool.drawing.tree_drawing import TreeDrawing
-from plltool.pages.blocks import Block, DrawnTree, Facts, Prose, Section, TreePicture
+from plltool.pages.blocks import Block, Facts, MarkedTree, Prose, Section, TreePicture
 from plltool.pages.records import Records
 from plltool.tree.rooted_nodes import RootedNodes
 
@@ -44,24 +46,36 @@ def sum_lengths(nodes: RootedNodes) -> float:
     return math.fsum(length for length in nodes.lengths[1:] if not math.isnan(length))
 
 
-def draw_marked(
-    nodes: RootedNodes, mark: Callable[[Sequence[int]], Mark], caption: str, time: TimeScale | None = None
-) -> DrawnTree:
-    """A tree, smaller clades first, with marks at its branches, and perhaps in time.
-
-    `mark` gets the node below a branch. Of a large tree, the smallest clades are collapsed: it then gets the node where
-    the clade begins, and all nodes within.
-    """
+def mark_tree(nodes: RootedNodes, marks: Sequence[Mark], caption: str, **settings: Any) -> MarkedTree:
+    """A tree, smaller clades first, with marks at its branches; `settings` are attributes of `MarkedTree`."""
     numbered = RootedNodes(nodes.parents, nodes.lengths, [str(node) for node in range(len(nodes.parents))])
     turned = numbered.ladderized()
     order = [int(label) for label in turned.labels]
     turned.labels = [nodes.labels[node] for node in order]
-    shown, kept = collapse_large(turned)
-    groups = [order[first:end] for first, end in pairwise([*kept, len(order)])]
+    made = MarkedTree(turned, tuple(marks[node] for node in order), caption, **settings)
+    if made.time is None or not made.time.ranges:
+        return made
+    return replace(made, time=replace(made.time, ranges=tuple(made.time.ranges[node] for node in order)))
+
+
+def draw_marked(block: MarkedTree) -> tuple[TreeDrawing, str]:
+    """A tree with its smallest clades collapsed where it is large, and its caption without the legend."""
+    shown, kept = collapse_large(block.nodes)
+    groups = [range(first, end) for first, end in pairwise([*kept, len(block.nodes.parents)])]
+    marks = tuple(_join_marks([block.marks[node] for node in own], block.widest) for own in groups)
+    time = block.time
     if time is not None and time.ranges:
-        time = TimeScale(time.latest, tuple(time.ranges[own[0]] for own in groups))
-    drawing = TreeDrawing(shown, tuple(map(mark, groups)), time)
-    return DrawnTree(drawing, tell_collapsed(turned, shown) + caption)
+        time = TimeScale(time.latest, tuple(time.ranges[node] for node in kept))
+    return TreeDrawing(shown, marks, time), tell_collapsed(block.nodes, shown) + block.caption
+
+
+def _join_marks(marks: Sequence[Mark], widest: float | None) -> Mark:
+    """The mark of a branch, or of a collapsed clade whose branches have these, the one above it first."""
+    if widest is None:
+        return marks[0]
+    number = sum(int(mark.text or 0) for mark in marks)
+    band = min(widest, math.sqrt(sum(mark.band**2 for mark in marks)))
+    return Mark(str(number or ""), marks[0].dot, round(band, 1))
 
 
 def tell_collapsed(whole: RootedNodes, shown: RootedNodes) -> str:

@@ -145,7 +145,7 @@ class Scheme:
         blocks = [_join(pair) for pair in new]
         carries = []
         for pair, block in zip(new, blocks, strict=True):
-            own = [fitter.fit_of(block, group.fit.model, group.fit.lengths, -math.inf) for group in pair]
+            own = [fitter.fit_of(block, group.fit.model, group.fit.tree, -math.inf) for group in pair]
             carries.append(Carry((pair[0].fit.spec,), own, exact=True))
         starts = [start for (start,) in fitter.run(carries)]
         fits = fitter.run([Improve(start, MERGE_PRECISION) for start in starts])

@@ -35,9 +35,13 @@ from plltool.optimise.models import ModelOptimiser
 from plltool.optimise.polish import PolishRound, polish
 from plltool.optimise.site_rates import possible_likelihoods
 from plltool.run.engines import open_engine
+from plltool.run.memory import search_slots
 from plltool.run.messages import announce_engine
 from plltool.tree.operations import round_slots
+from plltool.tree.rooted import add_root, drop_root, root_split
+from plltool.tree.splits import branch_splits
 from plltool.tree.topology import Tree
+from plltool.tree_search.root_scan import place_root
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +49,13 @@ class Block:
     """The data of a part, or of several that share a model."""
 
     patterns: Patterns
+
+    @cached_property
+    def with_root(self) -> Patterns:
+        """The patterns with a first row of gaps, which stands for the root of trees, see `plltool.tree.rooted`."""
+        codes = self.patterns.codes
+        gaps = np.full_like(codes[:1], self.patterns.states.all_states_code)
+        return replace(self.patterns, codes=np.vstack([gaps, codes]))
 
     @cached_property
     def frequencies(self) -> FloatArray:
@@ -60,16 +71,21 @@ class Fit:
     ----------
     block : what is described
     model : with its values
-    lengths : (n_edges,)
+    tree : with its lengths (n_edges,); it has a root if the model is not time-reversible
     lnl : log-likelihood
     n_lengths : the number of free parameters of the lengths
     """
 
     block: Block
     model: Model
-    lengths: FloatArray
+    tree: Tree
     lnl: float
     n_lengths: int
+
+    @property
+    def lengths(self) -> FloatArray:
+        """(n_edges,)"""
+        return self.tree.lengths
 
     @property
     def spec(self) -> ModelSpec:
@@ -101,7 +117,8 @@ class Begin(NamedTuple):
 class Carry(NamedTuple):
     """Find the best start of each model from the values of others. The answer has a Fit for each model, or None.
 
-    It is None where the others say nothing about the model. The models have equally many components.
+    It is None where the others say nothing about the model. The models have equally many components, and
+    all of them are time-reversible or none is.
     """
 
     specs: tuple[ModelSpec, ...]
@@ -118,7 +135,10 @@ class Improve(NamedTuple):
 
 
 class Polish(NamedTuple):
-    """Optimise to the end, see `plltool.optimise.polish`, where other optima need not be looked for: a Fit."""
+    """Optimise to the end, see `plltool.optimise.polish`, where other optima need not be looked for: a Fit.
+
+    If the model is not time-reversible, that includes the place of the root.
+    """
 
     fit: Fit
 
@@ -132,7 +152,7 @@ class ModelFitter:
 
     Parameters
     ----------
-    tree : its topology stays, and its lengths are where a fit begins
+    tree : its topology stays, and its lengths are where a fit begins. A root that it was read with keeps its branch
     hardware : what computes
     linkage : UNLINKED optimises the lengths of each fit, SCALED a common factor of them, LINKED leaves them as they are
 
@@ -149,9 +169,11 @@ class ModelFitter:
         self.fallback: list[str] = []
         self._hardware = hardware
         self._linkage = linkage
-        self._n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges}[linkage]
+        self._root_is_given = tree.root_place is not None
+        self._root: int | None = None  # the split of the branch on which the last root was
+        self._explored: set[str] = set()  # names of models for which all roots have been tried
         self._likelihood: TreeLikelihood | None = None
-        self._held: list[tuple[Block, int]] = []  # blocks of the engine, and their numbers of components
+        self._held: list[tuple[Block, int, bool]] = []  # blocks of the engine, numbers of components, whether rooted
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -169,32 +191,33 @@ class ModelFitter:
         """The likelihood of all blocks on a tree, whose lengths they may share; it serves until the next step."""
         return self._open(blocks, models, tree)
 
-    def fit_of(self, block: Block, model: Model, lengths: FloatArray, lnl: float) -> Fit:
+    def fit_of(self, block: Block, model: Model, tree: Tree, lnl: float) -> Fit:
         """A fit that was found elsewhere."""
-        return Fit(block, model, lengths, lnl, self._n_lengths)
+        n_lengths = {LINKED: 0, SCALED: 1, UNLINKED: tree.n_edges - tree.is_rooted}  # the root's own has no effect
+        return Fit(block, model, tree, lnl, n_lengths[self._linkage])
 
     # --- steps ----------------------------------------------------------------------------------------------
 
     def _begin(self, steps: Sequence[Begin]) -> list[Fit]:
         models = [Model(self._linked(step.spec), step.block.frequencies) for step in steps]
-        likelihood = self._at([step.block for step in steps], models, [self.tree.lengths] * len(steps))
+        likelihood = self._at([step.block for step in steps], models, [self.tree] * len(steps))
         lnl = polish(likelihood, lengths=self._linkage == UNLINKED)
         return self._fits([step.block for step in steps], lnl)
 
     def _carry(self, steps: Sequence[Carry]) -> list[list[Fit | None]]:
         best: list[list[Fit | None]] = [[None] * len(step.specs) for step in steps]
         for number in range(max(len(step.sources) for step in steps)):
-            starts = {}
+            starts, sources = {}, []
             for at, step in enumerate(steps):
                 source = step.sources[number] if number < len(step.sources) else None
                 found = [] if source is None else list(self._starts(step, source))
-                if found:
+                if source is not None and found:
                     starts[at] = found
+                    sources.append(self._on_tree_of(step.specs[0], source))
             if not starts:
                 continue
-            sources = [steps[at].sources[number] for at in starts]
             first = [found[0][1].model for found in starts.values()]
-            likelihood = self._at([source.block for source in sources], first, [source.lengths for source in sources])
+            likelihood = self._at([source.block for source in sources], first, [source.tree for source in sources])
             most = max(map(len, starts.values()))
             tried = [[found[min(k, len(found) - 1)][1] for found in starts.values()] for k in range(most)]
             lnls = possible_likelihoods(likelihood, [[_scaled(start) for start in row] for row in tried])
@@ -203,7 +226,8 @@ class ModelFitter:
                     rival = best[at][which]
                     if rival is None or lnl > rival.lnl:
                         lengths = np.clip(start.factor * source.lengths, MIN_BRANCH_LENGTH, MAX_BRANCH_LENGTH)
-                        best[at][which] = self.fit_of(source.block, start.model, lengths, lnl)
+                        tree = source.tree.with_lengths(lengths)
+                        best[at][which] = self.fit_of(source.block, start.model, tree, lnl)
         return best
 
     def _starts(self, step: Carry, source: Fit) -> Iterator[tuple[int, Start]]:
@@ -240,7 +264,27 @@ class ModelFitter:
         lnl = sum((fit.lnl for fit in fits[1:]), fits[0].lnl)
         done = PolishRound(1, lnl, False, LENGTHS_PRECISION, True, Curvatures(len(fits)))
         lnl = polish(likelihood, done=done)
+        if likelihood.is_rooted:
+            lnl = self._place_root(likelihood, lnl, fits[0].spec.name)
         return self._fits([fit.block for fit in fits], lnl)
+
+    def _place_root(self, likelihood: TreeLikelihood, lnl: float, name: str) -> float:
+        """Optimise the place of the root under the model of this name; return lnL."""
+        is_new = name not in self._explored
+        lnl = place_root(likelihood, lnl, lambda: polish(likelihood), stay=self._root_is_given, explore=is_new)
+        self._explored.add(name)
+        self._root = root_split(likelihood.tree, self.tree.names)
+        return lnl
+
+    def _on_tree_of(self, spec: ModelSpec, fit: Fit) -> Fit:
+        """The fit on a tree with a root, that of the last fit with one, or without: as a model needs it."""
+        if fit.tree.is_rooted != spec.is_reversible:
+            return fit
+        if spec.is_reversible:
+            return replace(fit, tree=drop_root(fit.tree))
+        if self._root is None:
+            self._root = branch_splits(self.tree)[self.tree.root_place[0] if self.tree.root_place else 0]
+        return replace(fit, tree=add_root(fit.tree, branch_splits(fit.tree, self.tree.names).index(self._root)))
 
     # --- engines --------------------------------------------------------------------------------------------
 
@@ -250,28 +294,36 @@ class ModelFitter:
 
     def _from(self, fits: Sequence[Fit]) -> TreeLikelihood:
         """The likelihood at some fits, whose models are copied."""
-        return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.lengths for fit in fits])
+        return self._at([fit.block for fit in fits], [fit.model.copy() for fit in fits], [fit.tree for fit in fits])
 
     def _fits(self, blocks: Sequence[Block], lnl: float) -> list[Fit]:
         """What the likelihood holds now; `lnl` is that of all blocks."""
         likelihood = self._likelihood
         assert likelihood is not None
-        lengths = likelihood.tree.lengths.reshape(-1, len(blocks)).T.copy()
+        trees = [likelihood.tree.with_lengths(own) for own in likelihood.tree.lengths.reshape(-1, len(blocks)).T]
         lnls = np.array([lnl]) if len(blocks) == 1 else likelihood.part_lnl()
-        return [self.fit_of(*own) for own in zip(blocks, likelihood.models, lengths, lnls.tolist(), strict=True)]
+        return [self.fit_of(*own) for own in zip(blocks, likelihood.models, trees, lnls.tolist(), strict=True)]
 
-    def _at(self, blocks: Sequence[Block], models: Sequence[Model], lengths: Sequence[FloatArray]) -> TreeLikelihood:
-        """The likelihood of the tree with these lengths and models of each block.
+    def _at(self, blocks: Sequence[Block], models: Sequence[Model], trees: Sequence[Tree]) -> TreeLikelihood:
+        """The likelihood of a tree with the lengths and models of each block.
 
         There is one engine at a time; other blocks, and another number of components, need another one.
         """
-        own = lengths[0] if len(blocks) == 1 else np.stack(lengths, axis=1)
-        held = [(block, model.components().n_components) for block, model in zip(blocks, models, strict=True)]
+        own = [tree.lengths for tree in trees]
+        tree = trees[0].with_lengths(own[0] if len(own) == 1 else np.stack(own, axis=1))
+        held = [
+            (block, model.components().n_components, tree.is_rooted)
+            for block, model in zip(blocks, models, strict=True)
+        ]
         likelihood = self._likelihood
         if likelihood is None or held != self._held:
-            likelihood = self._open(blocks, models, self.tree.with_lengths(own))
+            likelihood = self._open(blocks, models, tree)
             self._held = held
-        likelihood.tree.lengths[:] = own
+        elif likelihood.tree.has_topology_of(tree):
+            likelihood.tree.lengths[:] = tree.lengths
+        else:
+            likelihood.tree.assign(tree)
+            likelihood.topology_changed()
         likelihood.models = list(models)
         likelihood.model_changed()
         return likelihood
@@ -279,8 +331,9 @@ class ModelFitter:
     def _open(self, blocks: Sequence[Block], models: Sequence[Model], tree: Tree) -> TreeLikelihood:
         self._stack.close()
         self._held = []
-        slots = Slots(round_slots(tree.n_taxa))
-        engine, reason = open_engine([block.patterns for block in blocks], models, slots, self._hardware)
+        slots = search_slots(tree.n_taxa) if tree.is_rooted else Slots(round_slots(tree.n_taxa))
+        patterns = [block.with_root if tree.is_rooted else block.patterns for block in blocks]
+        engine, reason = open_engine(patterns, models, slots, self._hardware)
         self._stack.enter_context(engine)
         if not self.facts:
             self.fallback = announce_engine(engine, reason, self._hardware)

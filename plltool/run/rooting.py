@@ -101,9 +101,10 @@ def root_nodes(nodes: RootedNodes, by: str | None, outgroup: OutgroupLike | None
         return nodes, ""
     if by not in ROOT_KINDS:
         raise InputError(f"root: found {show_name(by)}, expected one of: {', '.join(ROOT_KINDS)}")
-    if (by == OUTGROUP) != (outgroup is not None):
-        found = "no outgroup" if by == OUTGROUP else "an outgroup"
-        raise InputError(f"root: found {show_name(by)} with {found}, expected an outgroup with {OUTGROUP!r} only")
+    if by == OUTGROUP and outgroup is None:
+        raise InputError(f"root: found {show_name(by)} without an outgroup, expected the taxa of one")
+    if by != OUTGROUP and outgroup is not None:
+        raise InputError(f"root: found {show_name(by)} and an outgroup, expected one of them")
     tree = UnrootedNodes.of(nodes)
     if outgroup is not None:
         return tree.rooted_at(place_outgroup(tree, _split_names(outgroup, list(tree.names.values())))), ""

@@ -73,6 +73,11 @@ class Candidates:
             kinds = tuple(rates for rates in kinds if INVARIABLE not in rates)
         return cls(tuple(dict.fromkeys([*usual, *asked])), kinds, frozenset(asked))
 
+    @property
+    def any_rooted(self) -> bool:
+        """Whether some are not time-reversible, so that their trees have a root."""
+        return not all(parse_candidate(name, "").is_reversible for name in self.asked)
+
 
 class Selection:
     """The fits to a block made so far, and what is tried next.
@@ -170,6 +175,20 @@ class Selection:
             hopeful = self._score(start, start.lnl + (1 - SELECTION_KEPT_LOSS) * lacking) < self._limit
             if hopeful or pair[0] in self._asked:
                 yield from self._finish(pair, start)
+        yield from self._try_again({pair: start for pair, start in starts.items() if pair not in self.fits})
+
+    def _try_again(self, left_out: dict[Pair, Fit]) -> Steps:
+        """Pairs that may compete with the lnL of a special case alone, the narrowest first, from its values."""
+        for pair, start in sorted(left_out.items(), key=lambda item: item[1].n_parameters):
+            special = self._best_special_case(start)
+            if special is not None and self._score(start, special.lnl) < self._limit:
+                [again] = yield from self._start([pair], [special])
+                yield from self._finish(pair, again)
+
+    def _best_special_case(self, fit: Fit) -> Fit | None:
+        """Of the models that are nested in that of a fit, the one with the highest lnL."""
+        special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
+        return max(special, key=lambda other: other.lnl, default=None)
 
     def _try_rates(self, substitution: str) -> Steps:
         """All kinds of rates with one substitution model; free rates as long as another category gains."""
@@ -197,26 +216,35 @@ class Selection:
         return min(expected, key=lambda pair: expected[pair], default=None)
 
     def _fit(self, pair: Pair) -> Steps:
-        """Fit a pair from the best model with the same rates."""
+        """Fit a pair from the best model with the same rates, rather one that is time-reversible likewise."""
         same = [fit for (_, rates), fit in self.fits.items() if rates == pair[1]]
-        [start] = yield from self._start([pair], [max(same, key=lambda fit: fit.lnl)])
+        is_reversible = parse_candidate(*pair).is_reversible
+        source = max(same, key=lambda fit: (fit.spec.is_reversible == is_reversible, fit.lnl))
+        [start] = yield from self._start([pair], [source])
         yield from self._finish(pair, start)
 
     def _start(self, pairs: Sequence[Pair], sources: Sequence[Fit]) -> Generator[Step, Any, list[Fit]]:
         """The best start of each pair from the values of the sources."""
-        if not pairs:
-            return []
-        starts: list[Fit] = yield Carry(tuple(parse_candidate(*pair) for pair in pairs), sources)
-        assert None not in starts, "each kind of rates follows from one before it"
-        return starts
+        specs = {pair: parse_candidate(*pair) for pair in pairs}
+        starts: dict[Pair, Fit] = {}
+        for is_reversible in (True, False):
+            own = [pair for pair in pairs if specs[pair].is_reversible == is_reversible]
+            if own:
+                found = yield Carry(tuple(specs[pair] for pair in own), sources)
+                starts |= zip(own, found, strict=True)
+        assert None not in starts.values(), "each kind of rates follows from one before it"
+        return [starts[pair] for pair in pairs]
 
     def _finish(self, pair: Pair, start: Fit) -> Steps:
-        """Optimise from a start: to the end if the model may compete, or if its free rates are a step to others."""
+        """Optimise from a start: to the end if the model may compete, or if its free rates are a step to others.
+
+        Without its best root a model cannot show whether it may.
+        """
         announce(f"{self._of_part}model {shorten_model(start.name)}")
-        is_step = pair[1] in FREE_RATES
-        floor = -math.inf if is_step else start.lnl + (self._score(start) - self._limit) / 2
+        to_end = pair[1] in FREE_RATES or not start.spec.is_reversible
+        floor = -math.inf if to_end else start.lnl + (self._score(start) - self._limit) / 2
         fit: Fit = yield Improve(start, SELECTION_PRECISION, floor)
-        if is_step or self._score(fit) < self._limit:
+        if to_end or self._score(fit) < self._limit:
             fit = yield Polish(fit)
         self._keep(pair, fit)
 
@@ -230,9 +258,8 @@ class Selection:
         found = False
         for pair in sorted(self.fits, key=lambda pair: self.fits[pair].n_parameters):
             fit = self.fits[pair]
-            special = [other for other in self.fits.values() if is_nested(other.spec, fit.spec)]
-            best = max(special, key=lambda other: other.lnl, default=fit)
-            if best.lnl > fit.lnl + SELECTION_TOLERANCE:
+            best = self._best_special_case(fit)
+            if best is not None and best.lnl > fit.lnl + SELECTION_TOLERANCE:
                 [start] = yield Carry((fit.spec,), [best], exact=True)
                 if start is not None and start.lnl > fit.lnl + SELECTION_TOLERANCE:
                     self._keep(pair, (yield Polish(start)))

@@ -30,10 +30,10 @@ def change_value(parameter: Parameter, value: Value, change: FloatArray) -> tupl
     """The value whose coordinates differ by `change`, and the logarithm of the ratio of the Jacobians."""
     if parameter.kind in SHARES:
         old = np.asarray(value)
-        factors = np.exp(np.append(change, 0.0))
-        new = old * factors
-        new /= new.sum()
-        return new, float(np.log(new).sum() - np.log(old).sum())
+        new = old.copy()
+        new[:-1] *= np.exp(change)
+        whole = float(new.sum())
+        return new / whole, float(change.sum()) - len(new) * math.log(whole)
     number = float(value)
     if parameter.kind == ALPHA:
         return number * math.exp(change[0]), float(change[0])

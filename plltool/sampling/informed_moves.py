@@ -76,14 +76,14 @@ class InformedInterchange(Move):
     def propose(self, state: State, step: float, rng: np.random.Generator, heat: float = 1.0) -> Proposal | None:
         question = Interchanges(state.topology.n_taxa)
         logs = _log_weights(state, heat)
-        number = _draw(logs, rng)
+        number = draw_number(logs, rng)
         topology, lengths = question.neighbour(state, number)
         lower, _ = question.find(state.topology, number)
         new = self.problem.moved(state, topology, lengths)
-        return Proposal(new, _log_sum(logs), (lower,), question=question)
+        return Proposal(new, log_sum(logs), (lower,), question=question)
 
     def log_ratio(self, old: State, proposal: Proposal, new: State, step: float, heat: float) -> float:
-        return proposal.log_ratio - heat * (new.lnl - old.lnl) - _log_sum(_log_weights(new, heat))
+        return proposal.log_ratio - heat * (new.lnl - old.lnl) - log_sum(_log_weights(new, heat))
 
 
 def _log_weights(state: State, heat: float) -> FloatArray:
@@ -92,11 +92,12 @@ def _log_weights(state: State, heat: float) -> FloatArray:
     return -np.logaddexp(0.0, -heat * (np.array(state.known.values) - state.lnl))
 
 
-def _log_sum(logs: FloatArray) -> float:
+def log_sum(logs: FloatArray) -> float:
+    """The logarithm of the sum of numbers whose logarithms are given."""
     return float(np.logaddexp.reduce(logs))
 
 
-def _draw(logs: FloatArray, rng: np.random.Generator) -> int:
+def draw_number(logs: FloatArray, rng: np.random.Generator) -> int:
     """A number, drawn with probabilities whose logarithms are given up to a constant."""
     sums = np.cumsum(np.exp(logs - logs.max()))
     return min(int(np.searchsorted(sums, rng.random() * sums[-1], side="right")), len(sums) - 1)
@@ -123,9 +124,7 @@ class Regrafts(Neighbours):
     @classmethod
     def of(cls, topology: Topology, node: int, radius: int) -> Regrafts:
         """Those of a node whose parent is an inner node."""
-        joint, home = topology.parent[node], topology.sibling(node)
-        rest = topology.copy()
-        rest.replace_child(topology.parent[joint], joint, home)
+        rest, home = prune(topology, node)
         return cls(node, rest, branches_around(rest, home, 2 * radius))
 
     @property
@@ -164,6 +163,21 @@ class Regrafts(Neighbours):
             if number is not None:
                 parts = [survey.place_length(share * whole[number]), survey.place_length((1.0 - share) * whole[number])]
                 survey.insert(number, above, parts[0], operands[edge], parts[1], subtree)
+
+
+def prune(topology: Topology, node: int) -> tuple[Topology, int]:
+    """The tree without the subtree below a node and the joint above it, and the joint's other child."""
+    joint, home = topology.parent[node], topology.sibling(node)
+    rest = topology.copy()
+    rest.replace_child(topology.parent[joint], joint, home)
+    return rest, home
+
+
+def stale_after(topology: Topology, node: int) -> tuple[int, ...]:
+    """The inner nodes whose CLAs change, and those of all above them, if the subtree below a node goes elsewhere."""
+    joint = topology.parent[node]
+    above = topology.parent[joint]
+    return (joint,) if above == ROOT else (joint, above)
 
 
 def branches_around(topology: Topology, branch: int, radius: int) -> list[int]:
@@ -219,13 +233,11 @@ class InformedRegraft(Move):
         logs = heat * np.array(values) + np.log(lengths)
         numbers = {edge: number for number, edge in enumerate(question.edges)}
         near = self._around(question, 0, numbers)
-        number = near[_draw(logs[near], rng)]
+        number = near[draw_number(logs[near], rng)]
         back = self._around(question, number, numbers)
         topology, changed = question.neighbour(state, number)
-        joint = topology.parent[question.node]
-        above = state.topology.parent[joint]
-        log_ratio = heat * (values[0] - values[number]) + _log_sum(logs[near]) - _log_sum(logs[back])
-        stale = (joint,) if above == ROOT else (joint, above)
+        log_ratio = heat * (values[0] - values[number]) + log_sum(logs[near]) - log_sum(logs[back])
+        stale = stale_after(state.topology, question.node)
         return Proposal(self.problem.moved(state, topology, changed), log_ratio, stale)
 
     def _around(self, question: Regrafts, number: int, numbers: dict[int, int]) -> list[int]:

@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from plltool.alignment.patterns import Patterns
+from plltool.sampling.fitch import FitchSets
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
 from plltool.sampling.joint_moves import Directions, JointDraw, JointLangevin
 from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import BranchMultiplier, NodeSlider, TreeMultiplier
 from plltool.sampling.moves import Move
 from plltool.sampling.parameters import ALPHA, SHARES
+from plltool.sampling.parsimony_move import ParsimonyRegraft
 from plltool.sampling.state import Problem
 from plltool.sampling.topology_moves import Extension, Interchange
 from plltool.sampling.value_moves import NumberMultiplier, ShareSlider, SimplexDraw, SimplexSlider
 
 LENGTH_WEIGHTS = ((BranchMultiplier, 6.0), (NodeSlider, 3.0), (TreeMultiplier, 2.0), (LengthLangevin, 1.0))
-TOPOLOGY_WEIGHTS = ((Interchange, 5.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 3.0))
+TOPOLOGY_WEIGHTS = ((Interchange, 12.0), (Extension, 5.0), (InformedInterchange, 0.5), (InformedRegraft, 0.5))
+PARSIMONY_WEIGHT = 2.0
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
 JOINT_WEIGHTS = ((JointDraw, 2.0), (JointLangevin, 1.0))
 
 
-def make_moves(problem: Problem) -> list[Move]:
-    """The moves of lengths, topology and each parameter."""
+def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:
+    """The moves of lengths, topology and each parameter; `parts` are the data by which some are informed."""
     moves: list[Move] = [kind(problem, weight) for kind, weight in LENGTH_WEIGHTS]
     if len(problem.names) > 3:
         moves += [kind(problem, weight) for kind, weight in TOPOLOGY_WEIGHTS]
+        moves.append(ParsimonyRegraft(problem, PARSIMONY_WEIGHT, FitchSets(parts)))
     for number, parameter in enumerate(problem.parameters):
         if parameter.kind in SHARES:
             moves += [kind(problem, SIMPLEX_WEIGHT, number) for kind in (SimplexDraw, SimplexSlider)]

@@ -29,7 +29,7 @@ class TopologyTests:
     wkh, wsh : the same with differences divided by their standard errors (Shimodaira 2002)
     elw : expected likelihood weight (Strimmer & Rambaut 2002); the weights sum to 1
     in_elw_set : bool, whether the tree is among those with the largest weights that sum to 1 - TEST_LEVEL
-    au : Shimodaira 2002, approximately unbiased; in a replicate, trees within AU_TIE of the best one count as best
+    au : Shimodaira 2002, approximately unbiased; trees that differ by less than AU_TIE count as one, see `find_ties`
     distance, curvature : signed distance d and curvature c, from which `au` is computed; NaN without a fit
     """
 
@@ -64,10 +64,12 @@ def run_tests(
     gains = relative @ weights
     drawn = [resampled_sums(relative, parts, n_replicates, rng, scale) for scale in AU_SCALES]
     once = drawn[AU_SCALES.index(1.0)]
-    kh, sh, wkh, wsh = compare_with_best(gains, once, difference_errors(relative, parts))
+    errors = difference_errors(relative, parts)
+    kh, sh, wkh, wsh = compare_with_best(gains, once, errors)
     elw = likelihood_weights(once)
-    among_best = np.array([np.mean(sums >= sums.max(axis=1, keepdims=True) - AU_TIE, axis=0) for sums in drawn])
-    au, distance, curvature = fit_multiscale(among_best, np.array(AU_SCALES), n_replicates)
+    ties = find_ties(gains, errors)
+    shares = np.array([win_shares_with_ties(sums, ties) for sums in drawn])
+    au, distance, curvature = fit_multiscale(shares, np.array(AU_SCALES), n_replicates)
     bp = win_shares(once)
     chosen = smallest_set(elw, 1 - TEST_LEVEL)
     return TopologyTests(lnl, gains.max() - gains, bp, kh, sh, wkh, wsh, elw, chosen, au, distance, curvature)
@@ -77,6 +79,27 @@ def win_shares(sums: FloatArray) -> FloatArray:
     """The share of replicates (n_replicates, n_trees) in which each tree is the best; ties are shared."""
     best = sums == sums.max(axis=1, keepdims=True)
     return np.mean(best / best.sum(axis=1, keepdims=True), axis=0)
+
+
+def find_ties(gains: FloatArray, errors: FloatArray) -> BoolArray:
+    """(n_trees, n_trees) whether two trees differ by less than AU_TIE, as root mean square over resampled alignments.
+
+    Such trees differ by less than they are optimised to. Neither may win against the other, so that AU asks how often
+    either of them is the best. The answer must not depend on the scale in another way than that for other trees:
+    with a margin for ties in each replicate, two trees that are equally good could both be rejected.
+
+    Parameters
+    ----------
+    gains : (n_trees,) lnL, up to a constant
+    errors : (n_trees, n_trees) from `difference_errors`
+    """
+    return np.hypot(gains[:, None] - gains, errors) < AU_TIE
+
+
+def win_shares_with_ties(sums: FloatArray, ties: BoolArray) -> FloatArray:
+    """The share of replicates (n_replicates, n_trees) in which each tree, or one that it ties with, is the best."""
+    best = sums == sums.max(axis=1, keepdims=True)
+    return np.mean(best @ ties, axis=0)  # of booleans, @ is any(... and ...)
 
 
 def difference_errors(sites: FloatArray, parts: Sequence[FloatArray]) -> FloatArray:

@@ -144,6 +144,10 @@ class Tree:
         self.neighbours[:], self.edges[:], self.ends[:] = other.neighbours, other.edges, other.ends
         self.lengths[:] = other.lengths
 
+    def has_topology_of(self, other: Tree) -> bool:
+        """Whether nodes and branches of a tree over the same taxa have the same numbers and places."""
+        return np.array_equal(self.ends, other.ends) and np.array_equal(self.neighbours, other.neighbours)
+
     def position(self, node: int, neighbour: int) -> int:
         """The column of `neighbour` among the neighbours of `node`."""
         row = self.neighbours[node]

@@ -17,8 +17,8 @@ from plltool.constants import (
     ROOT_GAIN,
     ROOT_HOPE,
     ROOT_MODEL_TRIALS,
+    ROOT_PRECISION,
     ROOT_TRIALS,
-    START_EPSILON,
 )
 from plltool.model.model import Model
 from plltool.optimise.lengths import smooth
@@ -134,11 +134,28 @@ def explore_roots(likelihood: TreeLikelihood, lnl: float, groups: Sequence[str] 
     trials = np.argsort(-places.lnl, kind="stable")[:ROOT_MODEL_TRIALS].tolist()
 
     def optimise() -> float:
-        smooth(likelihood, START_EPSILON)
-        optimise_model(likelihood, groups, START_EPSILON, scale=True)
+        smooth(likelihood, ROOT_PRECISION)
+        optimise_model(likelihood, groups, ROOT_PRECISION, scale=True)
         return smooth(likelihood).lnl
 
     return _try_places(likelihood, places, trials, lnl, optimise)
+
+
+def place_root(
+    likelihood: TreeLikelihood, lnl: float, optimise: Callable[[], float], stay: bool = False, explore: bool = True
+) -> float:
+    """Optimise the place of the root, and then what `optimise` does, until neither gains; return lnL.
+
+    `lnl` and `stay` are as for `move_root`; all else has been optimised. Without `explore` the root is near its place.
+    """
+    if explore and not stay:
+        lnl = explore_roots(likelihood, lnl)
+    for _ in range(MAX_ROOT_MOVES):
+        moved = move_root(likelihood, lnl, stay)
+        if moved == lnl:
+            break
+        lnl = optimise()
+    return lnl
 
 
 def _try_places(

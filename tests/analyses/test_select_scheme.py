@@ -265,7 +265,8 @@ def test_bad_requests(settings, message, simulated):
 @pytest.mark.parametrize(
     ("word", "with_partitions", "message"),
     [
-        ("HKY", True, "model: found 'HKY' beside partitions, expected 'auto' or a file with parts and models"),
+        ("HKY", True, "model: found 'HKY' beside partitions, expected 'auto' to choose one for each part"),
+        (None, True, "model: found none beside partitions, expected 'auto' .*; a file that has models of its own is"),
         ("auto+ASC", True, r"model: found 'auto\+ASC' beside partitions, expected \+ASC in the lines of parts"),
         ("auto+MERGE", False, r"model: found 'auto\+MERGE' without partitions, expected a file with the parts"),
     ],

@@ -21,6 +21,7 @@ def test_files_and_labels(plltool, small, tree, tmp_path):
     assert "supports: sh-alrt/abayes" in result.stdout
     record = json.loads((tmp_path / "a.alrt.json").read_text())["supports"]
     assert (tmp_path / "a.support.nwk").read_text() == record["tree"] + "\n"
+    assert record["tree"] not in result.stdout, "a file has it"
     assert len(record["branches"]) == 3
     for branch in record["branches"]:
         label = f"{branch['sh-alrt']:.1f}/{branch['abayes']:.3f}"

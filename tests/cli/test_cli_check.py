@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 
 def test_facts(plltool, small):
     small.write_text(small.read_text() + ">twin\n" + small.read_text().splitlines()[1] + "\n")
@@ -71,3 +73,16 @@ def test_kind_of_data(plltool, small):
     refused = plltool("check", small, "--model", "LG")
     assert refused.exit_code == 1
     assert "found DNA data, expected protein for model 'LG'" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "problem"),
+    [
+        ("--memory", "5X", "found '5X', expected a size such as 2G, 500M or a number of bytes"),
+        ("--share", "1;2", "found '1;2', expected a number for each device, such as 0.6,0.4"),
+    ],
+)
+def test_options_of_the_device_that_cannot_be_read(plltool, small, option, value, problem):
+    result = plltool("check", small, option, value)
+    assert result.exit_code == 2
+    assert result.stderr.splitlines()[-1] == f"Error: Invalid value for '{option}': {problem}"

@@ -35,6 +35,18 @@ def test_fixed_repeats_the_lnl_of_the_search(plltool, small, tree):
     assert found["warnings"] == record["warnings"]
 
 
+def test_the_tree_is_printed_unless_a_file_has_it(plltool, small, tree, tmp_path):
+    arguments = ("evaluate", small, "--tree", tree, *QUICK, "--fixed")
+    printed = [line for line in plltool(*arguments).stdout.splitlines() if line.startswith("tree: ")]
+    written = [
+        line
+        for line in plltool(*arguments, "--prefix", tmp_path / "e").stdout.splitlines()
+        if line.startswith("tree: ")
+    ]
+    assert written == [f"tree: {tmp_path / 'e.evaluate.nwk'}"]
+    assert printed == [f"tree: {(tmp_path / 'e.evaluate.nwk').read_text().strip()}"]
+
+
 def test_a_tree_in_nexus(plltool, small, tree, tmp_path):
     newick = plltool("evaluate", small, "--tree", tree, *QUICK, "--fixed")
     nexus = tmp_path / "tree.nex"

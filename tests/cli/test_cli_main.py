@@ -43,6 +43,21 @@ def single_commands(group, path=()):
 
 
 @pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
+def test_usage_and_help_call_arguments_alike(path, command, plltool):
+    shown = plltool(*path, "--help").stdout
+    usage, text = shown.split("\n\n  ", 1)
+    for argument in (own for own in command.params if isinstance(own, click.Argument)):
+        name = (argument.metavar or argument.name.upper()).strip("[].")
+        assert name in usage
+        assert all(word in text for word in re.findall("[A-Z]+", name))
+
+
+def test_groups_show_short_help_in_full(plltool):
+    for path in ((), ("trees",)):
+        assert "..." not in plltool(*path, "--help").stdout.partition("Commands:")[2]
+
+
+@pytest.mark.parametrize(("path", "command"), list(single_commands(main)))
 def test_every_command_has_an_example(path, command, plltool):
     shown = " ".join(plltool(*path, "--help").stdout.split())
     found = re.search(r"Examples?: (.*?)(?: Options: |$)", shown)

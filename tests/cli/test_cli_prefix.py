@@ -213,3 +213,35 @@ def test_reports_are_of_all_runs_and_only_if_wanted(plltool, small, prefix):
     assert plltool(*search, "--redo").exit_code == 0
     assert "sh-alrt" not in html.read_text()
     assert plltool("report", prefix.with_name("none")).stderr.startswith("plltool: error: ")
+
+
+@pytest.mark.parametrize("given", ["", "/", "folder/", ".", "..", "folder/.."])
+def test_a_prefix_is_the_start_of_names(plltool, small, given):
+    result = plltool("search", small, *QUICK, "--prefix", given)
+    assert result.exit_code == 2
+    expected = "expected the start of file names, such as run or folder/run"
+    assert result.stderr.splitlines()[-1] == f"Error: Invalid value for '--prefix': found '{given}', {expected}"
+
+
+def test_only_files_of_a_prefix_get_the_hint_at_it(plltool, tree_file, prefix):
+    for command in (("show", tree_file, "--svg"), ("trees", "root", tree_file, "--root", "mad", "--output")):
+        refused = plltool(*command, tree_file)
+        assert refused.stderr == f"plltool: error: {tree_file}: exists already; --redo replaces it\n"
+    prefix.with_name("run.support.nwk").write_text("mine")
+    refused = plltool("support", "--tree", tree_file, "--replicates", tree_file, "--prefix", prefix)
+    assert refused.stderr.endswith("run.support.nwk: exists already; --redo replaces it, --prefix names other files\n")
+
+
+@pytest.fixture
+def tree_file(tmp_path):
+    path = tmp_path / "tree.nwk"
+    path.write_text("((a:1,b:1):1,c:1,d:1);\n")
+    return path
+
+
+def test_a_file_is_no_prefix(plltool, prefix):
+    record = prefix.with_name("run.json")
+    record.write_text("{}")
+    refused = plltool("report", record)
+    expected = "expected how the names of a run's files begin, such as 'run'"
+    assert refused.stderr == f"plltool: error: {record}: found a file, {expected}\n"

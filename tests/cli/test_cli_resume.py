@@ -158,7 +158,7 @@ def test_files_that_an_interrupted_run_has_not_claimed_are_not_replaced(plltool,
     mine.write_text("mine")
     refused = plltool("search", small, *LONG, "--prefix", tmp_path / "run", "--site-lnl", mine)
     assert refused.exit_code == 1
-    assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it, --prefix names other files\n")
+    assert refused.stderr.endswith("sites.tsv: exists already; --redo replaces it\n")
     assert mine.read_text() == "mine"
 
 
@@ -194,3 +194,10 @@ def test_a_run_that_ended_well_leaves_no_checkpoint(plltool, small, tmp_path):
     assert plltool(*run).exit_code == 0
     written = [f"run.{ending}" for ending in ("best.nwk", "html", "json", "log", "txt")]
     assert sorted(os.listdir(tmp_path)) == [*written, "small.fasta"]
+
+
+@pytest.mark.parametrize("option", [("--model", "GTR+Q"), ("--outgroup", "Nobody"), ("--start", "nothing.nwk")])
+def test_a_search_that_cannot_begin_leaves_no_checkpoint(plltool, small, tmp_path, option):
+    result = plltool("search", small, *option, "--device", "numpy", "--prefix", tmp_path / "run")
+    assert result.exit_code == 1
+    assert [path.name for path in tmp_path.glob("run.*")] == ["run.log"]

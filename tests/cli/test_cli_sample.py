@@ -10,6 +10,7 @@ def test_sample(plltool, small, tmp_path):
     assert "prior of lengths: gammadir(1.0,0.1,1.0,1.0)" in done.stderr
     assert "round 12/12" in done.stderr
     assert f"trees of a run: {tmp_path / 'run.run1.t'}" in done.stdout.splitlines()
+    assert "PREFIX.runN.t  " in plltool("sample", "--help").stdout
     first = (tmp_path / "run.run1.p").read_text()
     columns = ["Gen", "LnL", "LnPr", "TL", "kappa", "pi(A)", "pi(C)", "pi(G)", "pi(T)"]
     assert first.splitlines()[1].split("\t") == columns

@@ -69,3 +69,14 @@ def test_one_tree_is_not_enough(plltool, small, trees, tmp_path):
     result = plltool("test", small, "--trees", single, *QUICK)
     assert result.exit_code == 1
     assert "expected at least 2" in result.stderr
+
+
+def test_trees_of_one_topology_get_a_warning(plltool, small, trees):
+    """The third tree is the first one, written from another node; the second is another."""
+    first, second = trees.read_text().split()
+    names = sorted(line[1:].strip() for line in small.read_text().splitlines() if line.startswith(">"))
+    assert first == "((({},{}),{}),({},{}),{});".format(*names)
+    trees.write_text("\n".join([first, second, "(({2},({0},{1})),{5},({4},{3}));".format(*names)]) + "\n")
+    result = plltool("test", small, "--trees", trees, *QUICK, "--replicates", 10)
+    assert "warning: trees 1, 3: found one topology, expected a different one for each tree" in result.stderr
+    assert "+ kept, - rejected: p < 0.05, or outside the 95 % set of ELW" in result.stdout.splitlines()

@@ -24,9 +24,9 @@ def sources(kernel_folder):
 
 @pytest.fixture(scope="module")
 def kernel_folder():
-    from importlib.resources import files
+    from plltool.engine.opencl.kernels import find_kernel_folder
 
-    return files("plltool.kernels")
+    return find_kernel_folder()
 
 
 def in_c(kernel, argument):

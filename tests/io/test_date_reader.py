@@ -79,10 +79,13 @@ def test_a_quoted_name_with_a_comma(tmp_path):
         ),
         ("name\tdate\na\t2001\na\t2002\n", r"d\.tsv: line 3: taxon 'a': is on line 2, too; expected one date"),
         ("name\tdate\na\n", r"d\.tsv: line 2: taxon 'a': found 1 fields, expected 2"),
-        ("a\t2001\nb\t2002\n", r"d\.tsv: found columns 'a', '2001', expected one called name or strain or accession"),
+        (
+            "a\t2001\nb\t2002\n",
+            r"d\.tsv: found columns 'a', '2001', expected one of taxa called name or strain or accession, or its name",
+        ),
         (
             "name\tyear\na\t2002\n",
-            r"d\.tsv: found columns 'name', 'year', expected one called a name with the word date",
+            r"d\.tsv: found columns 'name', 'year', expected one of dates with the word date in its name",
         ),
         ("", r"d\.tsv: found no names of columns"),
     ],

@@ -268,7 +268,9 @@ class TestDates:
     def test_many_columns(self, tmp_path):
         table = tmp_path / "dates.csv"
         table.write_text(",".join(f"column {number}" for number in range(MANY)) + "\n")
-        with refused("dates.csv: found columns 'column 0', .* and 19995 more, expected one called name or strain"):
+        with refused(
+            "dates.csv: found columns 'column 0', .* and 19995 more, expected one of taxa called name or strain"
+        ):
             read_dates(table)
 
 

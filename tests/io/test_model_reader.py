@@ -29,7 +29,10 @@ def test_a_string_is_a_model():
 
 def test_neither_a_model_nor_a_file():
     with pytest.raises(InputError, match=r"unknown model; accepted: .*; nor is it the name of a file$"):
-        read_scheme("mine.part")
+        read_scheme("mine")
+    for name in ("mine.part", "folder/mine", "Q.plunt"):
+        with pytest.raises(InputError, match=f"^'{name}': found neither a file nor a model of this name$"):
+            read_scheme(name)
 
 
 def test_the_record_of_a_run(tmp_path):
@@ -84,11 +87,6 @@ def test_files_that_hold_no_model(tmp_path, content, words):
         read_scheme(str(path))
     assert str(caught.value).startswith(str(path))
     assert words in str(caught.value)
-
-
-def test_neither_model_nor_file():
-    with pytest.raises(InputError, match="unknown model"):
-        read_scheme("no_such_file.json")
 
 
 @pytest.mark.parametrize(

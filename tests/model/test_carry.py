@@ -46,6 +46,35 @@ def test_an_exact_start_is_the_nested_model(narrow, wide):
     assert mixture(start, factor) == pytest.approx(mixture(source), abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("narrow", "wide", "exact"),
+    [
+        ("GTR{1/2/3/4/5/6}+FU{0.4/0.3/0.2/0.1}", "UNREST", True),
+        ("STRSYM{2/3/1/0.5/4/1}", "UNREST", True),
+        ("UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}", "STRSYM", False),
+        ("UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}", "GTR", False),
+        ("UNREST{2/5/1/0.5/1/9/3/1/0.6/1.5/8/1}", "JC+FO", False),
+    ],
+)
+def test_rates_of_changes_are_carried_over(narrow, wide, exact):
+    """Between models with rates both ways and those with exchangeabilities: as many changes between any two bases."""
+
+    def changes(own):
+        [q], [pi] = own.components().rate_matrices(), own.components().frequencies
+        flow = pi[:, None] * q
+        np.fill_diagonal(flow, 0.0)
+        return flow / flow.sum()
+
+    source = model(narrow)
+    [(start, _)] = carry_over(source, parse_model(wide), FREQUENCIES)
+    before, after = changes(source), changes(start)
+    if exact:
+        assert after == pytest.approx(before, rel=1e-9)
+    elif wide == "GTR":
+        assert after + after.T == pytest.approx(before + before.T, rel=1e-9)
+    assert start.frequencies == pytest.approx(source.frequencies, rel=1e-9) or wide == "STRSYM"
+
+
 def test_rates_of_another_model_are_kept_within_bounds():
     """Those between states that are not neighbours are all but 0 in ORDERED."""
     [(start, _)] = carry_over(model("MULTI4_ORDERED"), parse_model("MULTI4_GTR"), FREQUENCIES)
@@ -61,6 +90,23 @@ def test_parameters_of_codon_models_are_kept_by_name():
     start.set_rate_parameter("kappa", 5.0)
     [(other, _)] = carry_over(start, parse_model("MGK+F1X4"), counted)
     assert other.rate_parameters == {"omega": 0.3, "kappa": 5.0}
+
+
+@pytest.mark.parametrize(
+    ("narrow", "wide", "expected"),
+    [
+        ("ECMK07_GY{0.7/0.6}", "ECMK07_GY2K", {"omega": 0.7, "kappa_transition": 0.6, "kappa_transversion": 1.0}),
+        ("ECMK07_GY1KTV{0.7/0.6}", "ECMK07_GY2K", {"omega": 0.7, "kappa_transition": 1.0, "kappa_transversion": 0.6}),
+        ("MGK{0.7/4}", "MG2K", {"omega": 0.7, "kappa_transition": 4.0, "kappa_transversion": 1.0}),
+        ("GY{0.7/4}+F1X4", "M1a+F1X4", {"omega0": 0.1, "kappa": 4.0}),
+    ],
+)
+def test_a_parameter_of_codon_models_is_that_of_the_same_changes(narrow, wide, expected):
+    """Whatever its name; kappa is one for transitions, or for transversions. Omegas of classes begin where they do."""
+    counted = [1 / 61] * 61
+    source = Model(parse_model(narrow), counted)
+    [(start, _)] = carry_over(source, parse_model(wide), counted)
+    assert start.rate_parameters == expected
 
 
 def shares(model):

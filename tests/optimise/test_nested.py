@@ -79,7 +79,13 @@ NESTED = {
         ["MK", "MK+FO", "MULTI4_GTR+FO"],
         ["ORDERED", "ORDERED+FO", "ORDERED+FO+G4"],
     ],
-    "codons": [["GY0K+FE", "GY+FE", "M1a+FE", "M2a+FE"], ["GY+FE", "GY+FE+I", "GY+FE+I+G2"], ["GY+FE+G2", "GY+FE+R2"]],
+    "codons": [
+        ["GY0K+FE", "GY+FE", "M1a+FE", "M2a+FE"],
+        ["GY+FE", "GY+FE+I", "GY+FE+I+G2"],
+        ["GY+FE+G2", "GY+FE+R2"],
+        ["ECMK07", "ECMK07_GY0K", "ECMK07_GY1KTV", "ECMK07_GY2K"],
+        ["ECMK07_GY", "ECMK07_GY2K"],
+    ],
     "doublets": [
         ["S16B+FE", "S16A+FE", "S16A+FO"],
         ["S16A+FE", "S16A+FE+I", "S16A+FE+I+G2"],

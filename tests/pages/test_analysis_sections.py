@@ -63,7 +63,7 @@ def test_placements(tmp_path):
     assert rows == expected
     assert re.search(r"^  q2 +Pan  0\.7500 +0\.01000 +-1001\.5000$", made.text, re.MULTILINE)
     assert "Pan [2]" in made.text
-    assert "4 sequences were placed on the branches of this tree" in " ".join(made.text.split())
+    assert "We placed 4 sequences on the branches of this tree" in " ".join(made.text.split())
     assert "- Berger S.A." in made.text
     elements = read_page(made.html)
     assert "</script><b>q3" in texts_of(elements, "th")
@@ -114,6 +114,8 @@ def test_concordance_stands_at_its_branches(tmp_path):
     assert "sCF_N" not in made.text
     assert "from 12 gene trees and site concordance factors" in " ".join(made.text.split())
     assert "plltool concordance --tree x.nwk" in made.text
+    assert "colour" not in re.search(r"CONCORDANCE\n.*", made.text, re.DOTALL)[0], "a page of text has none"
+    assert "The colour of a dot tells gCF" in made.html
     circles = picture_in(made.html, "concordance").iter(f"{SVG}circle")
     dots = {own.find(f"{SVG}title").text: own.get("fill") for own in circles}
     assert dots == {"1: 75.0/45.2": "#1b7837", "2: 25.0/-": "#b2182b"}

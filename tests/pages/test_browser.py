@@ -1,11 +1,24 @@
 """Reports in a browser: the script runs under the page's policy, and names do nothing. Skipped without Chromium."""
 
+import re
 import shutil
 import subprocess
 
 import pytest
 from page_reader import read_page, texts_of
-from page_records import HOSTILE, NAMES, quoted_tree, record_of_search, write
+from page_records import (
+    HOSTILE,
+    MUTATIONS,
+    NAMES,
+    jplace,
+    quoted_tree,
+    record_of_ancestors,
+    record_of_concordance,
+    record_of_dates,
+    record_of_placements,
+    record_of_search,
+    write,
+)
 
 import plltool
 
@@ -33,7 +46,7 @@ def test_the_script_draws_the_tree_and_no_name_runs(tmp_path):
     assert console == []
     elements = read_page(dom)
     assert not [name for name, _, _ in elements if name in ("img", "iframe")]
-    (toolbar,) = [given for _, given, _ in elements if given.get("id") == "toolbar"]
+    (toolbar,) = [given for _, given, _ in elements if given.get("class") == "toolbar"]
     assert "hidden" not in toolbar, "the script has not run"
     assert [given["data-number"] for name, given, _ in elements if given.get("class") == "hit"], "no tree of the script"
     shown = texts_of(elements, "text")
@@ -46,3 +59,50 @@ def test_a_picture_of_the_page(prefix):
     _, console = open_page(prefix.with_name("run.html"), prefix.parent, f"--screenshot={picture}")
     assert console == []
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_script_draws_marks_and_years_as_they_stood_there(tmp_path):
+    """Where no clade is collapsed and nothing is turned, the script draws the same picture."""
+    write(tmp_path / "x.place.json", record_of_placements())
+    (tmp_path / "x.jplace").write_text(jplace())
+    write(tmp_path / "x.ancestral.json", record_of_ancestors())
+    (tmp_path / "x.mutations.tsv").write_text(MUTATIONS)
+    write(tmp_path / "x.cf.json", record_of_concordance())
+    write(tmp_path / "x.date.json", record_of_dates())
+    made = plltool.report(tmp_path / "x")
+    made.write()
+    dom, console = open_page(tmp_path / "x.html", tmp_path, "--dump-dom")
+    assert console == []
+    for key, is_free in (("placements", True), ("ancestors", False), ("concordance", True), ("dates", False)):
+        before, after = (
+            re.search(rf'<section id="{key}".*?</section>', html, re.DOTALL)[0] for html in (made.html, dom)
+        )
+        assert 'class="hit"' in after, f"no tree of the script in {key}"
+        assert texts_in(after) == texts_in(before)
+        assert bands_in(after) == bands_in(before)
+        assert {dot for dot in dots_in(after) if dot != "#666666"} == set(dots_in(before))
+        assert re.search(r'<fieldset class="moves-root"( hidden="")?>', after)[1] == (None if is_free else ' hidden=""')
+
+
+def tree_in(section):
+    """The picture of the tree, which comes before plots."""
+    return re.search("<svg.*?</svg>", section, re.DOTALL)[0]
+
+
+def texts_in(section):
+    """What is written where, to the point."""
+    found = []
+    for attributes, text in re.findall(r"<text ([^>]*)>([^<]*)</text>", tree_in(section)):
+        x, y = (float(re.search(rf'{name}="([-\d.]+)"', attributes)[1]) for name in "xy")
+        found.append((text, round(x), round(y)))
+    return sorted(found)
+
+
+def bands_in(section):
+    """The widths of what lies behind branches, and of bars over years."""
+    paths = re.findall(r'<path [^>]*stroke="#9dbfe0" stroke-width="([\d.]+)"', tree_in(section))
+    return sorted(map(float, paths))
+
+
+def dots_in(section):
+    return re.findall(r'<circle [^>]*fill="(#\w+)"', tree_in(section))

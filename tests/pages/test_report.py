@@ -275,3 +275,32 @@ def test_the_report_of_a_real_search(data_dir, tmp_path):
         main(["report", str(tmp_path / "run")], prog_name="plltool")
     assert end.value.code == 0
     assert [(tmp_path / f"run.{ending}").read_bytes() for ending in ("html", "txt")] == first
+
+
+def page_of_parts(folder, number):
+    record = record_of_search()
+    record["parts"] = [record["parts"][0] | {"name": f"gene{part}"} for part in range(number)]
+    write(folder / "x.json", record)
+    report = plltool.report(folder / "x")
+    model = re.search(r'<section id="model".*?</section>', report.html, re.DOTALL)[0]
+    return model, re.search(r"\nMODEL\n.*?\nSEARCH\n", report.text, re.DOTALL)[0]
+
+
+def test_parameters_of_parts_are_folded(tmp_path):
+    model, text = page_of_parts(tmp_path, 3)
+    unfolded = re.sub("<details>.*?</details>", "", model, flags=re.DOTALL)
+    for part in range(3):
+        assert f"<summary>Parameters of part gene{part}</summary>" in model
+        assert f"Frequencies of part gene{part}" in model
+        assert f"Frequencies of part gene{part}:" in text
+    assert "Frequencies" not in unfolded
+    assert "Length of the tree in each part" in unfolded
+
+
+def test_tables_and_plots_of_hundreds_of_parts_are_folded(tmp_path):
+    model, text = page_of_parts(tmp_path, 300)
+    unfolded = re.sub("<details>.*?</details>", "", model, flags=re.DOTALL)
+    assert "<summary>Length of the tree in each part: 300 rows</summary>" in model
+    assert "gene7" not in unfolded
+    assert "<svg" not in unfolded
+    assert text.count("  ... and 280 more, see the HTML page") == 2, "the parts, and their models with all values"

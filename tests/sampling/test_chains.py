@@ -1,7 +1,7 @@
 """What chains keep for a checkpoint."""
 
 import numpy as np
-from sampling.toys import draw_topology, make_problem
+from sampling.toys import draw_topology, make_parts, make_problem
 
 from plltool.sampling.chains import Chains
 from plltool.sampling.kernel import make_moves
@@ -12,7 +12,7 @@ def test_what_is_packed_are_copies():
     """A checkpoint may write them later, when the chains have gone on."""
     problem, rng = make_problem(), np.random.default_rng(3)
     states = [problem.draw(draw_topology(problem, rng), rng) for _ in range(4)]
-    chains = Chains(make_moves(problem), NoData(), states, 2, 0.1, rng, tuning=20)
+    chains = Chains(make_moves(problem, make_parts()), NoData(), states, 2, 0.1, rng, tuning=20)
     for _ in range(10):
         chains.advance()
     packed = chains.pack()

@@ -5,7 +5,7 @@ import pytest
 from helpers import numpy_engine, random_codes
 from oracles.likelihood import pruning
 from oracles.substitution import q_matrix
-from sampling.toys import Shape, branches_of, draw_topology, make_problem
+from sampling.toys import Shape, branches_of, draw_topology, make_parts, make_problem
 
 from plltool.sampling.kernel import make_moves
 from plltool.sampling.likelihoods import EngineLikelihoods, NoData, sampling_slots
@@ -16,7 +16,7 @@ N_TAXA, N_CHAINS = 8, 2
 PROBLEM = make_problem("HKY+FO", N_TAXA)
 
 
-@pytest.mark.parametrize("move", make_moves(PROBLEM), ids=lambda move: move.name)
+@pytest.mark.parametrize("move", make_moves(PROBLEM, make_parts(N_TAXA)), ids=lambda move: move.name)
 def test_lnl_after_many_proposals_is_that_of_the_tree(move):
     rng = np.random.default_rng(1)
     codes, weights = random_codes(rng, N_TAXA, 12), np.ones(12)

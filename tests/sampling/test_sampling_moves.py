@@ -10,12 +10,15 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
+from oracles.parsimony import tree_changes
 from oracles.posteriors import all_topologies, log_likelihood, number_of_trees, simulate, splits_of
 from sampling.toys import (
     LENGTHS,
     OracleLikelihoods,
     TableLikelihoods,
+    branches_of,
     draw_topology,
+    make_parts,
     make_problem,
     model_of,
     numbers_of,
@@ -24,6 +27,7 @@ from sampling.toys import (
 from scipy import stats
 
 from plltool.sampling.chains import Chains
+from plltool.sampling.fitch import FitchSets
 from plltool.sampling.informed_moves import InformedInterchange, InformedRegraft
 from plltool.sampling.joint_moves import Directions, JointLangevin, JointMove
 from plltool.sampling.kernel import make_moves
@@ -31,16 +35,18 @@ from plltool.sampling.langevin_move import LengthLangevin
 from plltool.sampling.length_moves import NodeSlider
 from plltool.sampling.likelihoods import NoData
 from plltool.sampling.moves import Proposal
+from plltool.sampling.parsimony_move import COST, ParsimonyRegraft
 from plltool.sampling.priors import Exponential, GammaDirichlet
 from plltool.sampling.topology_moves import Extension, Interchange
+from plltool.sampling.tree import ROOT
 
 # The largest of some 20 differences in 12 tests would be called significant once in 4,000 such suites; seeds are fixed.
 LEAST_P = 1e-6
 LENGTH_MOVES = [
     "multiplier of a branch", "node slider", "multiplier of all branches", "eSPR", "informed SPR",
-    "Langevin step of all branches", "Langevin step of parameters and length",
+    "Langevin step of all branches", "Langevin step of parameters and length", "parsimony SPR",
 ]  # fmt: skip
-NAMES = [move.name for move in make_moves(make_problem())]
+NAMES = [move.name for move in make_moves(make_problem(), make_parts())]
 
 
 def draws(problem, n, rng):
@@ -84,7 +90,7 @@ def make_bold(move, states):
 @pytest.mark.parametrize("name", NAMES)
 def test_moves_keep_the_joint_distribution_of_parameters_and_data(name):
     problem, rng = make_problem(), np.random.default_rng(1)
-    move = next(move for move in make_moves(problem) if move.name == name)
+    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
     states = draws(problem, 200, rng)
     make_bold(move, states)
     chains = Chains([move], OracleLikelihoods(problem, rng), states, len(states), 0.1, rng)
@@ -103,7 +109,7 @@ PRIOR_CASES = [(name, LENGTHS) for name in NAMES] + [
 def test_moves_keep_the_prior(name, lengths):
     """Many moves, which cost little without data."""
     problem, rng = make_problem(lengths=lengths), np.random.default_rng(2)
-    move = next(move for move in make_moves(problem) if move.name == name)
+    move = next(move for move in make_moves(problem, make_parts()) if move.name == name)
     states = draws(problem, 300, rng)
     make_bold(move, states)
     chains = Chains([move], NoData(), states, len(states), 0.1, rng)
@@ -125,7 +131,14 @@ def make_table(start, rng):
     }
 
 
-@pytest.mark.parametrize("move", [Interchange, Extension, InformedInterchange, partial(InformedRegraft, radius=1)])
+PARSIMONY_REGRAFT = partial(ParsimonyRegraft, sets=FitchSets(make_parts()))
+
+
+@pytest.mark.parametrize(
+    "move",
+    [Interchange, Extension, InformedInterchange, partial(InformedRegraft, radius=1), PARSIMONY_REGRAFT],
+    ids=["NNI", "eSPR", "informed NNI", "informed SPR", "parsimony SPR"],
+)
 @pytest.mark.parametrize("n_chains", [1, 3])
 def test_topologies_are_sampled_from_their_posterior(move, n_chains):
     """Of five taxa with fixed lengths and model all 15 posterior probabilities are known."""
@@ -137,7 +150,7 @@ def test_topologies_are_sampled_from_their_posterior(move, n_chains):
     assert np.sort(expected)[-1] < 0.9  # else there is little to see
     n = 300
     moves = [move(problem, 1.0)]
-    if isinstance(moves[0], InformedRegraft):  # which prefers long branches, and has them at random
+    if isinstance(moves[0], (InformedRegraft, ParsimonyRegraft)):  # which prefer long branches, and have them at random
         moves.append(NodeSlider(problem, 1.0))
     chains = Chains(moves, TableLikelihoods(table), [start] * n * n_chains, n, 0.5, rng)
     for _ in range(30):
@@ -269,6 +282,51 @@ def test_informed_regrafts_have_the_ratio_of_their_proposals(heat):
         assert np.log(back / count) == pytest.approx(ratio, abs=4.5 * np.sqrt(1 / count + 1 / back))
         compared += abs(ratio) > 0.5
     assert compared
+
+
+def test_parsimony_regrafts_have_the_ratio_of_their_proposals():
+    """q by the changes of the oracle and the lengths, for all places of a subtree, and the shares of proposals."""
+    rng, n = np.random.default_rng(9), 3000
+    problem, (part,) = make_problem("JC", n_taxa=6), make_parts(6, 30)
+    move = ParsimonyRegraft(problem, 1.0, FitchSets([part]))
+    start = problem.start(draw_topology(problem, rng), [0.0, *(0.1 * 2.0 ** np.arange(9) / 50).tolist()])
+    node = next(k for k in range(1, 6) if start.topology.parent[start.topology.parent[k]] != ROOT)
+
+    def log_weight(state):
+        """Of the place where the subtree is, up to what is the same for all of them."""
+        changes = tree_changes(branches_of(state)[0], part.masks.tolist(), part.weights)
+        return np.log(sum_at_joint(state, node)) - COST * changes
+
+    regrafts, _ = move._places(start.topology, node)
+    states = []
+    for number in range(regrafts.n_values):
+        topology, lengths = regrafts.neighbour(start, number) if number else (start.topology, start.lengths)
+        states.append(start._replace(topology=topology, lengths=lengths))
+    logs = np.array([log_weight(state) for state in states])
+
+    def point(state):
+        return frozenset((split, round(x, 9)) for split, x in zip(state.topology.splits(), state.lengths, strict=True))
+
+    keys = [point(state) for state in states]
+    assert len(set(keys)) == 7  # a rest of five taxa has as many branches
+
+    found, ratios = Counter(), {}
+    while found.total() < n:
+        proposal = move.propose(start, 0.0, rng)
+        key = point(proposal.state)
+        if key in keys:
+            found[key] += 1
+            ratios[key] = proposal.log_ratio
+    expected = np.exp(logs[1:] - logs[1:].max())
+    expected /= expected.sum()
+    assert stats.chisquare([found[key] for key in keys[1:]], n * expected).pvalue > 1e-4
+    for number, key in enumerate(keys[1:], 1):
+        if key in ratios:
+            back = logs[0] - np.logaddexp.reduce(np.delete(logs, number))
+            there = logs[number] - np.logaddexp.reduce(logs[1:])
+            jacobian = np.log(sum_at_joint(states[number], node) / sum_at_joint(start, node))
+            assert ratios[key] == pytest.approx(back - there + jacobian, abs=1e-9)  # sums of few terms
+    assert len(ratios) > 3
 
 
 def sum_at_joint(state, node):

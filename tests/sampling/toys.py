@@ -3,6 +3,8 @@
 import numpy as np
 from oracles.posteriors import SiteModel, log_likelihood, simulate
 
+from plltool.alignment.encoding import make_alignment
+from plltool.alignment.patterns import compress
 from plltool.model.model import Model
 from plltool.model.model_string import parse_model
 from plltool.sampling.joint_moves import CoordinateSlopes
@@ -22,6 +24,13 @@ def make_problem(model="GTR+FO+I+G4", n_taxa=5, lengths=LENGTHS, priors=PRIORS):
     models = (Model(parse_model(model)),)
     names = tuple(f"t{k}" for k in range(n_taxa))
     return Problem(names, models, tuple(find_parameters(models, priors)), lengths)
+
+
+def make_parts(n_taxa=5, n_sites=12):
+    """The patterns of one part with random columns, for moves that data inform."""
+    drawn = np.random.default_rng(8).integers(0, 5, (n_taxa, n_sites))
+    rows = ["".join("ACGTR"[state] for state in row) for row in drawn]
+    return [compress(make_alignment([f"t{k}" for k in range(n_taxa)], rows, "toy"))]
 
 
 def draw_topology(problem, rng):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
+from plltool.constants import AU_TIE
 from plltool.statistics.topologies import (
     compare_with_best,
     difference_errors,
@@ -116,3 +117,33 @@ def test_two_trees_that_differ_by_rounding_have_the_same_au():
     tests = run_tests(sites, [np.ones(300)], 1000, np.random.default_rng(16))
     assert tests.au[0] == pytest.approx(tests.au[1], abs=0.05)
     assert tests.bp[0] == 0.0
+
+
+@pytest.mark.parametrize("spread", [1e-6, 1e-4, 1e-3, 2e-3, 3e-3, 5e-3, 7e-3, 0.012, 0.02, 0.1, 1.0])
+def test_au_keeps_two_trees_that_are_equally_good(spread):
+    """The boundary between two trees is flat and both lie on it: p is 0.5, or 1 for trees that are the same."""
+    rng = np.random.default_rng(17)
+    first, change = rng.normal(-5, 1, 400), rng.normal(size=400)
+    change -= change.mean()
+    sites = np.stack([first, first + change * spread / math.sqrt(np.sum(change**2))])
+    au = run_tests(sites, [np.ones(400)], 2000, np.random.default_rng(18)).au
+    assert au[0] == pytest.approx(au[1], abs=0.1)
+    assert au[0] == pytest.approx(1.0 if spread < AU_TIE else 0.5, abs=0.05)
+
+
+def test_a_third_tree_wins_against_either_of_two_that_tie():
+    """Trees that tie are the best together as often as one of them alone would be: the third is their complement."""
+    rng = np.random.default_rng(19)
+    first, change = rng.normal(-5, 1, 300), rng.normal(size=300)
+    change *= 0.003 / math.sqrt(np.sum((change - change.mean()) ** 2))
+    sites = np.stack([first, first + change - change.mean(), first + rng.normal(0, 0.2, 300)])
+    au = run_tests(sites, [np.ones(300)], 2000, np.random.default_rng(20)).au
+    alone = run_tests(sites[[0, 2]], [np.ones(300)], 2000, np.random.default_rng(20)).au
+    np.testing.assert_allclose(au, [alone[0], alone[0], alone[1]], atol=0.02)
+
+
+def test_au_rejects_a_tree_that_is_worse_everywhere():
+    """Such a tree never wins, however columns are drawn."""
+    first = np.random.default_rng(21).normal(-5, 1, 300)
+    tests = run_tests(np.stack([first, first - 1e-3]), [np.ones(300)], 100, np.random.default_rng(22))
+    assert tests.au.tolist() == [1.0, 0.0]

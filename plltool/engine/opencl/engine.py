@@ -188,15 +188,12 @@ class OpenCLEngine(Engine):
         """The rows of the arrays `eigen` and `model` of a P set for each part."""
         eigen, model = [], []
         for part in parts:
-            mass = part.masses()
-            for c in range(part.n_components):
-                right, left = part.right[c], part.left[c]
-                eigen += [part.eigenvalues[c] * part.rates[c], right.T.ravel(), left.ravel()]
-                if part.rotations is not None:
-                    eigen.append(part.rotations[c] * part.rates[c])
-                model += [mass[c], self._table((mass[c][:, None] * right).T), self._table(left), part.rates[c : c + 1]]
-        shape = len(parts), self.layout.n_components, -1
-        return np.concatenate(eigen).reshape(shape), np.concatenate(model).astype(self.layout.real).reshape(shape)
+            n, mass, rates = part.n_components, part.masses(), part.rates[:, None]
+            rows = [part.eigenvalues * rates, part.right.transpose(0, 2, 1).reshape(n, -1), part.left.reshape(n, -1)]
+            eigen.append(np.concatenate(rows if part.rotations is None else [*rows, part.rotations * rates], axis=1))
+            weighted = (mass[:, :, None] * part.right).transpose(0, 2, 1)
+            model.append(np.concatenate([mass, self._tables_of(weighted), self._tables_of(part.left), rates], axis=1))
+        return np.array(eigen), np.array(model, dtype=self.layout.real)
 
     def _use_models(self, models: Sequence[PackedModel]) -> None:
         """Make the P sets of these models, one model after another, those that the next launch uses."""
@@ -208,11 +205,12 @@ class OpenCLEngine(Engine):
         self._arrays.send("eigen", eigen, sizes)
         self._arrays.send("model", model, sizes)
 
-    def _table(self, matrix: FloatArray) -> FloatArray:
-        """A matrix that multiplies CLAs in the order in which kernels read it; see `many_states.h`."""
+    def _tables_of(self, matrices: FloatArray) -> FloatArray:
+        """Matrices (n, S, S) that multiply CLAs, each in the order in which kernels read it; see `many_states.h`."""
+        n = len(matrices)
         if not self.layout.many_states:
-            return matrix.ravel()
-        return np.concatenate([matrix.T.ravel(), matrix.sum(axis=1)])
+            return matrices.reshape(n, -1)
+        return np.concatenate([matrices.transpose(0, 2, 1).reshape(n, -1), matrices.sum(axis=2)], axis=1)
 
     def _launch(
         self,

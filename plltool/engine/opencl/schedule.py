@@ -162,9 +162,11 @@ def model_tracks(n_instructions: int, n_models: int, n_slots: int, n_parts: int)
 
 def separate_tracks(programs: Sequence[Track], n_parts: int) -> IntArray:
     """(n_tracks, TRACK_WORDS) programs one after another, each with P sets and values of its own."""
-    tracks = empty_tracks(len(programs))
-    ends = np.cumsum([len(track.program) for track in programs])
-    tracks[1:, TrackWord.BEGIN], tracks[:, TrackWord.END] = ends[:-1], ends
-    tracks[:, TrackWord.PSET_SHIFT] = n_parts * np.arange(len(programs))
-    tracks[1:, TrackWord.VALUE_SHIFT] = np.cumsum([track.n_values for track in programs])[:-1]
+    tracks, end, n_values = empty_tracks(len(programs)), 0, 0
+    words = [TrackWord.BEGIN, TrackWord.END, TrackWord.PSET_SHIFT, TrackWord.VALUE_SHIFT]
+    rows = []
+    for number, own in enumerate(programs):
+        rows.append((end, end + len(own.program), n_parts * number, n_values))
+        end, n_values = rows[-1][1], n_values + own.n_values
+    tracks[:, words] = rows
     return tracks
