@@ -22,7 +22,7 @@ TOPOLOGY_WEIGHTS = ((Interchange, 12.0), (Extension, 5.0), (InformedInterchange,
 PARSIMONY_WEIGHT = 2.0
 SIMPLEX_WEIGHT = 0.5  # of each of the two moves of shares
 NUMBER_WEIGHT = 0.5
-JOINT_WEIGHTS = ((JointDraw, 2.0), (JointLangevin, 1.0))
+JOINT_WEIGHTS = ((JointDraw, 4.0), (JointLangevin, 0.5))
 
 
 def make_moves(problem: Problem, parts: Sequence[Patterns]) -> list[Move]:
