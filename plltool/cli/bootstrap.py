@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from plltool import Hardware
-from plltool.cli.command import command
+from plltool.cli.command import SUPPORTS, command
 from plltool.cli.option_values import PATH
 from plltool.cli.options import SearchTask, hardware_options, load_alignment, packed, search_task_options
 from plltool.cli.outputs import REPORT_FILES, OutputFile, Outputs, file_options
@@ -170,6 +170,7 @@ support_options = packed(
     rapid_option,
     replicate_effort_option,
     write_replicates_option,
+    title=SUPPORTS,
 )
 
 

@@ -83,7 +83,7 @@ def prior_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(f"--prior-{name}", name, metavar="PRIOR", default=defaults[name], show_default=True, help=text)
         for name, text in whose.items()
     ]
-    return packed("priors", Priors, *options)(command)
+    return packed("priors", Priors, *options, title="Priors")(command)
 
 
 run_options = packed(
@@ -130,6 +130,7 @@ run_options = packed(
         help="Share of the samples, from the first on, that is left out of all summaries.",
     ),
     click.option("--prior-only", is_flag=True, help="Sample the prior, as if there were no data."),
+    title="Sampling options",
 )
 
 
