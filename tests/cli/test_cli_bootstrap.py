@@ -58,7 +58,7 @@ def test_bootstrap(plltool, small, tmp_path):
     assert (tmp_path / "run.support.tbe.nwk").exists()
 
 
-@pytest.mark.parametrize("number", ["0", "-3", "many", "1.5"])
+@pytest.mark.parametrize("number", ["0", "-3", "many", "1.5", pytest.param("9" * 5000, id="long")])
 def test_numbers_of_replicates(plltool, small, number):
     done = plltool("bootstrap", small, "--replicates", number)
     assert done.exit_code == 2
